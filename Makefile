@@ -1,0 +1,42 @@
+# `make demo` and `make test` are all a newcomer needs; both set up .venv first, once.
+PYTHON ?= python3
+PIP_ARGS ?=
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := graph nodes tools knowledge harness
+INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
+
+.PHONY: demo test check bench format clean
+
+demo: .make/run
+	$(BIN)/cutegen optimize examples/softsign.py --out runs/demo
+
+test: .make/test check
+	$(BIN)/python -m pytest
+
+check: .make/test
+	$(BIN)/ruff format --check $(SOURCES) tests examples
+	$(BIN)/ruff check $(SOURCES) tests examples
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+
+bench: .make/run
+	$(BIN)/python -m graph.bench
+
+format: .make/test
+	$(BIN)/ruff check --fix $(SOURCES) tests examples
+	$(BIN)/ruff format $(SOURCES) tests examples
+
+.make/run: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "cutegen needs Python 3.11 or later; name one with: make PYTHON=python3.11 ..." >&2; exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(INSTALL) -e .
+	@mkdir -p .make && touch $@
+
+.make/test: .make/run
+	$(INSTALL) -e '.[test]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .make build *.egg-info

@@ -1,0 +1,1 @@
+"""The front doors: the state graph, its routing, the command line, the report."""

@@ -1,0 +1,1 @@
+"""The judge: tasks, targets, building, isolation, correctness, timing, profiling."""

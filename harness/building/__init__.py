@@ -1,0 +1,1 @@
+"""From one source file to a library, or to diagnostics."""

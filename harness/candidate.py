@@ -1,0 +1,25 @@
+"""A kernel someone wrote."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Literal
+
+from harness.frozen import Frozen
+
+TargetName = Literal["cpu", "cuda"]
+
+
+class Candidate(Frozen):
+    """One source text for one target. `author` is "agent:model"; `parent` the digest of the kernel it came from."""
+
+    source: str
+    target: TargetName
+    author: str
+    parent: str | None = None
+
+    @cached_property
+    def digest(self) -> str:
+        """First 16 hex digits of the SHA-256 of target and source."""
+        return hashlib.sha256(f"{self.target}\n{self.source}".encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Untrusted code in a cage: tiers, limits, reaping."""

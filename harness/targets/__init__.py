@@ -1,0 +1,1 @@
+"""Where a kernel runs: toolchain, device facts, profiler."""

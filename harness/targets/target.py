@@ -1,0 +1,51 @@
+"""What the rest of the harness asks of a target."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from harness.build import Build
+from harness.candidate import Candidate, TargetName
+from harness.frozen import Frozen
+from harness.profile.summary import Profile
+from harness.task import Workload
+from harness.verdict import Tier, Timing
+
+
+class DeviceFacts(Frozen):
+    """The device's ceilings. Rates are 1e9 per second in float32; `source` says where they come from ("measured ...").
+
+    `simd_floats` is the number of floats in one vector register (1 on a GPU, where the warp is the vector).
+    """
+
+    device: str
+    threads: int
+    simd_floats: int
+    l1_bytes: int
+    l2_bytes: int
+    l3_bytes: int
+    peak_gb_s: float
+    peak_gflop_s: float
+    source: str
+
+
+class Target(Protocol):
+    """A place where kernels run. Implementations raise `MachineError` where the machine lacks what a call needs."""
+
+    name: TargetName
+
+    def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
+        """Compile in isolation, or take the library from the cache."""
+        ...
+
+    def require_device(self) -> None:
+        """Raise `MachineError`, naming the remedy, where kernels of this target cannot run here."""
+        ...
+
+    def facts(self) -> DeviceFacts:
+        """The device's ceilings; measured on first use, then cached on disk."""
+        ...
+
+    def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
+        """What limits the kernel that `timing` belongs to."""
+        ...

@@ -1,0 +1,145 @@
+"""What has to become faster: the reference module, its entry signature and its traced operations."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from math import prod
+from typing import Literal
+
+from pydantic import Field
+
+from harness.frozen import Frozen
+
+DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
+OpClass = Literal["gemm", "elementwise", "reduction", "other"]
+
+DTYPE_BYTES: dict[DType, int] = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "int16": 2, "int32": 4,
+    "int64": 8, "bool": 1,
+}  # fmt: skip
+
+
+class TensorSpec(Frozen):
+    """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ()."""
+
+    kind: Literal["tensor"] = "tensor"
+    name: str
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last one addressed, both included: what the storage must hold."""
+        if self.numel == 0:
+            return 0
+        return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements themselves (gaps between strided elements not counted)."""
+        return self.numel * DTYPE_BYTES[self.dtype]
+
+
+class ScalarSpec(Frozen):
+    """A Python number among the forward's inputs. `value` is the one that `get_inputs` gave."""
+
+    kind: Literal["scalar"] = "scalar"
+    name: str
+    type: Literal["float", "int", "bool"]
+    value: float | int | bool
+
+
+class Signature(Frozen):
+    """The entry point's arguments in order: inputs, then parameters and buffers in state_dict order, then outputs.
+
+    `parameters` carry their state_dict names ("linear.weight"); `Signature` leaves turning them into C++
+    identifiers to the stub.
+    """
+
+    inputs: tuple[TensorSpec | ScalarSpec, ...]
+    parameters: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...]
+
+    @property
+    def arguments(self) -> tuple[TensorSpec | ScalarSpec, ...]:
+        """All arguments in the order of the call."""
+        return (*self.inputs, *self.parameters, *self.outputs)
+
+
+class Ref(Frozen):
+    """An operand: a signature input or parameter by its name, or the value an earlier operation produced."""
+
+    ref: str
+
+
+class DTypeArg(Frozen):
+    """A torch.dtype among an operation's arguments."""
+
+    dtype: str
+
+
+Atom = Ref | DTypeArg | bool | int | float | str | None
+Argument = Atom | tuple[Atom, ...]
+
+
+class TracedOp(Frozen):
+    """One aten operation of the traced forward, for example `aten.add.Tensor`.
+
+    `results` are the values it produces, with their shapes: later operations refer to them by name.
+    """
+
+    target: str
+    args: tuple[Argument, ...] = ()
+    kwargs: dict[str, Argument] = Field(default_factory=dict)
+    results: tuple[TensorSpec, ...]
+
+
+class Program(Frozen):
+    """The forward as a list of operations. `outputs` names, for each output of the signature, the value returned.
+
+    Scalar inputs of the signature appear as `Ref`s like tensors do.
+    """
+
+    tracer: Literal["export", "make_fx"]
+    ops: tuple[TracedOp, ...]
+    outputs: tuple[str, ...]
+
+
+class Workload(Frozen):
+    """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once."""
+
+    name: str
+    signature: Signature
+    flops: int
+    bytes_moved: int
+
+
+class Task(Frozen):
+    """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
+
+    `program` is absent where tracing failed; `trace_failure` then says why.
+    """
+
+    name: str
+    source: str
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    op_class: OpClass
+    program: Program | None = None
+    trace_failure: str = ""
+
+    @property
+    def signature(self) -> Signature:
+        """The first workload's signature: the one the program was traced with."""
+        return self.workloads[0].signature
+
+    @cached_property
+    def digest(self) -> str:
+        """First 16 hex digits of the SHA-256 of the source."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]

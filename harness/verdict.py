@@ -1,0 +1,124 @@
+"""The judge's word on a candidate, with exactly the fields that its status may carry."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.build import Build
+from harness.frozen import Frozen
+
+Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
+Tier = Literal["bubblewrap", "landlock", "none"]
+Precision = Literal["ieee", "tf32"]
+
+
+class Interval(Frozen):
+    """A 95 % confidence interval."""
+
+    low: float
+    high: float
+
+
+class FirstBad(Frozen):
+    """The first wrong element in row-major order."""
+
+    index: tuple[int, ...]
+    expected: float
+    got: float
+
+
+class OutputError(Frozen):
+    """One output's error against the float64 oracle, beside the reference's own in the same measure.
+
+    `relative_l2` is ||got - oracle|| / ||oracle||; `max_scaled` the largest |got - oracle| / (|oracle| + rms(oracle)).
+    `first_bad` is present exactly where `bad_fraction` is above 0.
+    """
+
+    output: str
+    relative_l2: float
+    max_scaled: float
+    reference_relative_l2: float
+    reference_max_scaled: float
+    bad_fraction: float = 0.0
+    first_bad: FirstBad | None = None
+    pattern: str = ""
+
+
+class Trial(Frozen):
+    """One comparison: inputs of one distribution under one seed."""
+
+    distribution: str
+    seed: int
+    outputs: tuple[OutputError, ...]
+
+
+class Correctness(Frozen):
+    """The comparisons made, up to and including the first that failed."""
+
+    trials: tuple[Trial, ...]
+
+
+class Timing(Frozen):
+    """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
+
+    The interval is a bootstrap over the paired rounds.
+    """
+
+    candidate_ms: float = Field(gt=0)
+    baseline: str = "eager"
+    baseline_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    speedup_interval: Interval
+    rounds: int
+    threads: int
+    converged: bool
+
+    @property
+    def wins(self) -> bool:
+        """Whether the whole interval is above 1."""
+        return self.speedup_interval.low > 1.0
+
+
+class Verdict(Frozen):
+    """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
+
+    | status | build | correctness | timing | check, message |
+    |---|---|---|---|---|
+    | build_failed | failed | - | - | yes |
+    | refused, crashed, timed_out | any | maybe | - | yes |
+    | wrong | succeeded | yes | - | yes |
+    | passed | succeeded | yes | yes | - |
+    """
+
+    status: Status
+    candidate: str
+    task: str
+    seed: int
+    tier: Tier
+    precision: Precision = "ieee"
+    build: Build | None = None
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    check: str = ""
+    message: str = ""
+    seconds: dict[str, float] = Field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate is right and timed."""
+        return self.status == "passed"
+
+    @model_validator(mode="after")
+    def _fields_fit_the_status(self) -> Self:
+        built = self.build is not None and self.build.succeeded
+        if self.passed != (self.timing is not None):
+            raise ValueError("a timing belongs to a passed verdict and to no other")
+        if self.passed == bool(self.check):
+            raise ValueError("a verdict names a failed check exactly where it did not pass")
+        if self.status in ("passed", "wrong") and not (built and self.correctness):
+            raise ValueError(f"a {self.status} verdict needs a build that succeeded and its comparisons")
+        if self.status == "build_failed" and (self.build is None or built or self.correctness):
+            raise ValueError("a build_failed verdict carries the failed build and nothing measured")
+        return self

@@ -1,0 +1,1 @@
+"""What agents know: prompts and the playbook."""

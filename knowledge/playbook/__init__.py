@@ -1,0 +1,1 @@
+"""The rule-based author of kernels: recipes and the moves that refine them."""

@@ -1,0 +1,81 @@
+"""The contract every recipe of the playbook fulfils, and what it hands back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from knowledge.playbook.problem import Problem
+
+PLAN_MARK = "// playbook plan: "
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which recipe, and the value of each of its knobs: everything the source is rendered from.
+
+    It stands in the kernel's source as one comment line, so that the next move can start from the kernel alone.
+    """
+
+    recipe: str
+    knobs: dict[str, int | str] = field(default_factory=dict)
+
+    def comment(self) -> str:
+        """The line a rendered kernel carries."""
+        return PLAN_MARK + json.dumps({"recipe": self.recipe, "knobs": self.knobs}, sort_keys=True)
+
+    def with_knobs(self, **knobs: int | str) -> Plan:
+        """The same plan with some knobs set."""
+        return Plan(self.recipe, {**self.knobs, **knobs})
+
+    @classmethod
+    def read(cls, source: str) -> Plan | None:
+        """The plan a kernel's source carries, or None where the playbook did not write it."""
+        for line in source.splitlines():
+            if line.startswith(PLAN_MARK):
+                return cls(**json.loads(line.removeprefix(PLAN_MARK)))
+        return None
+
+
+@dataclass(frozen=True)
+class Move:
+    """One optimization: `name` as the field calls it ("threads", "register blocking"), what it should gain, the plan after it."""
+
+    name: str
+    why: str
+    plan: Plan
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A kernel the playbook wrote. `move` is "first kernel" at depth 0."""
+
+    source: str
+    move: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Decline:
+    """The playbook cannot, or has nothing left to try; `reason` is a sentence for the user."""
+
+    reason: str
+
+
+class Recipe(Protocol):
+    """One family of kernels. Recipes hold no state; every method is a pure function of its arguments."""
+
+    name: str
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """The plain and correct plan of depth 0, or why this recipe cannot write the problem."""
+        ...
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """The moves not yet in `plan`, the most promising first."""
+        ...
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source: complete, CuTe, carrying `plan.comment()`."""
+        ...

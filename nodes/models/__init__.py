@@ -1,0 +1,1 @@
+"""Chat models an agent can speak to."""

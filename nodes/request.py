@@ -1,0 +1,36 @@
+"""What an agent asks of its model: the facts a prompt is rendered from, attached to the message as plain data."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from harness.candidate import Candidate, TargetName
+from harness.frozen import Frozen
+from harness.profile.summary import Profile
+from harness.targets.target import DeviceFacts
+from harness.task import Task
+from harness.verdict import Precision, Verdict
+from nodes.diagnosis import Diagnosis
+from nodes.state import Step
+
+Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
+
+
+class Request(Frozen):
+    """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
+
+    `profile` is present only past the depth gate. The request travels in the human message's
+    `additional_kwargs["request"]`, dumped as JSON data, so that a rule-based model can answer without reading prose.
+    """
+
+    role: Speaker
+    task: Task
+    target: TargetName
+    precision: Precision
+    device: DeviceFacts
+    stub: str
+    candidate: Candidate | None = None
+    verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
+    profile: Profile | None = None
+    history: tuple[Step, ...] = ()

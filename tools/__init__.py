@@ -1,0 +1,1 @@
+"""What agents call: compile, run, profile, patch."""
