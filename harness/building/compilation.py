@@ -1,0 +1,118 @@
+"""The way every build goes, whatever the target: look it up, else compile in a private folder, then publish."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.build import Build, Diagnostic, Resources
+from harness.building.failures import failed_build
+from harness.building.ninja_file import Edge
+from harness.building.runner import LIMITS, run_edges
+from harness.building.store import Store, write_text
+from harness.building.toolchain import Compiler, headers
+from harness.candidate import Candidate
+from harness.frozen import Frozen
+from harness.isolation.policy import Limits
+from harness.verdict import Tier
+
+LIBRARY = "kernel.so"
+LIBRARIES = Store("builds")
+_MESSAGES = "messages.json"
+
+
+class Messages(Frozen):
+    """What the compiler said of one source. Kept beside the library, so that a cached build says the same."""
+
+    diagnostics: tuple[Diagnostic, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+    resources: tuple[Resources, ...] = ()
+
+
+class Toolchain(ABC):
+    """One target's way to compile `source_name` to `LIBRARY` in a folder of its own."""
+
+    source_name: str
+
+    @property
+    @abstractmethod
+    def compiler(self) -> Compiler:
+        """The compiler, looked up. Raises `MachineError` where there is none."""
+
+    @property
+    @abstractmethod
+    def identity(self) -> tuple[str, ...]:
+        """Everything beside compiler, headers and source that a library depends on: flags, architecture."""
+
+    @abstractmethod
+    def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
+        """Put beside the source what it needs; returns the trees outside `folder` that the compiler must read."""
+
+    @abstractmethod
+    def edges(self) -> Sequence[Edge]:
+        """The commands, run inside the folder."""
+
+    @abstractmethod
+    def read_messages(self, output: str, folder: Path, source: str) -> Messages:
+        """What the compiler printed or left in the folder, structured."""
+
+    def key(self, *parts: str) -> str:
+        """The digest of all that a result depends on."""
+        found = headers()
+        described = [*self.compiler.command, self.compiler.version, *found.versions, *self.identity, *parts]
+        return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
+
+
+def compile_candidate(candidate: Candidate, toolchain: Toolchain, *, tier: Tier, limits: Limits = LIMITS) -> Build:
+    """Compile in isolation, or take the library from the cache. Raises `MachineError` where the machine is at fault.
+
+    A compiler that meets the limits is a failed build: the source asked for too much.
+    """
+    started = time.monotonic()
+    key = toolchain.key(candidate.source)
+    entry = LIBRARIES.entry(key)
+    if (entry / LIBRARY).is_file():
+        return _load(entry, time.monotonic() - started, cached=True)
+    with LIBRARIES.staging() as folder:
+        write_text(folder / toolchain.source_name, candidate.source)
+        failure = _compile(candidate.source, toolchain, folder, tier, limits)
+        if failure is not None:
+            return failure.model_copy(update={"seconds": time.monotonic() - started})
+        entry = LIBRARIES.publish(folder, key)
+    return _load(entry, time.monotonic() - started, cached=False)
+
+
+def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits: Limits) -> Build | None:
+    """The failed build, or None where `folder` now holds a library and the messages, and nothing else."""
+    read = toolchain.prepare(folder, tier)
+    completed = run_edges(toolchain.edges(), folder, compiler=toolchain.compiler, tier=tier, read=read, limits=limits)
+    output = (completed.stdout + completed.stderr).decode(errors="replace")
+    messages = toolchain.read_messages(output, folder, source)
+    if completed.exit_code != 0 or not (folder / LIBRARY).is_file():
+        return failed_build(completed, messages.diagnostics, output)
+    _keep_only(folder, {LIBRARY, toolchain.source_name})
+    kept = tuple(diagnostic for diagnostic in messages.diagnostics if diagnostic.severity != "error")
+    write_text(folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept}).model_dump_json())
+    return None
+
+
+def _keep_only(folder: Path, names: set[str]) -> None:
+    for path in folder.iterdir():
+        if path.name not in names and not path.is_dir():
+            path.unlink()
+
+
+def _load(entry: Path, seconds: float, *, cached: bool) -> Build:
+    messages = Messages.model_validate_json((entry / _MESSAGES).read_text(encoding="utf-8"))
+    return Build(
+        library=entry / LIBRARY,
+        diagnostics=messages.diagnostics,
+        remarks=messages.remarks,
+        resources=messages.resources,
+        seconds=seconds,
+        cached=cached,
+    )

@@ -1,0 +1,108 @@
+"""From a source to a library for this processor: g++ with OpenMP, behind a precompiled header."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.building.compilation import LIBRARY, Messages, Toolchain
+from harness.building.gcc import parse_messages
+from harness.building.ninja_file import Edge
+from harness.building.prelude import PRELUDE, PRELUDE_NAME
+from harness.building.runner import run_edges
+from harness.building.store import Store, require_room, write_text
+from harness.building.toolchain import Compiler, headers, host_compiler, tvm_ffi_folder
+from harness.building.vectorizer import parse_remarks
+from harness.errors import MachineError
+from harness.machine.processor import processor
+from harness.verdict import Tier
+
+PRELUDES = Store("preludes")
+
+# -fno-math-errno and -fno-trapping-math change no value; they let g++ vectorize square roots and conditional stores.
+_FLAGS = (
+    "-std=c++17", "-O3", "-march=native", "-fopenmp", "-fPIC", "-fvisibility=hidden", "-fno-math-errno",
+    "-fno-trapping-math", "-Wall", "-Wno-unknown-pragmas", "-fdiagnostics-plain-output",
+    "-fno-diagnostics-show-option", "-fmax-errors=10",
+)  # fmt: skip
+_OBJECT = "kernel.o"
+_REMARKS = "remarks.txt"
+_PRECOMPILED = f"{PRELUDE_NAME}.gch"
+_PRECOMPILED_BYTES = 300 << 20
+
+
+def compile_flags() -> tuple[str, ...]:
+    """The compiler's flags, include folders and all, for the source of a kernel."""
+    return (*_FLAGS, *(word for folder in headers().include for word in ("-isystem", str(folder))))
+
+
+def link_flags() -> tuple[str, ...]:
+    """The linker's flags. Undefined symbols are errors here rather than crashes at the load."""
+    library = tvm_ffi_folder() / "lib"
+    return ("-shared", "-Wl,-z,defs", "-fopenmp", f"-L{library}", "-ltvm_ffi", f"-Wl,-rpath,{library}")
+
+
+class CpuToolchain(Toolchain):
+    """g++ for the processor at hand."""
+
+    source_name = "kernel.cpp"
+
+    @property
+    def compiler(self) -> Compiler:
+        """g++, or what $CXX names."""
+        return host_compiler()
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Flags, prelude, and the processor because of -march=native: a cache may be shared between machines."""
+        return (*compile_flags(), *link_flags(), PRELUDE, processor().identity)
+
+    def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
+        """The precompiled header's folder: shared by all builds, which may read it but not write it."""
+        return (precompiled_prelude(self, tier).parent,)
+
+    def edges(self) -> Sequence[Edge]:
+        """Compile, with the vectorizer's remarks on the side, then link."""
+        prelude = PRELUDES.entry(self.key()) / PRELUDE_NAME
+        remarks = f"-fopt-info-vec-optimized-missed={_REMARKS}"
+        compiling = (*self.compiler.command, *compile_flags(), remarks, "-include", str(prelude))
+        return (
+            Edge("compile", (*compiling, "-c", self.source_name, "-o", _OBJECT), (self.source_name,), _OBJECT),
+            Edge("link", (*self.compiler.command, _OBJECT, *link_flags(), "-o", LIBRARY), (_OBJECT,), LIBRARY),
+        )
+
+    def read_messages(self, output: str, folder: Path, source: str) -> Messages:
+        """g++'s messages and, where it got that far, the loops of the kernel that were not vectorized."""
+        remarks = folder / _REMARKS
+        text = remarks.read_text(encoding="utf-8", errors="replace") if remarks.is_file() else ""
+        return Messages(
+            diagnostics=parse_messages(output, kernel_file=self.source_name, source=source),
+            remarks=parse_remarks(text, kernel_file=self.source_name, source=source),
+        )
+
+
+def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
+    """The prelude's plain name; g++ takes the `.gch` beside it. Built (8 s, 210 MB) by whoever comes first."""
+    key = toolchain.key()
+    header = PRELUDES.entry(key) / PRELUDE_NAME
+    if header.is_file():
+        return header
+    with PRELUDES.lock(key):
+        if not header.is_file():
+            _precompile(toolchain, tier, key)
+    return header
+
+
+def _precompile(toolchain: CpuToolchain, tier: Tier, key: str) -> None:
+    compiler = toolchain.compiler
+    command = (*compiler.command, *compile_flags(), "-x", "c++-header", PRELUDE_NAME, "-o", _PRECOMPILED)
+    with PRELUDES.staging() as folder:
+        require_room(folder, _PRECOMPILED_BYTES)
+        write_text(folder / PRELUDE_NAME, PRELUDE)
+        edge = Edge("precompile", command, (PRELUDE_NAME,), _PRECOMPILED)
+        completed = run_edges([edge], folder, compiler=compiler, tier=tier)
+        if completed.exit_code != 0:
+            said = (completed.stdout + completed.stderr).decode(errors="replace").strip()[-600:]
+            problem = f"{compiler.command[0]} cannot compile the CuTe and tvm-ffi headers ({completed.outcome}): {said}"
+            raise MachineError(problem, "Check them with cutegen doctor; g++ 9 or later is needed.")
+        PRELUDES.publish(folder, key)

@@ -1,0 +1,82 @@
+"""From a source to a library for an NVIDIA GPU: nvcc, with or without a device at hand."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.building.compilation import LIBRARY, Messages, Toolchain
+from harness.building.ninja_file import Edge
+from harness.building.nvcc import parse_nvcc_messages, parse_resources
+from harness.building.prelude import PRELUDE, PRELUDE_NAME
+from harness.building.store import write_text
+from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from harness.errors import UserError
+from harness.machine.gpu import find_gpu
+from harness.verdict import Tier
+
+# Ampere: the oldest generation that CuTe's asynchronous copies and tensor-core atoms are written for.
+DEFAULT_ARCHITECTURE = "sm_80"
+
+# The suppressed numbers tell of host functions called from device templates, which CuTe's own headers do throughout.
+_FLAGS = (
+    "-std=c++17", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--cudart", "shared", "-Xptxas", "-v",
+    "-Xcompiler", "-fPIC,-fvisibility=hidden,-fdiagnostics-plain-output", "-diag-suppress", "20012,20013,20014,20015",
+)  # fmt: skip
+
+
+class CudaToolchain(Toolchain):
+    """nvcc for one architecture."""
+
+    source_name = "kernel.cu"
+
+    def __init__(self, architecture: str) -> None:
+        self.architecture = architecture
+
+    @property
+    def compiler(self) -> Compiler:
+        """nvcc, with the host compiler's folders among its own."""
+        nvcc, host = cuda_compiler(), host_compiler()
+        return Compiler(nvcc.command, f"{nvcc.version} {host.version}", (*nvcc.roots, *host.roots))
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Flags, architecture and prelude."""
+        return (*self._command(), PRELUDE)
+
+    def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
+        """The prelude as plain text: nvcc has no precompiled headers."""
+        write_text(folder / PRELUDE_NAME, PRELUDE)
+        return ()
+
+    def edges(self) -> Sequence[Edge]:
+        """Compile and link in one go."""
+        return (Edge("nvcc", (*self._command(), self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY),)
+
+    def read_messages(self, output: str, folder: Path, source: str) -> Messages:
+        """nvcc's and ptxas's messages, and what each kernel uses."""
+        return Messages(
+            diagnostics=parse_nvcc_messages(output, kernel_file=self.source_name, source=source),
+            resources=parse_resources(output),
+        )
+
+    def _command(self) -> tuple[str, ...]:
+        tvm = tvm_ffi_folder() / "lib"
+        include = (word for folder in headers().include for word in ("-isystem", str(folder)))
+        linking = (f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "-Xlinker", "-z,defs")
+        host = ("-ccbin", host_compiler().command[0])
+        flags = (*_FLAGS, f"-arch={self.architecture}", "-include", PRELUDE_NAME, "-shared")
+        return (*cuda_compiler().command, *host, *flags, *include, *linking)
+
+
+def cuda_architecture() -> str:
+    """$CUTEGEN_CUDA_ARCH (for example sm_90a), else the device's own, else `DEFAULT_ARCHITECTURE`."""
+    chosen = os.environ.get("CUTEGEN_CUDA_ARCH")
+    if chosen:
+        if not re.fullmatch(r"sm_\d{2,3}[af]?", chosen):
+            raise UserError(f"CUTEGEN_CUDA_ARCH is {chosen!r}, which is no architecture.", "Write it like sm_90a.")
+        return chosen
+    gpu = find_gpu()
+    return gpu.architecture if gpu else DEFAULT_ARCHITECTURE

@@ -1,0 +1,12 @@
+"""The headers that every kernel is compiled with, whether its source includes them or not.
+
+For the host compiler they are precompiled once: parsing them takes 3 s of a 3.5 s build.
+"""
+
+from __future__ import annotations
+
+from harness.entry import ENTRY_HEADERS
+
+PRELUDE_NAME = "prelude.hpp"
+
+PRELUDE = "#pragma once\n" + "".join(f"#include <{header}>\n" for header in ENTRY_HEADERS)

@@ -1,0 +1,55 @@
+"""Runs ninja, and through it a compiler, on a source that nobody vouches for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.building.ninja_file import Edge, ninja_file
+from harness.building.store import require_room, write_text
+from harness.building.toolchain import Compiler, headers, ninja
+from harness.errors import MachineError
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, run_isolated
+from harness.verdict import Tier
+
+# The prelude takes g++ 1.4 GB at its peak and a kernel 0.6 GB; a template that runs away meets the limit in seconds.
+LIMITS = Limits(wall_s=120.0, memory_bytes=6 << 30, processes=64, file_bytes=1 << 30, output_bytes=4 << 20)
+_ROOM_BYTES = 64 << 20
+
+
+def run_edges(
+    edges: Sequence[Edge],
+    folder: Path,
+    *,
+    compiler: Compiler,
+    tier: Tier,
+    read: tuple[Path, ...] = (),
+    limits: Limits = LIMITS,
+) -> Completed:
+    """Run the edges inside `folder`, the only place they may write. `MachineError` where nothing could be run."""
+    require_room(folder, _ROOM_BYTES)
+    write_text(folder / "build.ninja", ninja_file(edges))
+    # Ninja as the first process would load nothing of ours: its own binary has to be readable inside.
+    readable = (*headers().roots, *compiler.roots, ninja().resolve(), *read)
+    completed = run_isolated(
+        [str(ninja()), "--quiet", "-j1"],
+        cwd=folder,
+        access=Access(read=tuple(map(str, readable)), write=(str(folder),)),
+        limits=limits,
+        environment=_environment(folder, compiler),
+        tier=tier,
+    )
+    if completed.outcome == "setup_failed":
+        raise MachineError(f"The compiler could not be started in isolation: {completed.note}.", "Try cutegen doctor.")
+    if completed.exit_code != 0:
+        # A compiler that failed for want of room would otherwise be taken for a kernel that does not compile.
+        require_room(folder, _ROOM_BYTES)
+    return completed
+
+
+def _environment(folder: Path, compiler: Compiler) -> dict[str, str]:
+    own = [str(root) for root in compiler.roots]
+    path = os.pathsep.join([*own, "/usr/local/bin", "/usr/bin", "/bin"])
+    return {"PATH": path, "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C", "TERM": "dumb"}

@@ -1,0 +1,95 @@
+"""A content-addressed folder store: entries appear whole or not at all, whoever else builds the same."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from harness.cache import cache_dir
+from harness.errors import MachineError
+
+_REMEDY = "Make room, or set CUTEGEN_CACHE to a folder that can be written."
+
+
+class Store:
+    """Folders under `cache_dir()/<kind>`, each named by a digest of everything that it was made from."""
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    @property
+    def root(self) -> Path:
+        """Where this store's entries lie; follows CUTEGEN_CACHE."""
+        return cache_dir().absolute() / self.kind
+
+    def entry(self, key: str) -> Path:
+        """The folder of `key`, present or not."""
+        return self.root / key[:2] / key
+
+    @contextmanager
+    def staging(self) -> Iterator[Path]:
+        """A private folder on the same file system, removed at the end unless it was published."""
+        with _machine_errors(self.root):
+            parent = cache_dir().absolute() / "staging"
+            parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(tempfile.mkdtemp(dir=parent))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def publish(self, staged: Path, key: str) -> Path:
+        """Move a staged folder to its entry and return that. Where somebody was faster, theirs stays."""
+        final = self.entry(key)
+        with _machine_errors(final):
+            final.parent.mkdir(parents=True, exist_ok=True)
+            # Private until now; a kernel may be loaded under another user.
+            staged.chmod(0o755)
+            try:
+                staged.rename(final)
+            except OSError as failure:
+                if failure.errno not in (errno.EEXIST, errno.ENOTEMPTY):
+                    raise
+        return final
+
+    @contextmanager
+    def lock(self, key: str) -> Iterator[None]:
+        """Held by one builder of `key` at a time, across threads and processes; a killed holder lets go."""
+        path = self.root / f"{key}.lock"
+        with _machine_errors(path):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            handle = path.open("w")
+        with handle:
+            with _machine_errors(path):
+                fcntl.flock(handle, fcntl.LOCK_EX)
+            yield
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a file of the store; `MachineError` where the disk is full or the folder cannot be written."""
+    with _machine_errors(path):
+        path.write_text(text, encoding="utf-8")
+
+
+def require_room(folder: Path, needed_bytes: int) -> None:
+    """`MachineError` where the file system of `folder` has less than `needed_bytes` left."""
+    with _machine_errors(folder):
+        free = shutil.disk_usage(folder).free
+    if free < needed_bytes:
+        problem = f"Only {free >> 20} MB are free under {folder}, and {needed_bytes >> 20} MB are needed."
+        raise MachineError(problem, _REMEDY)
+
+
+@contextmanager
+def _machine_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as failure:
+        reason = os.strerror(failure.errno) if failure.errno else str(failure)
+        raise MachineError(f"The cache {path} cannot be used: {reason}.", _REMEDY) from failure

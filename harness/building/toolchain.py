@@ -1,0 +1,166 @@
+"""Where the compilers, ninja and the headers are, found without importing the packages that carry them.
+
+Everything here is looked up once a process. What is missing raises `MachineError` with the remedy.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sysconfig
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
+
+from harness.errors import MachineError
+
+_REINSTALL = "Install it with: pip install {package}."
+_ASK_VERSION_S = 20.0
+
+
+@dataclass(frozen=True)
+class Headers:
+    """Include folders in search order, the folders a compiler must be able to read, and what tells versions apart."""
+
+    include: tuple[Path, ...]
+    roots: tuple[Path, ...]
+    versions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A compiler's command (more than one word where $CXX says so), what `--version` printed, its own folders."""
+
+    command: tuple[str, ...]
+    version: str
+    roots: tuple[Path, ...] = ()
+
+
+def site_folder() -> Path:
+    """The folder that wheels are unpacked into."""
+    return Path(sysconfig.get_path("purelib"))
+
+
+@lru_cache(maxsize=1)
+def cute_include() -> Path:
+    """The folder that holds `cute/tensor.hpp`: $CUTLASS_PATH/include, else the nvidia-cutlass wheel's."""
+    chosen = os.environ.get("CUTLASS_PATH")
+    if chosen:
+        folder = Path(chosen) / "include"
+        remedy = "Point CUTLASS_PATH at a CUTLASS checkout, or unset it to use the nvidia-cutlass package."
+    else:
+        folder = site_folder() / "cutlass_library" / "source" / "include"
+        remedy = _REINSTALL.format(package="nvidia-cutlass==4.2.0.0")
+    return _folder_with(folder, "cute/tensor.hpp", "The CuTe headers", remedy)
+
+
+@lru_cache(maxsize=1)
+def cuda_include() -> Path:
+    """The folder that holds `cuda_runtime.h`: the CUDA wheels', else the toolkit's."""
+    candidates = [site_folder() / "nvidia" / "cu13" / "include"]
+    home = _cuda_home()
+    if home is not None:
+        candidates.append(home / "include")
+    for folder in candidates:
+        if (folder / "cuda_runtime.h").is_file():
+            return folder
+    remedy = "Install them with: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl."
+    raise MachineError(f"The CUDA headers were not found ({candidates[0]}/cuda_runtime.h).", remedy)
+
+
+@lru_cache(maxsize=1)
+def tvm_ffi_folder() -> Path:
+    """The folder of the apache-tvm-ffi wheel, with `include` and `lib` inside."""
+    remedy = _REINSTALL.format(package="apache-tvm-ffi")
+    return _folder_with(site_folder() / "tvm_ffi", "include/tvm/ffi/function.h", "The tvm-ffi headers", remedy)
+
+
+@lru_cache(maxsize=1)
+def headers() -> Headers:
+    """Everything a kernel of either target may include beside the compiler's own headers."""
+    cute, cuda, tvm = cute_include(), cuda_include(), tvm_ffi_folder()
+    include = [cute, tvm / "include", cuda]
+    if (cuda / "cccl").is_dir():
+        include.append(cuda / "cccl")
+    versions = (
+        f"cutlass {_text(cute / 'cutlass' / 'version.h')}",
+        f"cuda {_wheel_version('nvidia-cuda-runtime')} {cuda}",
+        f"tvm-ffi {_wheel_version('apache-tvm-ffi')} {tvm}",
+    )
+    return Headers(tuple(include), (cute, cuda, tvm), versions)
+
+
+@lru_cache(maxsize=1)
+def host_compiler() -> Compiler:
+    """g++, or what $CXX names."""
+    command = tuple(shlex.split(os.environ.get("CXX") or "g++"))
+    found = shutil.which(command[0])
+    remedy = "Install g++ (Debian and Ubuntu: apt install g++), or set CXX to a g++ that is installed."
+    if found is None:
+        raise MachineError(f"No C++ compiler: {command[0]} was not found.", remedy)
+    version = ask_version((found, *command[1:]))
+    if "clang" in version.lower():
+        raise MachineError(f"{found} is clang, which does not read the precompiled header and flags used here.", remedy)
+    return Compiler((found, *command[1:]), version, (Path(found).resolve().parent,))
+
+
+@lru_cache(maxsize=1)
+def cuda_compiler() -> Compiler:
+    """nvcc of $CUDA_HOME, else of PATH, else of /usr/local/cuda."""
+    home = _cuda_home()
+    if home is None:
+        remedy = "Install the CUDA toolkit 13 and set CUDA_HOME to its folder, or use --target cpu."
+        raise MachineError("No CUDA compiler: nvcc was not found.", remedy)
+    nvcc = home / "bin" / "nvcc"
+    return Compiler((str(nvcc),), ask_version((str(nvcc),)), (home.resolve(),))
+
+
+@lru_cache(maxsize=1)
+def ninja() -> Path:
+    """The ninja of the ninja wheel, else the one on PATH."""
+    wheel = Path(sysconfig.get_path("scripts")) / "ninja"
+    if wheel.is_file():
+        return wheel
+    found = shutil.which("ninja")
+    if found is None:
+        raise MachineError("ninja was not found.", _REINSTALL.format(package="ninja"))
+    return Path(found)
+
+
+def ask_version(command: tuple[str, ...]) -> str:
+    """What `command --version` prints, in one line; `MachineError` where it does not run."""
+    try:
+        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_ASK_VERSION_S)
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise MachineError(f"{command[0]} does not run: {failure}.", "Reinstall it.") from failure
+    if answer.returncode != 0:
+        raise MachineError(f"{command[0]} --version ended with {answer.returncode}.", "Reinstall it.")
+    return " ".join(answer.stdout.split())
+
+
+def _cuda_home() -> Path | None:
+    on_path = shutil.which("nvcc")
+    homes = [Path(os.environ["CUDA_HOME"])] if os.environ.get("CUDA_HOME") else []
+    homes += [Path(on_path).resolve().parent.parent] if on_path else []
+    homes.append(Path("/usr/local/cuda"))
+    return next((home for home in homes if (home / "bin" / "nvcc").is_file()), None)
+
+
+def _folder_with(folder: Path, witness: str, what: str, remedy: str) -> Path:
+    if not (folder / witness).is_file():
+        raise MachineError(f"{what} were not found ({folder / witness}).", remedy)
+    return folder
+
+
+def _wheel_version(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return "not from a wheel"
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8") if path.is_file() else "unknown"

@@ -1,0 +1,1 @@
+"""The comparisons that a verdict rests on, one kind a file."""

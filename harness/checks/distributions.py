@@ -1,0 +1,67 @@
+"""Inputs that a kernel tuned to the file's own samples would get wrong.
+
+The file's values give shape, type and structure; a distribution replaces the values of floating-point tensors. Integer
+and bool tensors (labels, indices, masks) keep what the file gave, because only the file knows what is legal there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+
+
+def _normal(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(like.shape, generator=generator, dtype=torch.float32)
+
+
+def _wide(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between."""
+    drawn = torch.rand(like.shape, generator=generator, dtype=torch.float32)
+    # One uniform number gives sign (its half) and magnitude (its place in the half).
+    magnitude = (drawn * 2 % 1).mul_(6).sub_(3).mul_(2.302585093).exp_()
+    return torch.where(drawn < 0.5, -magnitude, magnitude)
+
+
+def _tiny(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return _normal(like, generator).mul_(1e-5)
+
+
+def _zeros(like: torch.Tensor, _: torch.Generator) -> torch.Tensor:
+    return torch.zeros(like.shape)
+
+
+DISTRIBUTIONS: dict[str, Draw] = {"normal": _normal, "wide": _wide, "tiny": _tiny, "zeros": _zeros}
+ORDER = ("given", "wide", "normal", "tiny", "zeros", "given")
+"""The trials of one verdict, the cheapest refutations of a wrong kernel first; the file's own twice, first and last."""
+
+
+def draw(distribution: str, given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Values of one distribution in the shape, type and structure of `given`."""
+    if distribution == "given" or not given.is_floating_point():
+        return given
+    drawn = DISTRIBUTIONS[distribution](given, generator).to(given.dtype)
+    return _with_structure(drawn, given)
+
+
+def _with_structure(drawn: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
+    """Triangles stay triangles and symmetric matrices symmetric: there the structure is the task's promise."""
+    if given.ndim < 2 or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
+        return drawn
+    if not given.tril(-1).any():
+        drawn = drawn.triu()
+    if not given.triu(1).any():
+        drawn = drawn.tril()
+    if torch.equal(given, given.mT):
+        drawn = drawn.triu() + drawn.triu(1).mT
+    return drawn
+
+
+def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Weights of another training step: each value times 0.5..1.5, so that signs, zeros and positivity survive."""
+    if not parameter.is_floating_point():
+        return parameter
+    factor = torch.rand(parameter.shape, generator=generator, dtype=torch.float32).add_(0.5)
+    return parameter * factor.to(parameter.dtype)

@@ -1,0 +1,31 @@
+"""From a task file's text to a `Task`, in a child process that has torch."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+from harness.errors import UserError
+from harness.isolation.policy import Limits
+from harness.task import Task
+from harness.verdict import Tier
+from harness.worker.client import JobDiedError, warm_parent
+
+LIMITS = Limits(wall_s=300.0, memory_bytes=64 << 30, processes=512, file_bytes=1 << 30)
+
+
+def describe_task(source: str, *, name: str, tier: Tier, read: tuple[str, ...] = ()) -> Task:
+    """Import, run and trace a KernelBench-style file. `read` names folders that it may read besides.
+
+    Raises `UserError` where the file cannot serve as a task.
+    """
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
+        try:
+            described = warm_parent().run(
+                "describe", {"source": source, "name": name}, tier=tier, cwd=Path(scratch), limits=LIMITS, read=read
+            )
+        except JobDiedError as died:
+            raise UserError(
+                f"{name}: running it ended its process, {died.reason}.", "Try it in plain Python."
+            ) from died
+    return Task.model_validate(described)

@@ -1,0 +1,76 @@
+"""What an isolated process may touch and how much it may use. Standard library only: the launcher imports this."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Tier = Literal["bubblewrap", "landlock", "none"]
+
+SYSTEM_TREES = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
+"""Readable and executable everywhere: compilers, system libraries, the toolkit under /usr/local."""
+
+SYSTEM_FILES = (
+    "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/alternatives", "/etc/passwd", "/etc/group",
+    "/etc/nsswitch.conf", "/etc/localtime",
+)  # fmt: skip
+"""What the dynamic linker, the compilers and the C library read of /etc. No certificates, no host names."""
+
+SYSTEM_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+
+CPU_FACTS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
+"""What OpenMP and torch read to learn the number of cores. With devices, all of /sys: the CUDA driver walks it."""
+
+
+@dataclass(frozen=True)
+class Access:
+    """What is reachable beside the system's own folders and the interpreter's installation.
+
+    `read`: readable and executable trees or files; `write`: read-write trees; `devices`: device nodes of a GPU.
+    A missing `read` or `devices` path is skipped, a missing `write` path is a failed setup.
+    `profiling` opens what Nsight Compute needs and a candidate does not: sockets, ptrace and perf counters. Under
+    bubblewrap the sockets still end at the sandbox's own loopback; under Landlock they reach the network.
+    """
+
+    read: tuple[str, ...] = ()
+    write: tuple[str, ...] = ()
+    devices: tuple[str, ...] = ()
+    profiling: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Seconds, bytes and counts. Memory and processes count over the whole tree, the rest per process.
+
+    `output_bytes` bounds what is kept of stdout and stderr each; sixteen times that on one of them ends the process.
+    `wall_s` bounds `run_isolated`; a long-lived process is bounded by its owner's waits.
+    """
+
+    wall_s: float = 60.0
+    memory_bytes: int = 4 << 30
+    processes: int = 256
+    file_bytes: int = 1 << 30
+    open_files: int = 1024
+    output_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True)
+class Order:
+    """What the launcher is told, as JSON: the command, where and with which environment, and its policy."""
+
+    argv: tuple[str, ...]
+    cwd: str
+    environment: dict[str, str]
+    access: Access
+    limits: Limits
+    tier: Tier
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What the launcher reports, as JSON: a wait status, or why the command could not be started."""
+
+    status: int = 0
+    strays: int = 0
+    peak_memory_bytes: int = 0
+    setup_failure: str = ""

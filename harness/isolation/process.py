@@ -1,0 +1,210 @@
+"""Run a command that nobody trusts, and say how it ended. One thread a process watches its limits and its output."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Literal, Self
+
+from harness.errors import MachineError
+from harness.isolation.output import Output
+from harness.isolation.policy import Access, Ending, Limits, Tier
+from harness.isolation.start import interpreter_paths, make_order, start
+from harness.isolation.tree import descendants, kill_tree, memory_of
+
+__all__ = ["Completed", "IsolatedProcess", "Outcome", "interpreter_paths", "run_isolated"]
+
+Outcome = Literal["exited", "signalled", "timed_out", "out_of_memory", "flooded", "setup_failed"]
+
+_POLL_S = 0.05
+"""Between two looks at the tree."""
+_FLOOD_FACTOR = 16
+_OWN_PROCESSES = 2
+"""Below the outermost process, bubblewrap's init and the launcher are not the command's."""
+
+
+@dataclass(frozen=True)
+class Completed:
+    """How a process tree ended. `exit_code` with "exited", `signal` ("SIGSEGV") with "signalled", else neither.
+
+    "flooded" is too much output or too many processes, `note` says which; "setup_failed" means that the command never
+    ran, and `note` why. `strays` are the processes that were still there when the first one had ended.
+    """
+
+    outcome: Outcome
+    exit_code: int | None
+    signal: str | None
+    stdout: bytes
+    stderr: bytes
+    wall_s: float
+    peak_memory_bytes: int
+    strays: int
+    note: str
+
+
+def run_isolated(
+    argv: Sequence[str],
+    *,
+    cwd: Path | str,
+    access: Access,
+    limits: Limits,
+    environment: Mapping[str, str],
+    tier: Tier,
+    stdin: bytes = b"",
+    pass_fds: Sequence[int] = (),
+) -> Completed:
+    """Run `argv` to its end, or to the first limit it breaks; nothing of it is left when this returns.
+
+    `cwd` is readable and writable inside, and its HOME and TMPDIR unless `environment` says otherwise. Beside PATH and
+    LANG nothing else is set. Raises MachineError where the launcher itself cannot be started.
+    """
+    with IsolatedProcess(
+        argv, cwd=cwd, access=access, limits=limits, environment=environment, tier=tier, stdin=stdin, pass_fds=pass_fds
+    ) as process:
+        return process.wait(limits.wall_s)
+
+
+class IsolatedProcess:
+    """A running command and everything it starts. Leaving the `with` block kills what is left of it.
+
+    `pid` is the outermost process that was started; the whole tree is below it. Should the calling process die, the
+    tree dies too.
+    """
+
+    def __init__(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: Path | str,
+        access: Access,
+        limits: Limits,
+        environment: Mapping[str, str],
+        tier: Tier,
+        pass_fds: Sequence[int] = (),
+        stdin: bytes = b"",
+    ) -> None:
+        self._limits = limits
+        self._started = time.monotonic()
+        self._launched = start(make_order(argv, cwd, access, limits, environment, tier), stdin, pass_fds)
+        self.pid = self._launched.process.pid
+        self._output = Output(self._launched.process, limits.output_bytes)
+        self._broken: tuple[Outcome, str] | None = None
+        self._peak = 0
+        self._completed: Completed | None = None
+        self._watcher = threading.Thread(target=self._watch, name=f"isolated-{self.pid}", daemon=True)
+        self._watcher.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.kill()
+
+    @property
+    def running(self) -> bool:
+        """Whether something of it is still alive."""
+        return self._watcher.is_alive()
+
+    def wait(self, timeout_s: float) -> Completed:
+        """How it ended; after `timeout_s` seconds it is killed and has timed out."""
+        self._watcher.join(timeout_s)
+        return self._end("timed_out", f"over its time of {timeout_s:g} s")
+
+    def kill(self) -> Completed:
+        """Kill it if it still runs: then it has been "signalled" by SIGKILL."""
+        return self._end("signalled", "killed by its owner")
+
+    def _end(self, outcome: Outcome, note: str) -> Completed:
+        if self._watcher.is_alive():
+            self._broken = self._broken or (outcome, note)
+            self._watcher.join()
+        if self._completed is None:
+            raise MachineError(
+                f"The watcher of process {self.pid} failed.", "See its traceback; the machine may be out of memory."
+            )
+        return self._completed
+
+    def _watch(self) -> None:
+        process = self._launched.process
+        try:
+            self._follow()
+            if self._broken:
+                kill_tree(self.pid)
+            process.wait()
+            self._output.read_rest()
+            self._completed = self._judge(None if self._broken else self._launched.ending())
+        finally:
+            if process.poll() is None:  # something above failed: leave nothing behind all the same
+                kill_tree(self.pid)
+                process.wait()
+            self._output.close()
+            self._launched.close()
+
+    def _follow(self) -> None:
+        """Until it has ended or broken a limit."""
+        next_look = 0.0
+        while not self._broken and not self._output.read_on(_POLL_S):
+            if time.monotonic() >= next_look:
+                self._broken = self._broken or self._limit_broken()
+                next_look = time.monotonic() + _POLL_S
+
+    def _limit_broken(self) -> tuple[Outcome, str] | None:
+        limits = self._limits
+        below = descendants(self.pid)
+        memory = memory_of(below)
+        self._peak = max(self._peak, memory)
+        if memory > limits.memory_bytes:
+            return "out_of_memory", f"held {memory} bytes of memory, {limits.memory_bytes} are allowed"
+        if len(below) > limits.processes + _OWN_PROCESSES:
+            return "flooded", f"more than {limits.processes} processes"
+        return self._output_flood()
+
+    def _output_flood(self) -> tuple[Outcome, str] | None:
+        most = _FLOOD_FACTOR * self._limits.output_bytes
+        return ("flooded", f"more than {most} bytes on one stream") if self._output.largest > most else None
+
+    def _judge(self, ending: Ending | None) -> Completed:
+        stdout, stderr = self._output.kept
+        outcome, code, name, note = self._outcome(ending, stderr)
+        return Completed(
+            outcome=outcome,
+            exit_code=code,
+            signal=name,
+            stdout=stdout,
+            stderr=stderr,
+            wall_s=time.monotonic() - self._started,
+            peak_memory_bytes=max(self._peak, ending.peak_memory_bytes if ending else 0),
+            strays=ending.strays if ending else 0,
+            note=note,
+        )
+
+    def _outcome(self, ending: Ending | None, stderr: bytes) -> tuple[Outcome, int | None, str | None, str]:
+        broken = self._broken or self._output_flood()
+        if broken:
+            outcome, note = broken
+            return outcome, None, "SIGKILL" if outcome == "signalled" else None, note
+        if ending is None:
+            code = self._launched.process.returncode
+            said = stderr.decode(errors="replace").strip()[-500:]
+            return "setup_failed", None, None, f"the launcher ended with {code} before it could report: {said}"
+        if ending.setup_failure:
+            return "setup_failed", None, None, ending.setup_failure
+        if os.WIFSIGNALED(ending.status):
+            return "signalled", None, signal_name(os.WTERMSIG(ending.status)), ""
+        return "exited", os.WEXITSTATUS(ending.status), None, ""
+
+
+def signal_name(number: int) -> str:
+    """The signal's name; real-time signals between the two named ones are called by their number."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"SIG{number}"

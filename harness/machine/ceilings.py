@@ -1,0 +1,106 @@
+"""The processor's measured ceilings, kept on disk: a probe runs once per machine and thread count."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from functools import lru_cache
+from importlib import resources
+from pathlib import Path
+
+from harness.building.ninja_file import Edge
+from harness.building.runner import run_edges
+from harness.building.store import Store, write_text
+from harness.building.toolchain import host_compiler
+from harness.errors import MachineError
+from harness.frozen import Frozen
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, run_isolated
+from harness.machine.processor import Processor, processor
+from harness.targets.target import DeviceFacts
+from harness.verdict import Tier
+
+_PROBE = "probe.cpp"
+_PROGRAM = "probe"
+_FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp")
+_RESULT = "ceilings.json"
+_PROBE_S = 1.2
+_PROBE_LIMITS = Limits(wall_s=30.0, memory_bytes=4 << 30)
+
+# Each of the two arrays: four times the last-level cache, so that at most a quarter could still lie there.
+_CACHES_PER_ARRAY = 4
+_MIN_ARRAY_BYTES = 64 << 20
+_MAX_ARRAY_BYTES = 1 << 30
+
+# The probe is our own source: it needs the limits, not the walls.
+_TIER: Tier = "none"
+
+_STORE = Store("machine")
+_MEASURING = threading.Lock()
+
+
+class Ceilings(Frozen):
+    """1e9 bytes moved, and 1e9 float32 operations (a multiply-add is two), per second over all threads."""
+
+    gb_s: float
+    gflop_s: float
+
+
+@lru_cache(maxsize=1)
+def cpu_facts() -> DeviceFacts:
+    """This processor's facts. Raises `MachineError` where the probe cannot be built or run."""
+    here = processor()
+    ceilings = measured_ceilings(here)
+    return DeviceFacts(
+        device=here.model,
+        threads=here.threads,
+        simd_floats=here.simd_floats,
+        l1_bytes=here.l1_bytes,
+        l2_bytes=here.l2_bytes,
+        l3_bytes=here.l3_bytes,
+        peak_gb_s=ceilings.gb_s,
+        peak_gflop_s=ceilings.gflop_s,
+        source=f"measured on this machine with {here.threads} threads: best of streaming copy and read beyond the "
+        "caches; float32 multiply-add in registers",
+    )
+
+
+def measured_ceilings(here: Processor) -> Ceilings:
+    """From the disk, else measured (about 3 s with the probe's compilation) and kept."""
+    source = resources.files("harness.machine").joinpath(_PROBE).read_text(encoding="utf-8")
+    key = hashlib.sha256(f"{here.identity}\n{here.threads}\n{source}".encode()).hexdigest()[:32]
+    kept = _STORE.entry(key) / _RESULT
+    with _MEASURING, _STORE.lock(key):
+        if kept.is_file():
+            return Ceilings.model_validate_json(kept.read_text(encoding="utf-8"))
+        with _STORE.staging() as folder:
+            write_text(folder / _PROBE, source)
+            ceilings = _run_probe(folder, here)
+            write_text(folder / _RESULT, ceilings.model_dump_json())
+            _STORE.publish(folder, key)
+    return ceilings
+
+
+def _run_probe(folder: Path, here: Processor) -> Ceilings:
+    compiler = host_compiler()
+    edge = Edge("probe", (*compiler.command, *_FLAGS, _PROBE, "-o", _PROGRAM), (_PROBE,), _PROGRAM)
+    _require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
+    array_bytes = min(max(_CACHES_PER_ARRAY * here.l3_bytes, _MIN_ARRAY_BYTES), _MAX_ARRAY_BYTES)
+    completed = run_isolated(
+        [str(folder / _PROGRAM), str(array_bytes), str(_PROBE_S)],
+        cwd=folder,
+        access=Access(read=(str(folder),)),
+        limits=_PROBE_LIMITS,
+        environment={"OMP_NUM_THREADS": str(here.threads), "OMP_PROC_BIND": "true", "LC_ALL": "C"},
+        tier=_TIER,
+    )
+    _require_success(completed, "run")
+    gb_s, gflop_s = map(float, completed.stdout.split())
+    return Ceilings(gb_s=gb_s, gflop_s=gflop_s)
+
+
+def _require_success(completed: Completed, what: str) -> None:
+    if completed.exit_code != 0:
+        said = completed.stderr.decode(errors="replace").strip()[-300:] or completed.outcome
+        problem = f"The probe of this machine's ceilings could not {what}: {said}"
+        raise MachineError(problem, "Run cutegen doctor to see what is missing.")

@@ -1,0 +1,37 @@
+"""The target that is always there: this machine's processor."""
+
+from __future__ import annotations
+
+from harness.build import Build
+from harness.building.compilation import compile_candidate
+from harness.building.cpu_build import CpuToolchain
+from harness.building.toolchain import host_compiler
+from harness.candidate import Candidate, TargetName
+from harness.machine.ceilings import cpu_facts
+from harness.profile.roofline import roofline
+from harness.profile.summary import Profile
+from harness.targets.target import DeviceFacts
+from harness.task import Workload
+from harness.verdict import Tier, Timing
+
+
+class CpuTarget:
+    """g++ with OpenMP, the wall clock, a roofline. Holds no state: threads may share it."""
+
+    name: TargetName = "cpu"
+
+    def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
+        """Compile in isolation, or take the library from the cache."""
+        return compile_candidate(candidate, CpuToolchain(), tier=tier)
+
+    def require_device(self) -> None:
+        """Raise `MachineError` where there is no compiler: the processor itself is always there."""
+        host_compiler()
+
+    def facts(self) -> DeviceFacts:
+        """Cache sizes and threads as the system tells them, bandwidth and multiply-add rate as measured once."""
+        return cpu_facts()
+
+    def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
+        """Where the kernel stands under this machine's roofline."""
+        return roofline(workload, timing, build, self.facts(), target=self.name)

@@ -1,0 +1,42 @@
+"""Length-prefixed JSON frames over a socket. Standard library only: the candidate's runner uses it too."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+from typing import Any
+
+MAX_FRAME = 64 << 20
+_HEADER = struct.Struct("<I")
+
+
+class ChannelClosedError(ConnectionError):
+    """The other side ended, or sent something that is no frame."""
+
+
+def send(channel: socket.socket, message: dict[str, Any]) -> None:
+    """Send one frame; blocks until it is written."""
+    body = json.dumps(message).encode()
+    channel.sendall(_HEADER.pack(len(body)) + body)
+
+
+def receive(channel: socket.socket) -> dict[str, Any]:
+    """The next frame. Raises `ChannelClosedError` at the end, `TimeoutError` where the socket has a timeout."""
+    (length,) = _HEADER.unpack(_exactly(channel, _HEADER.size))
+    if length > MAX_FRAME:
+        raise ChannelClosedError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
+    message = json.loads(_exactly(channel, length))
+    if not isinstance(message, dict):
+        raise ChannelClosedError("a frame holds something else than an object")
+    return message
+
+
+def _exactly(channel: socket.socket, count: int) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        part = channel.recv(min(count - len(parts), 1 << 20))
+        if not part:
+            raise ChannelClosedError("the other side closed the channel")
+        parts += part
+    return bytes(parts)

@@ -1,0 +1,167 @@
+"""The graph's side of the warm parent: starts it once a process, sends jobs, bounds them in time."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.errors import MachineError, UserError
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import interpreter_paths
+from harness.verdict import Tier
+from harness.worker import channel
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class JobDiedError(Exception):
+    """The child ended without an answer; `reason` says how ("killed by SIGSEGV", "over its time of 60 s")."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class WarmParent:
+    """A process that has torch imported. Threads may share it: each job has a socket of its own."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.worker.server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        atexit.register(self.close)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def run(
+        self,
+        kind: str,
+        payload: dict[str, Any],
+        *,
+        tier: Tier,
+        cwd: Path,
+        limits: Limits,
+        read: tuple[str, ...] = (),
+        descriptors: tuple[int, ...] = (),
+    ) -> dict[str, Any]:
+        """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
+        access = Access(read=(*interpreter_paths(), str(ROOT), *read), write=(str(cwd),))
+        job = {
+            "kind": kind,
+            "payload": payload,
+            "locked": tier != "none",
+            "access": asdict(access),
+            "limits": asdict(limits),
+            "cwd": str(cwd),
+            "threads": usable_threads(),
+        }
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            try:
+                with self._lock:
+                    socket.send_fds(self._control, [b"J"], [theirs.fileno(), *descriptors])
+                    channel.send(self._control, job)
+            except OSError as error:
+                raise MachineError("The warm parent process ended.", f"Run the command again ({error}).") from error
+            theirs.close()
+            return _unwrap(_collect(ours, limits.wall_s))
+
+    def close(self) -> None:
+        """End the process and every child of it."""
+        self._control.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def usable_threads() -> int:
+    """Hardware threads this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours but the path: children inherit the memory of this process, so it must hold no key."""
+    return {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": "/nonexistent",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": str(ROOT),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # oracles are large and short-lived: huge pages save their faults
+    }
+
+
+def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
+    """The frames of one job merged: its answer, if any, and its exit status."""
+    deadline = time.monotonic() + wall_s
+    merged: dict[str, Any] = {}
+    while "exit" not in merged:
+        link.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            merged |= channel.receive(link)
+        except TimeoutError as error:
+            raise JobDiedError(f"over its time of {wall_s:g} s") from error
+        except channel.ChannelClosedError as error:
+            raise MachineError("The warm parent process ended.", "Run the command again.") from error
+    return merged
+
+
+def _unwrap(answer: dict[str, Any]) -> dict[str, Any]:
+    if "user_error" in answer:
+        raise UserError(*answer["user_error"])
+    if "machine_error" in answer:
+        raise MachineError(*answer["machine_error"])
+    if "result" not in answer:
+        raise JobDiedError(_how(answer["exit"]))
+    result: dict[str, Any] = answer["result"]
+    return result
+
+
+def _how(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
+
+
+@cache
+def _shared(_process: int) -> list[WarmParent]:
+    return [WarmParent()]
+
+
+_start = threading.Lock()
+
+
+def warm_parent() -> WarmParent:
+    """This process's warm parent; started on first use (about 2 s for importing torch), and again if it has ended."""
+    with _start:
+        held = _shared(os.getpid())
+        if not held[0].alive:
+            held[0] = WarmParent()
+        return held[0]

@@ -1,0 +1,17 @@
+"""The jobs a forked child of the warm parent can do."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.worker.describing import describe
+from harness.worker.judging import judge
+
+
+def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    """Do one job and return its JSON-ready result."""
+    if kind == "describe":
+        return describe(payload["source"], payload["name"])
+    if kind == "judge":
+        return judge(payload, *descriptors)
+    raise ValueError(f"no such job: {kind}")

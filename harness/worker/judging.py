@@ -1,0 +1,178 @@
+"""The judging job: one candidate, checked and timed. Never loads, parses or trusts anything of the candidate's."""
+
+from __future__ import annotations
+
+import copy
+import ctypes
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+from harness.checks.errors import FLOOR_EPS, Expected, compare
+from harness.task import ScalarSpec, Signature
+from harness.verdict import Correctness, Trial
+from harness.worker.clock import set_pace, time_both
+from harness.worker.layout import slot_bytes
+from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
+from harness.worker.memory import SharedMemory
+from harness.worker.reference import Reference, writable
+from harness.worker.trials import Bench, plan_trials, run_trial
+
+MAX_SLOTS = 64
+PATIENCE = 100.0
+"""A call counts as hung after this many times the reference's time, and never before MIN_TIMEOUT_S."""
+MIN_TIMEOUT_S = 10.0
+
+
+class WrongError(Exception):
+    """A trial found a wrong output."""
+
+
+def judge(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
+    """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
+
+    `payload`: source, name, signature, library, seed, runner_pid, slot_target_bytes, memory_bytes, timing_s.
+    """
+    seconds: dict[str, float] = {}
+    trials: list[Trial] = []
+    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    try:
+        with _phase(seconds, "load"):
+            bench = _prepare(payload, RunnerLink(runner_fd, payload["runner_pid"]))
+        with _phase(seconds, "check"):
+            timeout_s = _check(bench, payload["seed"], trials)
+        with _phase(seconds, "time"):
+            outcome["timing"] = _time(bench, payload, timeout_s, _timed_allowances(trials))
+    except CandidateFailedError as failure:
+        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+    except WrongError as wrong:
+        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
+    if trials:
+        outcome["correctness"] = Correctness(trials=tuple(trials)).model_dump(mode="json")
+    return outcome | {"seconds": seconds}
+
+
+@contextmanager
+def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[name] = time.perf_counter() - began
+
+
+def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
+    _keep_freed_memory()
+    signature = Signature.model_validate(payload["signature"])
+    reference = Reference(payload["source"], payload["name"])
+    memory = SharedMemory(signature, _slot_count(signature, payload))
+    numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
+    replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
+    weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
+    bench = Bench(reference, signature, memory, link, numbers, replicas, reference.double(), weights)
+    link.open(memory, numbers, payload["library"])
+    return bench
+
+
+def _keep_freed_memory() -> None:
+    """Have malloc keep what is freed, as a caching allocator would.
+
+    Otherwise every eager call maps fresh pages for its results and pays a fault for each, while the candidate writes
+    into outputs that exist: the difference would be the allocator's, and would flatter the candidate.
+    """
+    m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
+    libc = ctypes.CDLL(None)
+    libc.mallopt(m_mmap_max, 0)
+    libc.mallopt(m_trim_threshold, (1 << 31) - 1)
+
+
+def _slot_count(signature: Signature, payload: dict[str, Any]) -> int:
+    """Enough slots to exceed the last-level cache, at least two (a kernel must not know where its data lies)."""
+    each, budget = slot_bytes(signature), int(payload["memory_bytes"])
+    wanted = min(max(2, -(-payload["slot_target_bytes"] // each)), MAX_SLOTS)
+    return int(max(1, min(wanted, budget // each)))
+
+
+def _numbers(signature: Signature, slot: int) -> Numbers:
+    """Scalar inputs of a slot: the file's own in slot 0, other values elsewhere, so that none can be baked in."""
+    chosen: Numbers = {}
+    for spec in signature.inputs:
+        if isinstance(spec, ScalarSpec):
+            vary = spec.type == "float"
+            chosen[spec.name] = spec.value * (1 + 0.125 * slot) + 0.25 * slot if vary else spec.value
+    return chosen
+
+
+def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
+    """The reference over a slot's weights: both sides read the same memory."""
+    model = copy.deepcopy(reference.model)
+    reference.load(model, memory.parameters(slot))
+    return model
+
+
+def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
+    """Run the trials, the first failing one last; returns the time a call may take."""
+    bench.link.pause()
+    bench.fill(0, seed, "given")
+    began = time.perf_counter()
+    bench.reference.run(bench.inputs(0), bench.replicas[0])
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * (time.perf_counter() - began)
+    for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
+        trial = run_trial(bench, position % bench.memory.slots, distribution, trial_seed, timeout_s)
+        if trial is not None:
+            trials.append(trial)
+            _raise_if_wrong(trial)
+    return timeout_s
+
+
+def _raise_if_wrong(trial: Trial) -> None:
+    for error in trial.outputs:
+        if error.bad_fraction == 0 or error.first_bad is None:
+            continue
+        bad = error.first_bad
+        raise WrongError(
+            f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}): {error.bad_fraction:.3%} "
+            f"of it, {error.pattern}. First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}. "
+            f"Largest scaled error {error.max_scaled:.3g}, PyTorch's own {error.reference_max_scaled:.3g}."
+        )
+
+
+def _time(bench: Bench, payload: dict[str, Any], timeout_s: float, allowances: list[float]) -> dict[str, Any]:
+    for slot in range(bench.memory.slots):
+        bench.fill(slot, payload["seed"] + slot, "given")
+        bench.memory.poison(slot)
+    pace = set_pace(bench, timeout_s)
+    timing = time_both(bench, pace, payload["timing_s"], lambda slot: _verify_timed(bench, slot, allowances))
+    return timing.model_dump(mode="json")
+
+
+def _timed_allowances(trials: list[Trial]) -> list[float]:
+    """For each output, how far a timed result may be from PyTorch's: both sides' errors on such inputs, twice."""
+    given = [trial for trial in trials if trial.distribution == "given"]
+    return [
+        2 * max((trial.outputs[i].max_scaled + trial.outputs[i].reference_max_scaled) for trial in given)
+        for i in range(len(trials[0].outputs))
+    ]
+
+
+def _verify_timed(bench: Bench, slot: int, allowances: list[float]) -> None:
+    """What the timed calls left behind must be as right as what the trials saw.
+
+    Compared with PyTorch's own result here: an oracle for every slot would double the verdict's time.
+    """
+    bench.link.pause()
+    wanted = [writable(out) for out in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+    outputs = bench.memory.outputs(slot)
+    for spec, got, want, allowed in zip(bench.signature.outputs, outputs, wanted, allowances, strict=True):
+        floating = want.is_floating_point()
+        error = compare(got, Expected(spec.name, want.double() if floating else want, want))
+        floor = FLOOR_EPS * torch.finfo(want.dtype).eps if floating else 0.0
+        if error.max_scaled > allowed + floor:
+            raise CandidateFailedError(
+                "refused",
+                "timed_output",
+                f"While timed, {spec.name} came out wrong: off by {error.max_scaled:.3g}.",
+            )

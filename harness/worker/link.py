@@ -1,0 +1,88 @@
+"""The judge's end of the line to the candidate's runner."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from harness.isolation.tree import pause_tree, resume_tree
+from harness.task import ScalarSpec
+from harness.verdict import Status
+from harness.worker import channel
+from harness.worker.memory import SharedMemory
+
+Numbers = dict[str, float | int | bool]
+
+
+class CandidateFailedError(Exception):
+    """The candidate did not get through; `status`, `check` and `message` go into the verdict."""
+
+    def __init__(self, status: Status, check: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.check, self.message = status, check, message
+
+
+class RunnerLink:
+    """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""
+
+    def __init__(self, descriptor: int, pid: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._pid = pid
+
+    def open(self, memory: SharedMemory, numbers: Sequence[Numbers], library: str) -> None:
+        """Share the memory, then let the runner load the library: from here on it is hostile.
+
+        `numbers` are the scalar inputs of each slot.
+        """
+        socket.send_fds(self._socket, [b"F"], [memory.inputs_fd, memory.outputs_fd])
+        signature = memory.signature
+        arguments = [
+            [
+                {"kind": "scalar", "type": spec.type, "value": slot_numbers[spec.name]}
+                if isinstance(spec, ScalarSpec)
+                else slot[spec.name].argument()
+                for spec in signature.arguments
+            ]
+            for slot, slot_numbers in zip(memory.layout.places, numbers, strict=True)
+        ]
+        self._ask({"arguments": arguments}, "mapped", 60.0)
+        self._ask({"load": library}, "loaded", 60.0)
+
+    def call(self, slots: Sequence[int], timeout_s: float) -> None:
+        """Have the entry called once on each of these slots, in order."""
+        nonce = secrets.randbits(48)
+        if self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s) != nonce:
+            raise CandidateFailedError(
+                "refused", "protocol", "The runner answered a call that was not the one asked for."
+            )
+
+    def pause(self) -> None:
+        """Stop every thread of the runner: nothing is computed, or watched, while the judge works."""
+        pause_tree(self._pid)
+
+    def resume(self) -> None:
+        """Let it go on."""
+        resume_tree(self._pid)
+
+    def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
+        deadline = time.monotonic() + timeout_s
+        self._socket.settimeout(timeout_s)
+        try:
+            channel.send(self._socket, order)
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            answer = channel.receive(self._socket)
+        except TimeoutError as error:
+            raise CandidateFailedError(
+                "timed_out", "hang", f"No answer within {timeout_s:.3g} s (the reference takes far less)."
+            ) from error
+        except (channel.ChannelClosedError, ConnectionError, ValueError) as error:
+            raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
+        if "failed" in answer:
+            check, message = str(answer["failed"]), str(answer.get("message", ""))[:2000]
+            raise CandidateFailedError("crashed", check, message)
+        if expected not in answer:
+            raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
+        return answer[expected]

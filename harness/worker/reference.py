@@ -1,0 +1,161 @@
+"""The task file brought to life: its model, its inputs, and what it returns. Runs in a child that has torch."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+import linecache
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from harness.errors import UserError
+from harness.task import DType, ScalarSpec, TensorSpec
+
+Value = torch.Tensor | float | int | bool
+
+DTYPES: dict[torch.dtype, DType] = {
+    torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16",
+    torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64",
+    torch.bool: "bool",
+}  # fmt: skip
+TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
+
+_CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
+
+
+class Reference:
+    """A task file's model in evaluation mode, with the functions that make its inputs.
+
+    Raises `UserError`, naming the file and the cause, for whatever the file does that a task may not.
+    """
+
+    def __init__(self, source: str, name: str) -> None:
+        self.name = name
+        self.module = _execute(source, name)
+        torch.manual_seed(0)
+        arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
+        if not isinstance(arguments, list | tuple):
+            raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
+        factory = self._ask("Model")
+        self.model: torch.nn.Module = self._guarded("Model(...)", lambda: factory(*arguments))
+        if not isinstance(self.model, torch.nn.Module):
+            raise self.error("Model is not a torch.nn.Module", _CONTRACT)
+        self.model.eval()
+
+    def error(self, cause: str, remedy: str = "") -> UserError:
+        """The user's error, with the file's name in front."""
+        return UserError(f"{self.name}: {cause}.", remedy)
+
+    def inputs(self, seed: int) -> list[Value]:
+        """What `get_inputs` gives under a seed: tensors and numbers, on the cpu."""
+        torch.manual_seed(seed)
+        given = self._guarded("get_inputs()", self._ask("get_inputs"))
+        if not isinstance(given, list | tuple):
+            raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
+        for position, value in enumerate(given):
+            if not isinstance(value, torch.Tensor | float | int | bool):
+                raise self.error(
+                    f"get_inputs()[{position}] is a {type(value).__name__}", "Inputs are tensors or numbers, flat."
+                )
+        return list(given)
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers in state_dict order, then buffers that are not persistent."""
+        named = dict(self.model.state_dict(keep_vars=True))
+        named.update((name, buffer) for name, buffer in self.model.named_buffers() if name not in named)
+        return {name: tensor.detach() for name, tensor in named.items() if isinstance(tensor, torch.Tensor)}
+
+    def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
+        """The outputs as a flat list."""
+        chosen = model or self.model
+        with torch.no_grad():
+            result = self._guarded("forward", lambda: chosen(*inputs))
+        outputs = list(result) if isinstance(result, list | tuple) else [result]
+        for output in outputs:
+            if not isinstance(output, torch.Tensor):
+                raise self.error(
+                    f"forward returned {_describe_type(result)}", "It must return a tensor or a flat tuple of tensors."
+                )
+        return outputs
+
+    @staticmethod
+    def load(model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+        """Have the model compute over these tensors themselves, by their state_dict names; nothing is copied."""
+        for name, tensor in weights.items():
+            owner, _, leaf = name.rpartition(".")
+            getattr(model.get_submodule(owner), leaf).data = tensor
+
+    def double(self) -> torch.nn.Module:
+        """A copy of the model computing in float64."""
+        return copy.deepcopy(self.model).double()
+
+    def input_names(self, count: int) -> list[str]:
+        """Names of the forward's first `count` positional parameters, made up where it takes *args."""
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        found = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in kinds]
+        return [found[i] if i < len(found) else f"input{i}" for i in range(count)]
+
+    def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
+        """Spec of a dense tensor of a supported type."""
+        if tensor.layout is not torch.strided:
+            raise self.error(f"{name} is a {tensor.layout} tensor", "Only dense (strided) tensors are supported.")
+        if tensor.dtype not in DTYPES:
+            raise self.error(
+                f"{name} has the unsupported type {tensor.dtype}", f"Supported are {', '.join(TORCH_DTYPES)}."
+            )
+        if tensor.numel() == 0:
+            raise self.error(f"{name} is empty, of shape {tuple(tensor.shape)}", "Give it at least one element.")
+        return TensorSpec(
+            name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype]
+        )
+
+    def value_spec(self, name: str, value: Value) -> TensorSpec | ScalarSpec:
+        """Spec of a tensor or a number."""
+        if isinstance(value, torch.Tensor):
+            return self.tensor_spec(name, value)
+        kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+        return ScalarSpec(name=name, type=kind, value=value)  # type: ignore[arg-type]
+
+    def _ask(self, name: str) -> Callable[..., Any]:
+        found = getattr(self.module, name, None)
+        if not callable(found):
+            raise self.error(f"there is no {name} in it", _CONTRACT)
+        return found  # type: ignore[no-any-return]
+
+    def _guarded(self, what: str, call: Callable[[], Any]) -> Any:
+        try:
+            return call()
+        except Exception as error:  # the user's code may raise anything; its message is the answer
+            raise self.error(f"{what} raised {_one_line(error)}") from error
+
+
+def writable(output: torch.Tensor) -> torch.Tensor:
+    """The output itself, or a contiguous copy where several elements share memory (an expanded result)."""
+    dense = torch.empty_like(output).stride() == output.stride()  # empty_like keeps only such strides
+    return output if dense else output.contiguous()
+
+
+def _execute(source: str, name: str) -> types.ModuleType:
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    module = types.ModuleType("cutegen_task")
+    try:
+        exec(compile(source, filename, "exec"), module.__dict__)
+    except Exception as error:  # whatever importing the file raises is the file's own
+        raise UserError(f"{name}: importing it raised {_one_line(error)}.", _CONTRACT) from error
+    return module
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"
+
+
+def _describe_type(result: Any) -> str:
+    if isinstance(result, list | tuple):
+        inner = ", ".join(type(part).__name__ for part in result[:4])
+        return f"a {type(result).__name__} of ({inner})"
+    return f"a {type(result).__name__}"

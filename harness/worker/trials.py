@@ -1,0 +1,113 @@
+"""Right or wrong: trials over distributions and seeds, each against a float64 oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import torch
+
+from harness.checks.distributions import ORDER, draw, jitter
+from harness.checks.errors import Expected, compare
+from harness.errors import UserError
+from harness.task import ScalarSpec, Signature
+from harness.verdict import Trial
+from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
+from harness.worker.memory import SharedMemory
+from harness.worker.reference import Reference, Value, writable
+
+
+@dataclass
+class Bench:
+    """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights."""
+
+    reference: Reference
+    signature: Signature
+    memory: SharedMemory
+    link: RunnerLink
+    numbers: list[Numbers]
+    replicas: list[torch.nn.Module]
+    oracle: torch.nn.Module
+    weights: dict[str, torch.Tensor]
+
+    def inputs(self, slot: int) -> list[Value]:
+        """The forward's arguments over a slot's memory."""
+        views = self.memory.views[slot]
+        return [
+            self.numbers[slot][spec.name] if isinstance(spec, ScalarSpec) else views[spec.name]
+            for spec in self.signature.inputs
+        ]
+
+    def fill(self, slot: int, seed: int, distribution: str) -> None:
+        """Write one distribution's inputs, and weights of their own, into a slot."""
+        generator = torch.Generator().manual_seed(seed)
+        given = self.reference.inputs(seed)
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor):
+                self.memory.views[slot][spec.name].copy_(draw(distribution, value, generator))
+        for name, view in self.memory.parameters(slot).items():
+            weights = self.weights[name]
+            view.copy_(weights if distribution == "given" else jitter(weights, generator))
+
+
+def plan_trials(seed: int) -> Iterator[tuple[str, int]]:
+    """Distribution and seed of each trial; all seeds follow from the verdict's own."""
+    for position, distribution in enumerate(ORDER):
+        yield distribution, (seed + 7919 * position) % (1 << 31)
+
+
+def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:
+    """Run one trial; None where the reference itself refuses such inputs. The oracle is computed after the call."""
+    bench.link.pause()
+    bench.fill(slot, seed, distribution)
+    bench.memory.poison(slot)
+    bench.link.resume()
+    try:
+        bench.link.call([slot], timeout_s)
+    except CandidateFailedError:
+        if _defined(bench, slot):
+            raise
+        return None
+    bench.link.pause()
+    broken = bench.memory.broken_guard(slot)
+    if broken:
+        raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
+    try:
+        expected = _expected(bench, slot)
+    except UserError:
+        return None
+    outputs = bench.memory.outputs(slot)
+    errors = tuple(compare(got, wanted) for got, wanted in zip(outputs, expected, strict=True))
+    return Trial(distribution=distribution, seed=seed, outputs=errors)
+
+
+def _defined(bench: Bench, slot: int) -> bool:
+    """Does the forward accept the values at all?"""
+    try:
+        bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+    except UserError:
+        return False
+    return True
+
+
+def _expected(bench: Bench, slot: int) -> list[Expected]:
+    inputs = bench.inputs(slot)
+    reference = [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
+    oracle = _oracle(bench, slot, inputs)
+    names = [spec.name for spec in bench.signature.outputs]
+    return [
+        Expected(name, exact, output) for name, exact, output in zip(names, oracle or reference, reference, strict=True)
+    ]
+
+
+def _oracle(bench: Bench, slot: int, inputs: list[Value]) -> list[torch.Tensor]:
+    """The outputs in float64; empty where the forward cannot compute in it, so that the reference stands in."""
+    wide = [v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
+    model = bench.oracle
+    weights = {name: w.double() if w.is_floating_point() else w for name, w in bench.memory.parameters(slot).items()}
+    try:
+        bench.reference.load(model, weights)
+        outputs = bench.reference.run(wide, model)
+    except UserError:
+        return []
+    return [output.double() if output.is_floating_point() else output for output in outputs]
