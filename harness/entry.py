@@ -32,7 +32,8 @@ _KEYWORDS = """
     true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
 _CLAIMED = (
-    "NULL EOF INFINITY NAN HUGE_VAL assert errno linux unix main stdin stdout stderr cute cutlass cuda dim3 std tvm"
+    "NULL EOF INFINITY NAN HUGE_VAL assert errno linux unix main stdin stdout stderr "
+    "cute cutlass cuda dim3 int64_t std tvm"
 )
 _TAKEN = frozenset(f"{_KEYWORDS} {_CLAIMED} {ENTRY_NAME}".split())
 
@@ -86,7 +87,7 @@ def _identifier(name: str) -> str:
         return "argument"
     if cleaned[0].isdigit():
         return f"argument_{cleaned}"
-    return f"{cleaned}_" if cleaned in _TAKEN else cleaned
+    return f"{cleaned}_arg" if cleaned in _TAKEN else cleaned
 
 
 def _cpp_type(argument: TensorSpec | ScalarSpec) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen
 from harness.profile.summary import Profile
@@ -11,9 +9,8 @@ from harness.targets.target import DeviceFacts
 from harness.task import Task
 from harness.verdict import Precision, Verdict
 from nodes.diagnosis import Diagnosis
+from nodes.roles import Speaker as Speaker
 from nodes.state import Step
-
-Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
 
 
 class Request(Frozen):

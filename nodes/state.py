@@ -2,14 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal, TypeVar
 
-from harness.candidate import Candidate
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen
 from harness.profile.summary import Profile
-from harness.verdict import Status, Verdict
+from harness.task import Task
+from harness.verdict import Status, Tier, Verdict
+from nodes.diagnosis import Diagnosis
+from nodes.roles import Agent as Agent
 
-Agent = Literal["generator", "tester", "diagnoser", "repairer", "optimizer", "profiler"]
+StopName = Literal[
+    "depth",
+    "attempts",
+    "wall_time",
+    "tokens",
+    "dollars",
+    "device_time",
+    "target_speedup",
+    "roof_share",
+    "patience",
+    "no_moves_left",
+    "declined",
+    "model_unusable",
+    "repairs_exhausted",
+]
+
+Value = TypeVar("Value")
 
 
 class Usage(Frozen):
@@ -24,9 +45,17 @@ class Usage(Frozen):
     def __add__(self, other: Usage) -> Usage:
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields})
 
+    @property
+    def tokens(self) -> int:
+        """Prompts and answers together."""
+        return self.input_tokens + self.output_tokens
+
 
 class Step(Frozen):
-    """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass."""
+    """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass.
+
+    The steps of tester and repairer repeat the move that they belong to.
+    """
 
     depth: int
     agent: Agent
@@ -48,3 +77,93 @@ class Best(Frozen):
     candidate: Candidate
     verdict: Verdict
     profile: Profile | None = None
+
+
+class Stop(Frozen):
+    """Why the run ended: a name to branch on, and a sentence for the user."""
+
+    name: StopName
+    message: str
+
+
+class Result(Frozen):
+    """What the run found. `best` is absent where no kernel passed; `improved`: its whole interval lies above 1."""
+
+    best: Best | None
+    improved: bool
+    depth: int
+    attempts: int
+    usage: Usage
+    seconds: float
+    device_seconds: float
+    stop: Stop
+
+
+def append(left: tuple[Step, ...], right: tuple[Step, ...]) -> tuple[Step, ...]:
+    """The reducer of the history."""
+    return (*left, *right)
+
+
+def add_usage(left: Usage, right: Usage) -> Usage:
+    """The reducer of the cost."""
+    return left + right
+
+
+def add_seconds(left: float, right: float) -> float:
+    """The reducer of the clocks."""
+    return left + right
+
+
+class TaskInput(BaseModel):
+    """What a run starts from."""
+
+    model_config = ConfigDict(extra="forbid", title="Task")
+
+    source: str = Field(
+        title="PyTorch source",
+        description="A KernelBench-style Python file: class Model, get_inputs() and get_init_inputs().",
+        json_schema_extra={"langgraph_nodes": ["intake"], "langgraph_type": "prompt"},
+    )
+    name: str = Field(default="task", title="Name", description="What the report calls the task.")
+
+
+class RunState(BaseModel):
+    """The run. History, usage and the two clocks grow by what a node returns; every other field is replaced.
+
+    `depth` counts optimizations that passed, `attempts` kernels tested, `repairs` those in a row of the present
+    kernel; `gave_up` says that the repairer sees no further one.
+    `profile` belongs to the kernel that the optimizer is about to improve. `seconds` is the time spent in nodes,
+    resumed runs included; `device_seconds` the part of it spent on running and profiling kernels.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    source: str
+    name: str = "task"
+    task: Task | None = None
+    target: TargetName | None = None
+    tier: Tier | None = None
+    candidate: Candidate | None = None
+    move: str = ""
+    verdict: Verdict | None = None
+    best: Best | None = None
+    depth: int = 0
+    attempts: int = 0
+    repairs: int = 0
+    gave_up: bool = False
+    regenerations: int = 0
+    diagnosis: Diagnosis | None = None
+    profile: Profile | None = None
+    history: Annotated[tuple[Step, ...], append] = ()
+    usage: Annotated[Usage, add_usage] = Usage()
+    seconds: Annotated[float, add_seconds] = 0.0
+    device_seconds: Annotated[float, add_seconds] = 0.0
+    stop_reason: Stop | None = None
+    result: Result | None = None
+
+
+def present(value: Value | None, field: str) -> Value:
+    """The value of a field that an earlier node has written; its absence is an error in the wiring."""
+    if value is None:
+        raise RuntimeError(f'the state has no "{field}" yet: a node ran before the one that writes it')
+    return value

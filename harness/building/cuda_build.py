@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from harness.building.compilation import LIBRARY, Messages, Toolchain
 from harness.building.ninja_file import Edge
 from harness.building.nvcc import parse_nvcc_messages, parse_resources
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
+from harness.building.runner import LIMITS
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.errors import UserError
@@ -25,6 +27,10 @@ _FLAGS = (
     "-std=c++17", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--cudart", "shared", "-Xptxas", "-v",
     "-Xcompiler", "-fPIC,-fvisibility=hidden,-fdiagnostics-plain-output", "-diag-suppress", "20012,20013,20014,20015",
 )  # fmt: skip
+
+
+# Device code is compiled twice over, and CuTe's larger GEMMs take a minute on an idle machine.
+CUDA_LIMITS = replace(LIMITS, wall_s=300.0)
 
 
 class CudaToolchain(Toolchain):

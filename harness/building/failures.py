@@ -15,10 +15,22 @@ def failed_build(completed: Completed, diagnostics: tuple[Diagnostic, ...], outp
     if completed.outcome != "exited":
         diagnostics = select((_error(_ending(completed)), *diagnostics))
     elif not any(diagnostic.severity == "error" for diagnostic in diagnostics):
-        tail = "\n".join(output.strip().splitlines()[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
+        tail = "\n".join(_compilers_words(output)[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
         said = f"and said: {tail}" if tail else "and said nothing"
         diagnostics = select((_error(f"The compiler ended with exit code {completed.exit_code} {said}"), *diagnostics))
     return Build(diagnostics=diagnostics, seconds=completed.wall_s)
+
+
+def _compilers_words(output: str) -> list[str]:
+    """The output's lines without those of ninja: a failed edge is announced, and its command repeated below that."""
+    kept: list[str] = []
+    lines = iter(output.strip().splitlines())
+    for line in lines:
+        if line.startswith("FAILED: "):
+            next(lines, None)
+        elif not line.startswith("ninja: "):
+            kept.append(line)
+    return kept
 
 
 def _ending(completed: Completed) -> str:

@@ -17,6 +17,7 @@ _MAX_NOTES_PER_ERROR = 2
 _MESSAGE = re.compile(r"^(?P<file>[^:\s][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>[a-z ]+): (?P<text>.*)$")
 _REQUIRED = re.compile(r"^(?P<file>[^:\s][^:]*):(?P<line>\d+):(?:\d+:)?\s+(?:recursively )?required (?:from|by) ")
 _UNDEFINED = re.compile(r"undefined reference to [`'](?P<symbol>.+)'$", re.MULTILINE)
+_ASSEMBLER = re.compile(r"^[^\s:][^:]*\.s:\d+: Error: (?P<text>.*)$", re.MULTILINE)
 _FATAL = re.compile(r"^(?:cc1plus|g\+\+|as|ld|collect2): (?:internal compiler error|fatal error|out of memory).*$")
 _EMPTY_NOTES = ("template argument deduction/substitution failed:", "conversion of argument 1 would be ill-formed:")
 _SEVERITIES: dict[str, Literal["error", "warning", "note"]] = {
@@ -74,7 +75,8 @@ def parse_messages(output: str, *, kernel_file: str, source: str) -> tuple[Diagn
         parser.read(line)
     linker = _undefined_symbols(output, source)
     fatal = [_whole(match[0]) for match in map(_FATAL.match, output.splitlines()) if match]
-    return select([*parser.found, *linker, *fatal])
+    assembler = [_whole(f"inline assembly: {match['text']}") for match in _ASSEMBLER.finditer(output)]
+    return select([*parser.found, *linker, *assembler, *fatal])
 
 
 def select(found: Iterable[Diagnostic]) -> tuple[Diagnostic, ...]:
@@ -103,7 +105,7 @@ def trim_types(text: str) -> str:
         opens = letter == "<" and position > 0 and (text[position - 1].isalnum() or text[position - 1] == "_")
         if opens:
             depth += 1
-            kept.append("<" if depth <= 2 else "..." if depth == 3 else "")
+            kept.append("<" if depth <= 2 else "<...>" if depth == 3 else "")
         elif letter == ">" and depth and text[position - 1] != "-":
             kept.append(">" if depth <= 2 else "")
             depth -= 1

@@ -7,13 +7,15 @@ import fcntl
 import os
 import shutil
 import tempfile
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from harness.cache import cache_dir
 from harness.errors import MachineError
 
+_ABANDONED_S = 24 * 3600.0
 _REMEDY = "Make room, or set CUTEGEN_CACHE to a folder that can be written."
 
 
@@ -38,6 +40,7 @@ class Store:
         with _machine_errors(self.root):
             parent = cache_dir().absolute() / "staging"
             parent.mkdir(parents=True, exist_ok=True)
+            _sweep(parent)
             folder = Path(tempfile.mkdtemp(dir=parent))
         try:
             yield folder
@@ -71,6 +74,11 @@ class Store:
             yield
 
 
+def exported_modules() -> Store:
+    """Programs exported from live modules. Task files made from those load them, so judging children may read here."""
+    return Store("modules")
+
+
 def write_text(path: Path, text: str) -> None:
     """Write a file of the store; `MachineError` where the disk is full or the folder cannot be written."""
     with _machine_errors(path):
@@ -84,6 +92,14 @@ def require_room(folder: Path, needed_bytes: int) -> None:
     if free < needed_bytes:
         problem = f"Only {free >> 20} MB are free under {folder}, and {needed_bytes >> 20} MB are needed."
         raise MachineError(problem, _REMEDY)
+
+
+def _sweep(parent: Path) -> None:
+    """Remove what killed builds left behind: nothing takes as long as `_ABANDONED_S`."""
+    for folder in parent.iterdir():
+        with suppress(FileNotFoundError):  # another builder sweeps too, or has just finished
+            if time.time() - folder.stat().st_mtime > _ABANDONED_S:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 @contextmanager

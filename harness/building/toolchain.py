@@ -39,9 +39,12 @@ class Compiler:
     roots: tuple[Path, ...] = ()
 
 
-def site_folder() -> Path:
-    """The folder that wheels are unpacked into."""
-    return Path(sysconfig.get_path("purelib"))
+def wheel_folder(distribution: str) -> Path:
+    """The folder that a distribution is unpacked into; where it is not installed, the one that it would be."""
+    try:
+        return Path(str(metadata.distribution(distribution).locate_file("")))
+    except metadata.PackageNotFoundError:
+        return Path(sysconfig.get_path("platlib"))
 
 
 @lru_cache(maxsize=1)
@@ -52,7 +55,7 @@ def cute_include() -> Path:
         folder = Path(chosen) / "include"
         remedy = "Point CUTLASS_PATH at a CUTLASS checkout, or unset it to use the nvidia-cutlass package."
     else:
-        folder = site_folder() / "cutlass_library" / "source" / "include"
+        folder = wheel_folder("nvidia-cutlass") / "cutlass_library" / "source" / "include"
         remedy = _REINSTALL.format(package="nvidia-cutlass==4.2.0.0")
     return _folder_with(folder, "cute/tensor.hpp", "The CuTe headers", remedy)
 
@@ -60,7 +63,7 @@ def cute_include() -> Path:
 @lru_cache(maxsize=1)
 def cuda_include() -> Path:
     """The folder that holds `cuda_runtime.h`: the CUDA wheels', else the toolkit's."""
-    candidates = [site_folder() / "nvidia" / "cu13" / "include"]
+    candidates = [wheel_folder("nvidia-cuda-runtime") / "nvidia" / "cu13" / "include"]
     home = _cuda_home()
     if home is not None:
         candidates.append(home / "include")
@@ -75,7 +78,9 @@ def cuda_include() -> Path:
 def tvm_ffi_folder() -> Path:
     """The folder of the apache-tvm-ffi wheel, with `include` and `lib` inside."""
     remedy = _REINSTALL.format(package="apache-tvm-ffi")
-    return _folder_with(site_folder() / "tvm_ffi", "include/tvm/ffi/function.h", "The tvm-ffi headers", remedy)
+    return _folder_with(
+        wheel_folder("apache-tvm-ffi") / "tvm_ffi", "include/tvm/ffi/function.h", "The tvm-ffi headers", remedy
+    )
 
 
 @lru_cache(maxsize=1)

@@ -22,8 +22,8 @@ if __name__ == "__main__":  # -I -S: neither the script's folder nor site-packag
 
 from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Ending, Limits, Order
-from harness.isolation.syscalls import adopt_orphans, hide_from_same_user, set_parent_death_signal
-from harness.isolation.tree import kill_descendants
+from harness.isolation.syscalls import adopt_orphans, hide_from_same_user, set_name, set_parent_death_signal
+from harness.isolation.tree import GUARD_NAME, kill_descendants
 
 _NOT_STARTED = 127
 _REASON_BYTES = 2000
@@ -55,6 +55,7 @@ def main(order_fd: int, status_fd: int, life_fd: int) -> None:
         _become(order, failure)
     os.close(failure)
     hide_from_same_user()
+    set_name(GUARD_NAME)
     status = _outlive(child, wake_fd, life_fd)
     strays = kill_descendants(os.getpid())
     ending = Ending(

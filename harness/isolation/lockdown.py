@@ -27,7 +27,10 @@ def lock_down(access: Access, limits: Limits, *, tier: Tier = "landlock", signal
     if tier == "landlock" or landlock_version():
         scoped = restrict_paths(access, signals=signals)
     only_signal = None if signals or scoped or access.profiling else os.getpid()
-    install_filter(filter_program(os.uname().machine, profiling=access.profiling, only_signal=only_signal))
+    program = filter_program(
+        os.uname().machine, devices=bool(access.devices), profiling=access.profiling, only_signal=only_signal
+    )
+    install_filter(program)
 
 
 def _apply_limits(limits: Limits) -> None:

@@ -10,32 +10,33 @@ import errno
 import struct
 
 _BOTH = {
-    "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428,
-    "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435,
+    "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427,
+    "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "clone3": 435,
     "pidfd_getfd": 438, "process_madvise": 440, "mount_setattr": 442, "memfd_secret": 447, "process_mrelease": 448,
 }  # fmt: skip
 _X86_64 = {
-    "socket": 41, "clone": 56, "kill": 62, "ptrace": 101, "syslog": 103, "rt_sigqueueinfo": 129, "setpriority": 141,
-    "sched_setparam": 142, "sched_setscheduler": 144, "vhangup": 153, "pivot_root": 155, "adjtimex": 159, "chroot": 161,
-    "acct": 163, "settimeofday": 164, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
-    "sethostname": 170, "setdomainname": 171, "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176,
-    "quotactl": 179, "tkill": 200, "clock_settime": 227, "tgkill": 234, "mq_open": 240, "kexec_load": 246,
-    "add_key": 248, "request_key": 249, "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256, "unshare": 272,
-    "move_pages": 279, "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "prlimit64": 302, "open_by_handle_at": 304,
+    "shmget": 29, "socket": 41, "connect": 42, "clone": 56, "kill": 62, "semget": 64, "msgget": 68, "ptrace": 101,
+    "syslog": 103, "rt_sigqueueinfo": 129, "setpriority": 141, "sched_setparam": 142, "sched_setscheduler": 144,
+    "vhangup": 153, "pivot_root": 155, "adjtimex": 159, "chroot": 161, "acct": 163, "settimeofday": 164, "mount": 165,
+    "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
+    "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179, "tkill": 200,
+    "clock_settime": 227, "tgkill": 234, "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249,
+    "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256, "unshare": 272, "move_pages": 279,
+    "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "prlimit64": 302, "open_by_handle_at": 304,
     "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
     "finit_module": 313, "sched_setattr": 314, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
-    "shmget": 29, "semget": 64, "msgget": 68,
 }  # fmt: skip
 _AARCH64 = {
     "ioprio_set": 30, "umount2": 39, "mount": 40, "pivot_root": 41, "chroot": 51, "vhangup": 58, "quotactl": 60,
     "acct": 89, "unshare": 97, "kexec_load": 104, "init_module": 105, "delete_module": 106, "clock_settime": 112,
     "syslog": 116, "ptrace": 117, "sched_setparam": 118, "sched_setscheduler": 119, "kill": 129, "tkill": 130,
-    "tgkill": 131, "rt_sigqueueinfo": 138, "setpriority": 140, "reboot": 142, "sethostname": 161, "setdomainname": 162,
-    "settimeofday": 170, "adjtimex": 171, "mq_open": 180, "msgget": 186, "semget": 190, "shmget": 194, "socket": 198,
-    "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220, "swapon": 224, "swapoff": 225,
-    "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240, "perf_event_open": 241, "prlimit64": 261,
-    "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268, "process_vm_readv": 270, "process_vm_writev": 271,
-    "kcmp": 272, "finit_module": 273, "sched_setattr": 274, "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+    "tgkill": 131, "rt_sigqueueinfo": 138, "setpriority": 140, "reboot": 142, "sethostname": 161,
+    "setdomainname": 162, "settimeofday": 170, "adjtimex": 171, "mq_open": 180, "msgget": 186, "semget": 190,
+    "shmget": 194, "socket": 198, "connect": 203, "add_key": 217, "request_key": 218, "keyctl": 219, "clone": 220,
+    "swapon": 224, "swapoff": 225, "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240,
+    "perf_event_open": 241, "prlimit64": 261, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268,
+    "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "sched_setattr": 274,
+    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
 }  # fmt: skip
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}  # linux/audit.h
 
@@ -44,8 +45,11 @@ _ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 _ARGUMENT_CHECKED = ("clone", "prlimit64")
 _SIGNALLING = ("kill", "tgkill")
 _SIGNALLING_OTHERWISE = ("tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
-_PROFILING = ("socket", "ptrace", "process_vm_readv", "process_vm_writev", "perf_event_open", "shmget", "semget")
-"""What Nsight Compute uses. `socket` stays shut otherwise: Landlock does not guard sockets that have a path."""
+_PROFILING = (
+    "socket", "connect", "ptrace", "process_vm_readv", "process_vm_writev", "perf_event_open", "shmget", "semget",
+)  # fmt: skip
+"""What Nsight Compute uses beside the GPU. `connect` stays shut otherwise: Landlock guards no socket with a path."""
+_UNIX = 1  # AF_UNIX
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06  # linux/bpf_common.h
 _ALLOW, _KILL, _REFUSE = 0x7FFF0000, 0x80000000, 0x00050000  # linux/seccomp.h
@@ -56,11 +60,13 @@ _NEW_NAMESPACES = 0x7E020000 | 0x80  # CLONE_NEW*: mount, cgroup, uts, ipc, user
 _Instruction = tuple[int, int, int, int]
 
 
-def filter_program(machine: str, *, profiling: bool = False, only_signal: int | None = None) -> bytes:
+def filter_program(
+    machine: str, *, devices: bool = False, profiling: bool = False, only_signal: int | None = None
+) -> bytes:
     """The program for `machine` ("x86_64"), 8 bytes an instruction.
 
-    `only_signal`: the one process, beside its own group, that may be signalled.
-
+    `devices`: cuInit fails (304) where it cannot make a local socket; it need not connect it. `profiling`: what
+    Nsight Compute asks for. `only_signal`: the one process, beside its own group, that may be signalled.
     OSError on an architecture whose system calls are not known here.
     """
     known = _ARCHITECTURES.get(machine)
@@ -69,12 +75,15 @@ def filter_program(machine: str, *, profiling: bool = False, only_signal: int | 
     audit_number, table = known
     numbers = {**_BOTH, **table}
     code = _prologue(audit_number)
-    special = {*_ABSENT, *_ARGUMENT_CHECKED, *_SIGNALLING, *_SIGNALLING_OTHERWISE, *(_PROFILING if profiling else ())}
+    spared = set(_PROFILING) if profiling else {"socket"} if devices else set()
+    special = {*_ABSENT, *_ARGUMENT_CHECKED, *_SIGNALLING, *_SIGNALLING_OTHERWISE, *spared}
     for name, number in numbers.items():
         if name not in special:
             code += _refuse(number, errno.EPERM)
     for name in _ABSENT:
         code += _refuse(numbers[name], errno.ENOSYS)
+    if devices and not profiling:
+        code += _refuse_argument(numbers["socket"], (_EQUAL, 1, 0, _UNIX))
     code += _refuse_argument(numbers["clone"], (_ANY_BIT, 0, 1, _NEW_NAMESPACES))
     code += _refuse_argument(numbers["prlimit64"], (_EQUAL, 1, 0, 0))  # another process's limits
     if only_signal is not None:

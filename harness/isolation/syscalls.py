@@ -9,7 +9,7 @@ import struct
 libc = ctypes.CDLL(None, use_errno=True)
 
 # linux/prctl.h
-_SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_SECCOMP, _DROP_BOUNDING = 1, 4, 22, 24
+_SET_PARENT_DEATH_SIGNAL, _SET_DUMPABLE, _SET_NAME, _SET_SECCOMP, _DROP_BOUNDING = 1, 4, 15, 22, 24
 _SET_CHILD_SUBREAPER, _SET_NO_NEW_PRIVILEGES, _AMBIENT, _AMBIENT_CLEAR_ALL = 36, 38, 47, 4
 _SECCOMP_MODE_FILTER = 2
 _CAPABILITY_VERSION_3 = 0x20080522  # linux/capability.h
@@ -36,6 +36,12 @@ def set_parent_death_signal(number: int) -> None:
 def hide_from_same_user() -> None:
     """Make this process's memory, environment and descriptors unreadable for others of the same user."""
     _prctl(_SET_DUMPABLE, "PR_SET_DUMPABLE", 0)
+
+
+def set_name(name: bytes) -> None:
+    """Change the name that /proc shows for this thread; at most 15 bytes."""
+    buffer = ctypes.create_string_buffer(name)
+    _prctl(_SET_NAME, "PR_SET_NAME", ctypes.addressof(buffer))
 
 
 def adopt_orphans() -> None:

@@ -53,7 +53,8 @@ def _roof_finding(memory_s: float, compute_s: float, share: float) -> str:
         nearer, other = compute, memory
         advice = "keep more operands in registers, and the multiply-add units busy with independent chains"
     if share >= 1.0:
-        return f"{nearer.capitalize()} ({other}); it is faster than that, so part of its data came from the caches."
+        why = "caches served it, or the roof was measured in a busy hour"
+        return f"{nearer.capitalize()} ({other}); it is faster than that: {why}."
     if share >= _NEAR_THE_ROOF:
         return f"{nearer.capitalize()} ({other}); at {share:.0%} of that roof, at most {1 / share:.2f}x is left."
     return f"{nearer.capitalize()} ({other}); at {share:.0%} of that roof, up to {1 / share:.1f}x is left: {advice}."

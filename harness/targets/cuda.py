@@ -6,7 +6,7 @@ from typing import NoReturn
 
 from harness.build import Build
 from harness.building.compilation import compile_candidate
-from harness.building.cuda_build import CudaToolchain, cuda_architecture
+from harness.building.cuda_build import CUDA_LIMITS, CudaToolchain, cuda_architecture
 from harness.candidate import Candidate, TargetName
 from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
@@ -25,7 +25,7 @@ class CudaTarget:
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache. No GPU is needed for that."""
-        return compile_candidate(candidate, CudaToolchain(cuda_architecture()), tier=tier)
+        return compile_candidate(candidate, CudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
 
     def require_device(self) -> None:
         """Raise `MachineError`: no GPU answers, or one does and this version does not judge on it yet."""

@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from harness.building.store import exported_modules
 from harness.errors import MachineError, UserError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import interpreter_paths
@@ -67,7 +68,7 @@ class WarmParent:
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
-        access = Access(read=(*interpreter_paths(), str(ROOT), *read), write=(str(cwd),))
+        access = Access(read=(*interpreter_paths(), str(ROOT), str(exported_modules().root), *read), write=(str(cwd),))
         job = {
             "kind": kind,
             "payload": payload,

@@ -24,7 +24,7 @@ from harness.worker.trials import Bench, plan_trials, run_trial
 MAX_SLOTS = 64
 PATIENCE = 100.0
 """A call counts as hung after this many times the reference's time, and never before MIN_TIMEOUT_S."""
-MIN_TIMEOUT_S = 10.0
+MIN_TIMEOUT_S = 5.0
 
 
 class WrongError(Exception):

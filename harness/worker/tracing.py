@@ -168,7 +168,7 @@ def _bind_scalar(
     )
     other = _trace_once(reference, changed, specs)
     unfit = UntraceableError(f"what it computes depends on the number {name} other than as an operand")
-    if [op.target for op in other.ops] != [op.target for op in program.ops]:
+    if [(op.target, op.results) for op in other.ops] != [(op.target, op.results) for op in program.ops]:
         raise unfit
 
     def merge(was: Argument, now: Argument) -> Argument:

@@ -1,0 +1,170 @@
+"""cutegen from Python: load a task, optimize it, read the result. Sync and async do the same."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from langgraph.runtime import RunControl
+from pydantic import ValidationError
+
+from graph.api_module import is_module, module_source
+from graph.progress import Observer, Quiet
+from graph.run_loop import execute
+from graph.run_record import RunRecord
+from graph.runs import Manifest, RunFolder, create, machine_error, reopen
+from harness.errors import UserError
+from harness.verdict import Verdict
+from nodes.settings import Settings
+from nodes.state import TaskInput
+
+
+class RunResult:
+    """What a run found; `record` holds all of it, and `folder` the artifacts."""
+
+    def __init__(self, folder: RunFolder, record: RunRecord) -> None:
+        self.folder = folder.path
+        self.record = record
+
+    @property
+    def improved(self) -> bool:
+        """Whether the best kernel is faster than the baseline beyond the noise."""
+        return self.record.outcome == "improved"
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The judge's word on the best kernel, or on the last one where none passed."""
+        if self.record.best is not None:
+            return self.record.best.verdict
+        return next(reversed(self.record.verdicts.values()), None)
+
+    @property
+    def speedup(self) -> float | None:
+        """Baseline / kernel, of the best kernel; None where none passed."""
+        timing = self.record.timing
+        return timing.speedup if timing is not None else None
+
+    @property
+    def kernel(self) -> str | None:
+        """The best kernel's source; None where none passed."""
+        return self.record.best.candidate.source if self.record.best is not None else None
+
+    def save(self, folder: str | Path) -> Path:
+        """Copy kernel, drop-in, record and report into a folder. Raises `MachineError`."""
+        target, run = Path(folder), RunFolder(self.folder)
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            for file in (run.kernel, run.drop_in, run.record, run.report):
+                if file.exists():
+                    shutil.copy(file, target / file.name)
+        except OSError as error:
+            raise machine_error(error, target, "write to") from error
+        return target
+
+    def __repr__(self) -> str:
+        speed = f"{self.speedup:.2f}x" if self.speedup is not None else "no kernel"
+        return f"RunResult({self.record.name}: {self.record.outcome}, {speed}, {self.folder})"
+
+
+def load_task(source: Any, inputs: Sequence[Any] | None = None) -> TaskInput:
+    """A task from a file's path, a KernelBench-style source text, or an `nn.Module` with representative inputs.
+
+    A text of several lines is a source, any other a path. What the file does is found out when a run begins.
+    Raises `UserError`.
+    """
+    if is_module(source):
+        if inputs is None:
+            raise UserError("A module needs inputs to be judged on.", "Call load_task(module, inputs=(x, ...)).")
+        name, text = module_source(source, inputs)
+        return TaskInput(source=text, name=name)
+    if inputs is not None:
+        raise UserError("Inputs belong to a module; a task file has its own get_inputs().", "Leave them out.")
+    if isinstance(source, str) and "\n" in source:
+        return TaskInput(source=source)
+    return _from_file(Path(source))
+
+
+def optimize(
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+) -> RunResult:
+    """Run the agents on a task and return the fastest verified kernel.
+
+    `settings` are the fields of `nodes.settings.Settings`; `depth` may be said for `max_depth`. The artifacts lie in
+    `out`, or in `runs/<task>-<id>`. Raises `UserError` and `MachineError`; what was verified by then is kept there.
+    """
+    return _optimize(task, out, observer, settings, None)
+
+
+def resume(run: str | Path, *, observer: Observer | None = None) -> RunResult:
+    """Go on with a run that was interrupted, with the settings it began with. Raises like `optimize`."""
+    return carry_on(*reopen(Path(run)), observer)
+
+
+async def aoptimize(
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+) -> RunResult:
+    """`optimize`, with the event loop free meanwhile. Cancelled, it ends after the present step and can be resumed."""
+    control = RunControl()
+    work = asyncio.ensure_future(asyncio.to_thread(_optimize, task, out, observer, settings, control))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        control.request_drain("cancelled")
+        await asyncio.wait([work])
+        raise
+
+
+def begin(task: TaskInput, settings: Settings, out: Path | None) -> tuple[RunFolder, Manifest]:
+    """Make the folder of a new run."""
+    return create(out, name=task.name, source=task.source, settings=settings)
+
+
+def carry_on(
+    folder: RunFolder, manifest: Manifest, observer: Observer | None = None, control: RunControl | None = None
+) -> RunResult:
+    """Run from the last checkpoint, or from the start, to the end."""
+    return RunResult(folder, execute(folder, manifest, observer or Quiet(), control=control))
+
+
+def make_settings(given: dict[str, Any]) -> Settings:
+    """Validate settings. Raises `UserError` naming the first that is wrong."""
+    named = {("max_depth" if name == "depth" else name): value for name, value in given.items()}
+    try:
+        return Settings.model_validate(named)
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(str(part) for part in first["loc"])
+        raise UserError(
+            f"The setting {where} is not valid: {first['msg']}.", "Its values are in docs/cli.md."
+        ) from error
+
+
+def _optimize(
+    task: TaskInput | str | Path,
+    out: str | Path | None,
+    observer: Observer | None,
+    settings: dict[str, Any],
+    control: RunControl | None,
+) -> RunResult:
+    loaded = task if isinstance(task, TaskInput) else load_task(task)
+    folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None)
+    return carry_on(folder, manifest, observer, control)
+
+
+def _from_file(path: Path) -> TaskInput:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UserError(f"There is no file {path}.", "Name a Python file with class Model.") from error
+    except IsADirectoryError as error:
+        raise UserError(f"{path} is a folder.", "Name a Python file with class Model.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is no UTF-8 text: {error.reason}.", "Name a Python file with class Model.") from error
+    except OSError as error:
+        raise UserError(
+            f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", "Check its rights."
+        ) from error
+    return TaskInput(source=text, name=path.stem)

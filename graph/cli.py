@@ -1,0 +1,128 @@
+"""The command line. Only what `--help` needs is imported here: a command imports its work when it is called."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed); 1 nothing faster (verify: it did not pass);
+2 something is wrong with what you gave; 3 something is wrong with this machine; 130 interrupted."""
+
+app = typer.Typer(
+    name="cutegen",
+    help="Give it a PyTorch module; get back a verified, faster drop-in whose hot operators are CuTe kernels.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+)
+
+
+class TargetOption(StrEnum):
+    """Where kernels run."""
+
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+
+
+class IsolationOption(StrEnum):
+    """How kernels are kept from the machine."""
+
+    auto = "auto"
+    bubblewrap = "bubblewrap"
+    landlock = "landlock"
+    none = "none"
+
+
+Target = Annotated[TargetOption, typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
+Isolation = Annotated[IsolationOption, typer.Option(help="auto takes the strongest that works here.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that kernels are judged on.")]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from graph.run_machine import cutegen_version
+
+        typer.echo(f"cutegen {cutegen_version()}")
+        raise typer.Exit
+
+
+@app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
+    """Read the options before the command."""
+
+
+@app.command(epilog=EXIT_CODES)
+def optimize(
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
+    ] = None,
+    target: Target = TargetOption.auto,
+    model: Annotated[str, typer.Option(help="playbook, openai:NAME or replay:FILE.")] = "playbook",
+    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")] = "",
+    depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 6,
+    out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
+    ] = None,
+    seed: Seed = 0,
+    isolation: Isolation = IsolationOption.auto,
+    json: Json = False,
+) -> None:
+    """Write, check and speed up a kernel for the module in FILE."""
+    from graph.cli_optimize import Options, run
+
+    raise typer.Exit(
+        run(
+            Options(
+                file=file,
+                resume=resume,
+                out=out,
+                as_json=json,
+                settings={
+                    "target": target.value,
+                    "model": model,
+                    "base_url": base_url,
+                    "max_depth": depth,
+                    "seed": seed,
+                    "isolation": isolation.value,
+                },
+            )
+        )
+    )
+
+
+@app.command(epilog=EXIT_CODES)
+def verify(
+    kernel: Annotated[Path, typer.Argument(help="A kernel's source file, with its TVM-FFI entry point.")],
+    file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
+    target: Target = TargetOption.auto,
+    seed: Seed = 0,
+    isolation: Isolation = IsolationOption.auto,
+    json: Json = False,
+) -> None:
+    """Judge KERNEL against the module in FILE: is it right, and how fast?"""
+    from graph.cli_verify import run
+
+    raise typer.Exit(run(kernel, file, target=target.value, seed=seed, isolation=isolation.value, as_json=json))
+
+
+@app.command()
+def doctor(
+    base_url: Annotated[str, typer.Option(help="Also ask this model endpoint.")] = "",
+    json: Json = False,
+) -> None:
+    """Say what is found and what to do about the rest. Exits 3 where something that every run needs is missing."""
+    from graph.cli_doctor import run
+
+    raise typer.Exit(run(base_url, as_json=json))

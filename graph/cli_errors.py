@@ -1,0 +1,40 @@
+"""How a command ends badly: one sentence on stderr, the documented exit code, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+from harness.errors import CutegenError, UserError
+
+IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
+
+
+def guarded(work: Callable[[], int], *, as_json: bool) -> int:
+    """The exit code of `work`. Errors of ours become a sentence on stderr, and with `as_json` an object on stdout.
+
+    SIGTERM ends the work as Ctrl-C does: a service manager's stop must lose nothing either.
+    """
+    before = signal.signal(signal.SIGTERM, _as_keyboard_interrupt)
+    try:
+        return work()
+    except CutegenError as error:
+        print(f"cutegen: {error}", file=sys.stderr)
+        kind = "user" if isinstance(error, UserError) else "machine"
+        if as_json:
+            print(json.dumps({"error": kind, "problem": error.problem, "remedy": error.remedy}))
+        return USER_ERROR if kind == "user" else MACHINE_ERROR
+    except KeyboardInterrupt:
+        print("cutegen: interrupted.", file=sys.stderr)
+        if as_json:
+            print(json.dumps({"error": "interrupted", "problem": "The command was interrupted.", "remedy": ""}))
+        return INTERRUPTED
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _as_keyboard_interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,181 @@
+"""`cutegen optimize`: start a run or go on with one, show it, and say what came out."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from rich.console import Console
+from rich.text import Text
+
+from graph.api import RunResult, begin, carry_on, load_task, make_settings
+from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
+from graph.progress import Terminal, table
+from graph.run_record import Outcome, RunRecord
+from graph.runs import Manifest, RunFolder, reopen
+from harness.errors import CutegenError, UserError
+from harness.frozen import Frozen
+from harness.verdict import Status, Verdict
+from nodes.models.select import ModelOptions, open_model
+from nodes.settings import Settings
+from nodes.state import Usage
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command's options. `settings` are those that the command line can set."""
+
+    file: Path | None
+    resume: Path | None
+    out: Path | None
+    as_json: bool
+    settings: dict[str, Any]
+
+
+class Summary(Frozen):
+    """What --json prints. `speedup` and `verdict` are the best kernel's; without one, `verdict` is the last."""
+
+    schema_version: Literal[1] = 1
+    outcome: Outcome
+    task: str
+    run: Path
+    stop_reason: str
+    speedup: float | None
+    status: Status | None
+    verdict: Verdict | None
+    authors: tuple[str, ...]
+    kernels_judged: int
+    seconds: float
+    usage: Usage
+    artifacts: tuple[Path, ...]
+
+
+def run(options: Options) -> int:
+    """Do the command; its exit code."""
+    return guarded(lambda: _run(options), as_json=options.as_json)
+
+
+def _run(options: Options) -> int:
+    folder, manifest = _again(options) if options.resume is not None else _fresh(options)
+    terminal = Terminal(Console(stderr=options.as_json))
+    terminal.console.print(Text(f"{manifest.name} in {_short(folder.path)}"), soft_wrap=True)
+    try:
+        result = carry_on(folder, manifest, terminal)
+    except BaseException as error:
+        terminal.stop()
+        _say_how_to_go_on(folder, error)
+        raise
+    terminal.stop()
+    return _finish(result, terminal.console, as_json=options.as_json)
+
+
+def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
+    if options.file is None:
+        raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
+    task = load_task(options.file)
+    settings = make_settings(options.settings)
+    _require_models(settings)
+    return begin(task, settings, options.out)
+
+
+def _again(options: Options) -> tuple[RunFolder, Manifest]:
+    assert options.resume is not None
+    if options.out is not None:
+        raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
+    folder, manifest = reopen(options.resume)
+    if options.file is not None and load_task(options.file).source != manifest.source:
+        raise UserError(
+            f"{options.file} is not the file that {options.resume} began with.",
+            "Leave the file out, or start a new run.",
+        )
+    return folder, manifest
+
+
+def _require_models(settings: Settings) -> None:
+    """Open the model once, so that a wrong name or a missing key is said before there is a run's folder."""
+    open_model(settings.model, ModelOptions(base_url=settings.base_url or None))
+
+
+def _say_how_to_go_on(folder: RunFolder, error: BaseException) -> None:
+    """What is kept, and the command that goes on. A run that verified and cost nothing leaves no folder behind."""
+    if isinstance(error, UserError) and not folder.kernel.exists():
+        folder.discard()
+        return
+    if not isinstance(error, CutegenError | KeyboardInterrupt):
+        return
+    kept = f"The best kernel so far is {_short(folder.kernel)}. " if folder.kernel.exists() else ""
+    command = f"cutegen optimize --resume {shlex.quote(_short(folder.path))}"
+    print(f"{kept}Go on with: {command}", file=sys.stderr)
+
+
+def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:
+    record = result.record
+    if as_json:
+        print(summary(result))
+    else:
+        console.print()
+        console.print(table(record.steps))
+        console.print()
+        for sentence in _sentences(result):
+            console.print(Text(sentence), soft_wrap=True)
+    if record.outcome == "interrupted":
+        return INTERRUPTED
+    return IMPROVED if result.improved else NOTHING_FASTER
+
+
+def summary(result: RunResult) -> str:
+    """The run in one JSON object."""
+    record = result.record
+    return Summary(
+        outcome=record.outcome,
+        task=record.name,
+        run=result.folder,
+        stop_reason=record.stop_reason,
+        speedup=result.speedup,
+        status=result.verdict.status if result.verdict else None,
+        verdict=result.verdict,
+        authors=record.authors,
+        kernels_judged=len(record.verdicts),
+        seconds=round(record.seconds, 3),
+        usage=record.usage,
+        artifacts=_artifacts(result),
+    ).model_dump_json()
+
+
+def _sentences(result: RunResult) -> list[str]:
+    record = result.record
+    return [
+        _headline(record),
+        f"Ended because: {record.stop_reason}",
+        *(["Written by the playbook, not by a language model."] if _by_playbook(record) else []),
+        f"In {_short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
+    ]
+
+
+def _headline(record: RunRecord) -> str:
+    timing = record.timing
+    if timing is None:
+        return "No kernel passed."
+    low, high = timing.speedup_interval.low, timing.speedup_interval.high
+    return (
+        f"{timing.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
+        f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms."
+    )
+
+
+def _by_playbook(record: RunRecord) -> bool:
+    return any("playbook" in author for author in record.authors)
+
+
+def _artifacts(result: RunResult) -> tuple[Path, ...]:
+    return RunFolder(result.folder).artifacts
+
+
+def _short(path: Path) -> str:
+    with suppress(ValueError):
+        return str(path.relative_to(Path.cwd()))
+    return str(path)

@@ -1,0 +1,92 @@
+"""`cutegen verify`: one kernel, one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from graph.api import load_task
+from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.report import worst_errors
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.errors import UserError
+from harness.verdict import Tier, Verdict
+from tools.judges import choose_target, choose_tier, judge_for
+
+
+def run(
+    kernel: Path,
+    file: Path,
+    *,
+    target: Literal["auto", "cpu", "cuda"],
+    seed: int,
+    isolation: Literal["auto"] | Tier,
+    as_json: bool,
+) -> int:
+    """Do the command; its exit code."""
+
+    def work() -> int:
+        verdict = judge(kernel, file, target=target, seed=seed, isolation=isolation)
+        if as_json:
+            print(verdict.model_dump_json())
+        else:
+            _show(verdict, Console())
+        return IMPROVED if verdict.passed else NOTHING_FASTER
+
+    return guarded(work, as_json=as_json)
+
+
+def judge(
+    kernel: Path, file: Path, *, target: Literal["auto", "cpu", "cuda"], seed: int, isolation: Literal["auto"] | Tier
+) -> Verdict:
+    """Build, check and time a kernel that lies in a file. Raises `UserError` and `MachineError`."""
+    source = _kernel_source(kernel)
+    task = load_task(file)
+    tier = choose_tier(isolation)
+    chosen = choose_target(target)
+    described = describe_task(task.source, name=task.name, tier=tier)
+    judging = judge_for(chosen.name, tier, "ieee")
+    candidate = Candidate(source=source, target=chosen.name, author="verify:file")
+    return judging.evaluate(described, candidate, judging.build(candidate), seed=seed)
+
+
+def _kernel_source(kernel: Path) -> str:
+    if kernel.suffix == ".py":
+        raise UserError(f"{kernel} is Python.", "Give the kernel's C++ or CUDA source, like kernel.cu of a run.")
+    return load_task(kernel).source
+
+
+def _show(verdict: Verdict, console: Console) -> None:
+    console.print(Text(verdict.status, style="bold green" if verdict.passed else "bold red"))
+    if verdict.message:
+        console.print(Text(f"{verdict.check}: {verdict.message}"), soft_wrap=True)
+    if verdict.timing is not None:
+        timing, interval = verdict.timing, verdict.timing.speedup_interval
+        console.print(
+            f"{timing.speedup:.2f}x over {timing.baseline} ({interval.low:.2f} to {interval.high:.2f}): "
+            f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms"
+        )
+    errors = worst_errors(verdict)
+    if errors:
+        console.print(_error_table(verdict))
+
+
+def _error_table(verdict: Verdict) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("output", "worst inputs", "relative L2", "reference's own", "wrong"):
+        table.add_column(name)
+    for worst in worst_errors(verdict):
+        error = worst.error
+        table.add_row(
+            error.output,
+            worst.distribution,
+            f"{error.relative_l2:.2e}",
+            f"{error.reference_relative_l2:.2e}",
+            f"{error.bad_fraction:.0%}",
+        )
+    return table

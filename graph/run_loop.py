@@ -1,0 +1,168 @@
+"""Drive the graph in a run's folder: from its start or its last checkpoint to its end, with the artifacts written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.sqlite import SqliteSaver
+from langgraph.errors import GraphDrained
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
+
+from graph.export import export_drop_in
+from graph.progress import Log, Observer, open_log
+from graph.report import render
+from graph.run_machine import this_machine
+from graph.run_record import Outcome, RunRecord
+from graph.run_store import open_saver
+from graph.runs import Manifest, RunFolder
+from graph.workflow import build_graph
+from harness.candidate import Candidate
+from harness.errors import CutegenError
+from harness.profile.summary import Profile
+from harness.task import Task
+from harness.verdict import Verdict
+from nodes.settings import Settings
+from nodes.state import Best, RunState, Step, TaskInput
+
+Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
+
+
+def execute(
+    folder: RunFolder, manifest: Manifest, *observers: Observer, control: RunControl | None = None
+) -> RunRecord:
+    """Run to the end and write the artifacts; a folder whose run has ended already only gets them written again.
+
+    `control` lets another thread ask for an end after the present step; the record then says "interrupted". An
+    exception, KeyboardInterrupt among them, leaves the artifacts of what was verified so far and goes on upward.
+    Raises `UserError` and `MachineError`.
+    """
+    with folder.claimed(), open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
+        session = Session(folder, manifest, saver)
+        try:
+            drained = session.run((log, *observers), control)
+        except BaseException as error:
+            _save_what_there_is(session, log, error)
+            raise
+        record = session.record("interrupted" if drained else None)
+        save(folder, record)
+        log.ended(record.outcome, record.stop_reason)
+        return record
+
+
+class Session:
+    """One run's graph with its checkpoints."""
+
+    def __init__(self, folder: RunFolder, manifest: Manifest, saver: SqliteSaver) -> None:
+        self.folder = folder
+        self.manifest = manifest
+        self.graph: Graph = build_graph().compile(checkpointer=saver)
+        self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
+
+    def run(self, observers: tuple[Observer, ...], control: RunControl | None) -> bool:
+        """Take the graph from where it stands to its end. True where `control` ended it before."""
+        snapshot = self.graph.get_state(self.config)
+        if snapshot.created_at is not None and not snapshot.next:
+            return False
+        fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
+        stream = self.graph.stream(
+            None if snapshot.next else fresh,
+            self.config,
+            context=self.manifest.settings,
+            stream_mode=["tasks", "updates"],
+            durability="sync",
+            control=control,
+        )
+        try:
+            for mode, chunk in cast("Iterator[tuple[str, dict[str, Any]]]", stream):
+                self._tell(observers, mode, chunk)
+        except GraphDrained:
+            return True
+        return False
+
+    def record(self, outcome: Outcome | None) -> RunRecord:
+        """What is in the checkpoints, as a record. Without an `outcome` the run's own result decides."""
+        state = self._state()
+        candidates, verdicts, profiles = self._judged()
+        stop = state.stop_reason
+        improved = state.result is not None and state.result.improved
+        return RunRecord(
+            id=self.manifest.id,
+            outcome=outcome or ("improved" if improved else "nothing_faster"),
+            stop_reason=stop.message if stop else "",
+            task=state.task,
+            name=self.manifest.name,
+            created=self.manifest.created,
+            seconds=state.seconds,
+            settings=self.manifest.settings.model_dump(mode="json"),
+            machine=this_machine(),
+            steps=state.history,
+            candidates=candidates,
+            verdicts=verdicts,
+            profiles=profiles,
+            best=state.best,
+            usage=state.usage,
+        )
+
+    def _tell(self, observers: tuple[Observer, ...], mode: str, chunk: Mapping[str, Any]) -> None:
+        if mode == "tasks":
+            if "input" in chunk:
+                for observer in observers:
+                    observer.started(chunk["name"])
+            return
+        for update in chunk.values():
+            for step in (update or {}).get("history", ()):
+                self._step(step, observers)
+
+    def _step(self, step: Step, observers: tuple[Observer, ...]) -> None:
+        if step.improved:  # at once, so that even a kill -9 leaves the kernel
+            state = self._state()
+            save_kernel(self.folder, state.task, state.best)
+        for observer in observers:
+            observer.stepped(step)
+
+    def _state(self) -> RunState:
+        values = self.graph.get_state(self.config).values
+        return RunState.model_validate({"source": self.manifest.source, **values})
+
+    def _judged(self) -> tuple[dict[str, Candidate], dict[str, Verdict], dict[str, Profile]]:
+        """Every candidate, verdict and profile that was ever in a checkpoint, oldest first, by candidate."""
+        candidates: dict[str, Candidate] = {}
+        verdicts: dict[str, Verdict] = {}
+        profiles: dict[str, Profile] = {}
+        for snapshot in reversed(list(self.graph.get_state_history(self.config))):
+            candidate, verdict = snapshot.values.get("candidate"), snapshot.values.get("verdict")
+            best: Best | None = snapshot.values.get("best")
+            if candidate is not None:
+                candidates[candidate.digest] = candidate
+            if verdict is not None:
+                verdicts[verdict.candidate] = verdict
+            if best is not None and best.profile is not None:
+                profiles[best.candidate.digest] = best.profile
+        return candidates, verdicts, profiles
+
+
+def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None:
+    """Write the best kernel and its drop-in, where there is one."""
+    if task is not None and best is not None:
+        folder.write(folder.kernel, best.candidate.source)
+        folder.write(folder.drop_in, export_drop_in(task, best.candidate))
+
+
+def save(folder: RunFolder, record: RunRecord) -> None:
+    """Write kernel, drop-in, record and report. Raises `MachineError` where the folder takes no more."""
+    save_kernel(folder, record.task, record.best)
+    folder.write(folder.record, record.model_dump_json(indent=1))
+    folder.write(folder.report, render(record))
+
+
+def _save_what_there_is(session: Session, log: Log, error: BaseException) -> None:
+    """Keep what was verified before `error`. A second failure here must not hide the first."""
+    try:
+        record = session.record("interrupted")
+        save(session.folder, record)
+        log.ended("interrupted", f"{type(error).__name__}: {error}")
+    except (CutegenError, OSError, ValueError):
+        return

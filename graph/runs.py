@@ -1,0 +1,158 @@
+"""A run's folder: what lies in it, how it is made, found again, and written to without half-written files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from harness.errors import MachineError, UserError
+from harness.frozen import Frozen
+from nodes.settings import Settings
+
+RUNS = Path("runs")
+
+
+class Manifest(Frozen):
+    """What a run was asked to do: enough to begin it, and to go on with it after a kill."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    name: str
+    source: str
+    settings: Settings
+    created: datetime
+
+
+def machine_error(error: OSError, path: Path, doing: str) -> MachineError:
+    """Name the file, the cause and the remedy of a failed file operation."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        remedy = "Free some room on the disk, or name a folder on another one with --out."
+    else:
+        remedy = "Name a folder that you may write to with --out."
+    cause = (error.strerror or str(error)).lower()
+    return MachineError(f"Could not {doing} {path}: {cause}.", remedy)
+
+
+class RunFolder:
+    """The artifacts of one run lie directly in `path`. Writing replaces a file at once or leaves the old one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest_file = path / "run.json"
+        self.kernel = path / "kernel.cu"
+        self.drop_in = path / "model_new.py"
+        self.report = path / "report.html"
+        self.record = path / "record.json"
+        self.conversation = path / "conversation.jsonl"
+        self.log = path / "log.jsonl"
+        self.checkpoints = path / "checkpoints.sqlite"
+
+    @property
+    def artifacts(self) -> tuple[Path, ...]:
+        """The files that exist by now."""
+        files = (self.kernel, self.drop_in, self.report, self.record, self.conversation, self.log, self.checkpoints)
+        return tuple(file for file in files if file.exists())
+
+    def write(self, file: Path, text: str) -> None:
+        """Put `text` into one of the folder's files. Raises `MachineError`."""
+        scratch = file.with_name(f".{file.name}.{os.getpid()}")
+        try:
+            scratch.write_text(text, encoding="utf-8")
+            scratch.replace(file)
+        except OSError as error:
+            scratch.unlink(missing_ok=True)
+            raise machine_error(error, file, "write") from error
+
+    def manifest(self) -> Manifest:
+        """What the run was asked to do. Raises `UserError` where that cannot be read."""
+        try:
+            return Manifest.model_validate_json(self.manifest_file.read_bytes())
+        except OSError as error:
+            raise UserError(
+                f"{self.path} holds no run: {self.manifest_file.name} cannot be read.",
+                "Name the folder that an earlier run printed.",
+            ) from error
+        except ValidationError as error:
+            first = error.errors()[0]
+            raise UserError(
+                f"{self.manifest_file} is not a run of this version of cutegen ({first['loc']}: {first['msg']}).",
+                "Start a new run, or use the version that began this one.",
+            ) from error
+
+    def discard(self) -> None:
+        """Remove what a run left, and the folder itself unless it holds something else."""
+        for file in (*self.artifacts, self.manifest_file, *self.path.glob(f"{self.checkpoints.name}-*")):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the folder for this process. Raises `UserError` where another one works in it."""
+        with self.manifest_file.open("rb") as handle:
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise UserError(
+                    f"Another process is working in {self.path}.", "Wait for it, or stop it, and resume then."
+                ) from error
+            yield
+
+
+def new_id(now: datetime) -> str:
+    """An id that sorts by time: 20260131-235959-1a2b."""
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
+
+
+def create(out: Path | None, *, name: str, source: str, settings: Settings) -> tuple[RunFolder, Manifest]:
+    """Make a run's folder, `runs/<name>-<id>` where `out` names none, with its manifest.
+
+    Raises `UserError` where `out` already holds a run and `MachineError` where the folder cannot be written.
+    """
+    now = datetime.now(UTC)
+    run_id = new_id(now)
+    path = out if out is not None else RUNS / f"{name}-{run_id}"
+    folder = RunFolder(path.absolute())
+    _refuse_occupied(folder)
+    settings = settings.model_copy(update={"run_dir": str(folder.path)})
+    manifest = Manifest(id=run_id, name=name, source=source, settings=settings, created=now)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise machine_error(error, folder.path, "create the run folder") from error
+    folder.write(folder.manifest_file, manifest.model_dump_json(indent=2))
+    return folder, manifest
+
+
+def _refuse_occupied(folder: RunFolder) -> None:
+    if folder.path.is_file():
+        raise UserError(f"{folder.path} is a file, not a folder.", "Name another folder with --out.")
+    if folder.manifest_file.exists():
+        raise UserError(
+            f"{folder.path} already holds a run.",
+            f"Go on with it by --resume {folder.path}, or name another folder with --out.",
+        )
+    taken = folder.artifacts
+    if taken:
+        raise UserError(f"{taken[0]} would be overwritten.", "Name another folder with --out.")
+
+
+def reopen(run: Path) -> tuple[RunFolder, Manifest]:
+    """Find an earlier run by its folder, or by its name under `runs/`. Raises `UserError`."""
+    path = run if run.exists() else RUNS / run
+    if not path.is_dir():
+        raise UserError(f"There is no run {run}.", "Name the folder that an earlier run printed.")
+    folder = RunFolder(path.absolute())
+    manifest = folder.manifest()
+    # The folder may have been moved since: what the agents write goes where it lies now.
+    settings = manifest.settings.model_copy(update={"run_dir": str(folder.path)})
+    return folder, manifest.model_copy(update={"settings": settings})

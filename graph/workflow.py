@@ -1,0 +1,86 @@
+"""The wiring: eight nodes, and the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import get_args, get_type_hints
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+
+from graph.reporter import reporter
+from graph.routing import (
+    after_diagnoser,
+    after_generator,
+    after_optimizer,
+    after_profiler,
+    after_repairer,
+    after_tester,
+)
+from nodes.diagnoser import diagnoser
+from nodes.generator import generator
+from nodes.intake import intake
+from nodes.models.select import open_model
+from nodes.node import Agent, as_node
+from nodes.optimizer import optimizer
+from nodes.profiler import profiler
+from nodes.repairer import repairer
+from nodes.settings import Settings
+from nodes.state import RunState, TaskInput
+from nodes.tester import tester
+from nodes.workshop import ModelShelf, OpenModel
+
+Route = Callable[[RunState, Settings], str]
+
+NODES: tuple[tuple[Agent, str], ...] = (
+    (intake, "Describes the task and settles where its kernels run."),
+    (generator, "Writes the first kernel."),
+    (tester, "Compiles the kernel, checks it against the reference, times it."),
+    (diagnoser, "Says why a kernel fails."),
+    (repairer, "Mends a failing kernel by line edits."),
+    (optimizer, "Makes one move from a kernel that is right."),
+    (profiler, "Finds out what limits a kernel, once the depth gate is open."),
+    (reporter, "Sums the run up."),
+)
+
+ROUTES: dict[str, Route] = {
+    "generator": after_generator,
+    "tester": after_tester,
+    "diagnoser": after_diagnoser,
+    "repairer": after_repairer,
+    "profiler": after_profiler,
+    "optimizer": after_optimizer,
+}
+
+
+def build_graph(open_model: OpenModel = open_model) -> StateGraph[RunState, Settings, TaskInput, RunState]:
+    """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model."""
+    shelf = ModelShelf(open_model)
+    graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
+    for agent, description in NODES:
+        name = agent.__name__
+        graph.add_node(name, as_node(agent, shelf), metadata={"description": description})
+    graph.add_edge(START, "intake")
+    graph.add_edge("intake", "generator")
+    for name, route in ROUTES.items():
+        graph.add_conditional_edges(name, _router(route), list(targets(route)))
+    graph.add_edge("reporter", END)
+    return graph
+
+
+def targets(route: Route) -> tuple[str, ...]:
+    """The nodes that a route can lead to, as its return type lists them."""
+    return get_args(get_type_hints(route)["return"])
+
+
+def _router(route: Route) -> Callable[[RunState, Runtime[Settings]], str]:
+    """The route with the settings taken from the run's context."""
+
+    def router(state: RunState, runtime: Runtime[Settings]) -> str:
+        return route(state, runtime.context or Settings())
+
+    router.__name__ = getattr(route, "__name__", "route")
+    return router
+
+
+graph = build_graph().compile(name="cutegen")

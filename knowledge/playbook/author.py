@@ -1,0 +1,45 @@
+"""The playbook's front door: a first kernel for a problem, then one move at a time."""
+
+from __future__ import annotations
+
+from knowledge.playbook.operations import TABLE
+from knowledge.playbook.pointwise import PointwiseRecipe
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan, Recipe
+
+HOW_TO_SET_A_MODEL = (
+    "To have a language model write it, run with --model openai:NAME (OPENAI_API_KEY set, or a compatible server's base URL)."
+)
+
+
+def recipes() -> tuple[Recipe, ...]:
+    """All recipes, in the order in which they are tried."""
+    return (PointwiseRecipe(),)
+
+
+def first_draft(problem: Problem) -> Draft | Decline:
+    """The plain kernel of depth 0, by the first recipe that can write the problem."""
+    reasons = []
+    for recipe in recipes():
+        plan = recipe.first_plan(problem)
+        if isinstance(plan, Plan):
+            return Draft(recipe.render(problem, plan), "first kernel", f"plain and correct, by the {recipe.name} recipe")
+        reasons.append(f"{recipe.name}: {plan.reason}")
+    return Decline(f"The playbook cannot write this module ({'; '.join(reasons)}). {HOW_TO_SET_A_MODEL}")
+
+
+def next_draft(problem: Problem, source: str, tried: tuple[str, ...]) -> Draft | Decline:
+    """The kernel after the first move that is not among `tried` (moves from this very kernel that did not help)."""
+    plan = Plan.read(source)
+    recipe = next((each for each in recipes() if plan is not None and each.name == plan.recipe), None)
+    if plan is None or recipe is None:
+        return Decline(f"The playbook optimizes only kernels that it wrote. {HOW_TO_SET_A_MODEL}")
+    for move in recipe.moves(problem, plan):
+        if move.name not in tried:
+            return Draft(recipe.render(problem, move.plan), move.name, move.why)
+    return Decline("The playbook has no move left for this kernel.")
+
+
+def writable_ops() -> tuple[str, ...]:
+    """The aten operations, without overloads, that some recipe can write."""
+    return tuple(sorted(TABLE))

@@ -1,0 +1,225 @@
+"""What every kernel of the GEMM family shares: header, types, layouts, the epilogue and the entry point."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from string import Template
+
+from knowledge.playbook.gemm_form import BYTES, Axis, Form
+from knowledge.playbook.gemm_trace import SCALAR_PREFIX
+from knowledge.playbook.identifiers import identifiers
+from knowledge.playbook.problem import Problem, Scalar, Tensor
+from knowledge.playbook.recipe import Plan
+
+SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
+PLACES = ("A", "B", "C")
+
+FRAME = Template("""\
+$header
+$plan
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <initializer_list>
+#include <new>
+$includes
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/function.h>
+
+#define UNROLL _Pragma("GCC unroll 64")
+
+namespace {
+
+using namespace cute;
+
+$types
+$layouts
+
+$epilogue
+
+$kernel
+
+// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
+void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
+             std::initializer_list<int64_t> strides) {
+  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
+  for (int i = 0; fits && i < t.ndim(); ++i) {
+    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
+  }
+  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
+}
+
+T* data(tvm::ffi::TensorView t) {
+  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
+}
+
+}  // namespace
+
+void run($parameters) {
+$checks
+  kernel($arguments);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+""")
+
+VECTOR = """\
+using T = {element};
+constexpr int V = {lanes};  // elements in one SIMD register
+using Vec = T __attribute__((vector_size(V * sizeof(T))));
+// The same at any address.
+using VecU = T __attribute__((vector_size(V * sizeof(T)), aligned(alignof(T)), may_alias));"""
+
+SINGLE = """\
+using T = {element};
+constexpr int V = 1;  // one element at a time
+using Vec = T;
+using VecU = T;"""
+
+WORKSPACE = """\
+// A thread's own aligned buffer.
+struct Workspace {
+  explicit Workspace(size_t count) : data(static_cast<T*>(std::aligned_alloc(64, (count * sizeof(T) + 63) / 64 * 64))) {
+    if (data == nullptr) throw std::bad_alloc();
+  }
+  ~Workspace() { std::free(data); }
+  Workspace(Workspace const&) = delete;
+  T* data;
+};"""
+
+
+@dataclass(frozen=True)
+class Body:
+    """What a kernel adds to the frame: its header lines below the first, its layouts and its functions.
+
+    `kernel(A, B, C, epilogue)` is the function the entry point calls.
+    """
+
+    lines: tuple[str, ...]
+    lanes: int
+    layouts: str
+    code: str
+    includes: tuple[str, ...] = ()
+
+
+def element(form: Form) -> str:
+    """The element type in C++."""
+    return "float" if form.dtype == "float32" else "double"
+
+
+def integer(value: int) -> str:
+    """A static integer as CuTe spells it."""
+    return f"_{value}" if value in (0, 1) else f"Int<{value}>"
+
+
+def layout(form: Form, place: int, axes: tuple[tuple[str, Axis], ...]) -> str:
+    """The operand's static layout over the named axes and, where there are any, the batch loops."""
+    shape = [name for name, _ in axes]
+    stride = [integer(axis.strides[place]) for _, axis in axes]
+    if form.batch:
+        shape.append("L")
+        inner = [integer(axis.strides[place]) for axis in reversed(form.batch)]
+        stride.append(inner[0] if len(inner) == 1 else f"Stride<{', '.join(inner)}>")
+    else:
+        shape.append("_1")
+        stride.append("_0")
+    return f"Layout<Shape<{', '.join(shape)}>, Stride<{', '.join(stride)}>>"
+
+
+def extents(form: Form) -> list[str]:
+    """`using` lines for M, N, K and L (the batch loops, the fastest first)."""
+    lines = [f"using {name} = Int<{axis.extent}>;" for name, axis in (("M", form.m), ("N", form.n), ("K", form.k))]
+    if len(form.batch) == 1:
+        lines.append(f"using L = Int<{form.batch[0].extent}>;")
+    elif form.batch:
+        lines.append(f"using L = Shape<{', '.join(f'Int<{axis.extent}>' for axis in reversed(form.batch))}>;")
+    return lines
+
+
+def render_frame(problem: Problem, form: Form, plan: Plan, body: Body) -> str:
+    """The whole source file."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    scalars = [argument for argument in problem.inputs if isinstance(argument, Scalar)]
+    parameters = [_parameter(argument, names[argument.name]) for argument in problem.arguments]
+    checks = [
+        f'  require({names[tensor.name]}, "{names[tensor.name]}", {_list(tensor.shape)}, {_list(tensor.strides)});'
+        for tensor in problem.arguments
+        if isinstance(tensor, Tensor)
+    ]
+    bound = [f"data({name})" for name in form.extras]
+    bound += [f"T({names[scalar.name]})" for scalar in _used(form, scalars, names)]
+    arguments = [*(f"data({name})" for name in form.operands[:3]), f"Epilogue{{{', '.join(bound)}}}"]
+    vector = VECTOR if body.lanes > 1 else SINGLE
+    return FRAME.substitute(
+        header="\n".join(f"// {line}".rstrip() for line in (*_headline(form), *body.lines)),
+        plan=plan.comment(),
+        includes="".join(f"#include <{name}>\n" for name in body.includes),
+        types=vector.format(element=element(form), lanes=body.lanes),
+        layouts=body.layouts,
+        epilogue=_epilogue(form, [SCALAR_PREFIX + names[scalar.name] for scalar in _used(form, scalars, names)]),
+        kernel=body.code,
+        parameters=", ".join(parameters),
+        checks="\n".join(checks),
+        arguments=", ".join(arguments),
+    )
+
+
+def _headline(form: Form) -> tuple[str, ...]:
+    a, b, c = form.operands[:3]
+    sizes = f"M={form.m.extent} N={form.n.extent}"
+    if form.kind == "contract":
+        what = f"{c}(m,n,l) = sum over k of {a}(m,k,l) * {b}(n,k,l)"
+        sizes += f" K={form.k.extent}"
+    else:
+        what = f"{c}(m,n,l) = {a}(m,n,l) * {b}(m,n,l), {a} being the stretched diagonal"
+    what += "".join(f"; x = {code}" for code in form.codes)
+    if form.triangle:
+        sign = ">=" if form.triangle.half == "upper" else "<="
+        what += f"; kept where n - m {sign} {form.triangle.offset}, else 0"
+    size = BYTES[form.dtype]
+    moved = sum(_touched(form, place) for place in range(len(form.operands))) * size
+    return (
+        what,
+        f"{sizes} L={form.batches}, {form.dtype}: {form.flops} FLOPs, {moved} bytes (every operand once)",
+    )
+
+
+def _touched(form: Form, place: int) -> int:
+    """Elements of an operand: the product of the extents along which it moves."""
+    count = 1
+    for axis in (form.m, form.n, form.k, *form.batch):
+        count *= axis.extent if axis.strides[place] else 1
+    return count
+
+
+def _parameter(argument: Tensor | Scalar, name: str) -> str:
+    return f"tvm::ffi::TensorView {name}" if isinstance(argument, Tensor) else f"{SCALAR_TYPES[argument.type]} {name}"
+
+
+def _list(values: tuple[int, ...]) -> str:
+    return "{" + ", ".join(str(value) for value in values) + "}"
+
+
+def _used(form: Form, scalars: list[Scalar], names: dict[str, str]) -> list[Scalar]:
+    text = " ".join(form.codes)
+    return [scalar for scalar in scalars if re.search(rf"\b{SCALAR_PREFIX}{names[scalar.name]}\b", text)]
+
+
+def _epilogue(form: Form, scalars: list[str]) -> str:
+    """A functor: what follows the product, on one element."""
+    places = range(3, len(form.operands))
+    layouts = [f"using LayoutD{i - 3} = {layout(form, i, (('M', form.m), ('N', form.n)))};  // (M,N,L)" for i in places]
+    members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places] + [f"  T {name};" for name in scalars]
+    loads = [f"    T const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
+    steps = [f"    x = {code};" for code in form.codes]
+    last = "    return x;"
+    if form.triangle:
+        sign = ">=" if form.triangle.half == "upper" else "<="
+        last = f"    return n - m {sign} {form.triangle.offset} ? x : T(0);"
+    head = "  T operator()(T x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {"
+    struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
+    return "\n".join([*layouts, *struct, "  }", "};"])

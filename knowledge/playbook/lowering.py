@@ -1,0 +1,150 @@
+"""Turns traced operations into expression graphs, one an output of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from knowledge.playbook import promotion
+from knowledge.playbook.expressions import Graph, Node, UnwritableError
+from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
+from knowledge.playbook.strided import NotAView
+
+Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
+
+# Results that share storage with their first operand: an in-place operation on one changes the others.
+ALIASING = frozenset(
+    "view reshape _unsafe_view permute transpose t numpy_T mT expand expand_as unsqueeze squeeze slice select detach "
+    "alias unflatten flatten narrow contiguous to broadcast_to view_as movedim chunk split unbind".split()
+)
+
+# Checks that the tracer leaves in the program.
+WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range"))
+
+
+@dataclass
+class Lowering:
+    """The values known so far. Operand numbers become constants of the type that the operation computes in."""
+
+    graph: Graph
+    values: dict[str, Node] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
+
+    def argument(self, op: Op, position: int, name: str, default: Argument = None) -> Argument:
+        """An argument by position, or by name where it was given by name."""
+        return op.args[position] if position < len(op.args) else op.kwargs.get(name, default)
+
+    def value(self, argument: Argument) -> Node:
+        """The node an argument refers to; a bare number becomes a float64, int64 or bool constant."""
+        if isinstance(argument, Ref):
+            if argument.ref not in self.values:
+                raise UnwritableError(f"{argument.ref}, which the trace does not define or an in-place write changed")
+            return self.values[argument.ref]
+        if isinstance(argument, bool):
+            return self.graph.const(argument, "bool")
+        if isinstance(argument, int | float):
+            return self.graph.const(argument, "int64" if isinstance(argument, int) else "float64")
+        raise UnwritableError(f"an operand {argument!r}")
+
+    def operand(self, argument: Argument, dtype: str) -> Node:
+        """An operand, converted to `dtype`."""
+        return self.cast(self.value(argument), dtype)
+
+    def cast(self, node: Node, dtype: str) -> Node:
+        """Convert to another element type."""
+        if node.dtype == dtype:
+            return node
+        if node.kind == "const":
+            (number,) = node.payload
+            kind = bool if dtype == "bool" else float if promotion.is_float(dtype) else int
+            return self.graph.const(kind(number), dtype)
+        return self.graph.compute("cast", dtype, node)
+
+    def promoted(self, *arguments: Argument) -> str:
+        """The type that torch compares these operands in."""
+        tensors, zero_dim, numbers = [], [], []
+        for argument in arguments:
+            node = self.value(argument)
+            if not isinstance(argument, Ref) or node.kind == "scalar":
+                numbers.append({"bool": True, "int64": 1}.get(node.dtype, 1.0))
+            else:
+                (tensors if node.shape else zero_dim).append(node.dtype)
+        return promotion.promote(tensors, zero_dim, numbers)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The module as expressions: for each output tensor, the node that it holds."""
+
+    outputs: tuple[tuple[Tensor, Node], ...]
+    operations: tuple[str, ...]
+
+
+def base_name(target: str) -> str:
+    """`aten.add_.Tensor` -> `add_`."""
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
+
+
+def lower(problem: Problem, table: dict[str, Lower]) -> Lowered:
+    """Raises `UnwritableError` naming the operation that has no place in `table`, or the use of one that cannot be written."""
+    state = Lowering(Graph())
+    for given in (*problem.inputs, *problem.parameters):
+        state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
+    for op in problem.ops:
+        _apply(state, op, table)
+    outputs = []
+    for tensor, name in zip(problem.outputs, problem.returns, strict=True):
+        node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
+        outputs.append((tensor, node if node.uniform else state.graph.expand(node, tensor.shape)))
+    return Lowered(tuple(outputs), tuple(op.target for op in problem.ops))
+
+
+def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:
+    name = base_name(op.target)
+    if name in WITHOUT_EFFECT:
+        return
+    in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in table
+    lowering = table.get(name[:-1] if in_place else name)
+    if lowering is None:
+        raise UnwritableError(op.target)
+    state.graph.origin = op.target.removesuffix(".default")
+    try:
+        made = lowering(state, op)
+    except NotAView as failure:
+        raise UnwritableError(f"{failure} ({op.target})") from failure
+    nodes = made if isinstance(made, tuple) else (made,)
+    for result, node in zip(op.results, nodes, strict=False):
+        state.values[result.name] = node
+        _track_alias(state, op, name, result.name)
+    if in_place:
+        _overwrite(state, op, nodes[0])
+
+
+def _track_alias(state: Lowering, op: Op, name: str, result: str) -> None:
+    source = op.args[0] if op.args else None
+    if name in ALIASING and isinstance(source, Ref):
+        state.roots[result] = state.roots.get(source.ref, source.ref)
+
+
+def _overwrite(state: Lowering, op: Op, node: Node) -> None:
+    """The operand of an in-place operation holds the result from now on; values sharing its storage are lost."""
+    target = op.args[0]
+    if not isinstance(target, Ref):
+        raise UnwritableError(op.target)
+    before = state.values[target.ref]
+    if before.shape != node.shape and not node.uniform:
+        raise UnwritableError(f"{op.target} whose result has another shape than its operand")
+    root = state.roots.get(target.ref, target.ref)
+    results = {result.name for result in op.results}
+    for name in [name for name in state.values if state.roots.get(name, name) == root and name not in results]:
+        del state.values[name]
+    after = state.cast(node, before.dtype)
+    for name in {target.ref, *results}:
+        state.values[name] = after
+        state.roots[name] = root
+
+
+def dtype_argument(argument: Argument, default: str) -> str:
+    """An element type among the arguments, or the default where none was given."""
+    return argument.dtype if isinstance(argument, DTypeArg) else default

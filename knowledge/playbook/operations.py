@@ -1,0 +1,23 @@
+"""All operations the pointwise and row recipes can write, and the lowering over them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from knowledge.playbook.lowering import Lower, Lowered, lower
+from knowledge.playbook.ops_activations import ACTIVATIONS
+from knowledge.playbook.ops_pointwise import POINTWISE
+from knowledge.playbook.ops_views import VIEWS
+from knowledge.playbook.problem import Problem
+
+TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS}
+
+
+def lower_problem(problem: Problem) -> Lowered:
+    """The problem's outputs as expressions. Raises `UnwritableError` naming the first operation that has no lowering."""
+    return _lower_json(problem.model_dump_json())
+
+
+@lru_cache(maxsize=8)
+def _lower_json(problem: str) -> Lowered:
+    return lower(Problem.model_validate_json(problem), TABLE)

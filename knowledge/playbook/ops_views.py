@@ -1,0 +1,168 @@
+"""Views: no arithmetic, only other strides."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from knowledge.playbook import strided
+from knowledge.playbook.expressions import Graph, Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.problem import Argument, Op
+
+
+def numbers(argument: Argument, op: Op) -> tuple[int, ...]:
+    """A tuple of integers among the arguments."""
+    items = argument if isinstance(argument, tuple) else (argument,)
+    if not all(isinstance(item, int) for item in items):
+        raise UnwritableError(f"{op.target} with a shape that is not known beforehand")
+    return cast(tuple[int, ...], items)
+
+
+def _int(argument: Argument, op: Op) -> int:
+    return numbers(argument, op)[0]
+
+
+def permuted(graph: Graph, node: Node, order: tuple[int, ...]) -> Node:
+    """Dimensions in another order."""
+    return graph.view(node, lambda shape, strides: strided.permute(shape, strides, order))
+
+
+def swapped(graph: Graph, node: Node, first: int, second: int) -> Node:
+    """Two dimensions exchanged."""
+    order = list(range(len(node.shape)))
+    if order:
+        order[first], order[second] = order[second], order[first]
+    return permuted(graph, node, tuple(order))
+
+
+def _to_result_shape(state: Lowering, op: Op) -> Node:
+    """view, reshape, flatten, unsqueeze, squeeze: the result's shape says it all."""
+    return state.graph.reshape(state.value(op.args[0]), op.results[0].shape)
+
+
+def _expand(state: Lowering, op: Op) -> Node:
+    return state.graph.expand(state.value(op.args[0]), op.results[0].shape)
+
+
+def _permute(state: Lowering, op: Op) -> Node:
+    return permuted(state.graph, state.value(op.args[0]), numbers(op.args[1], op))
+
+
+def _transpose(state: Lowering, op: Op) -> Node:
+    return swapped(state.graph, state.value(op.args[0]), _int(op.args[1], op), _int(op.args[2], op))
+
+
+def _t(state: Lowering, op: Op) -> Node:
+    node = state.value(op.args[0])
+    return permuted(state.graph, node, tuple(reversed(range(len(node.shape)))))
+
+
+def _swap_last(state: Lowering, op: Op) -> Node:
+    return swapped(state.graph, state.value(op.args[0]), -1, -2)
+
+
+def _slice(state: Lowering, op: Op) -> Node:
+    node = state.value(op.args[0])
+    dim = _int(state.argument(op, 1, "dim", 0), op) % len(node.shape)
+    start, stop = state.argument(op, 2, "start"), state.argument(op, 3, "end")
+    step = _int(state.argument(op, 4, "step", 1), op)
+    low = 0 if start is None else _int(start, op)
+    high = node.shape[dim] if stop is None else _int(stop, op)
+    return slice_of(state.graph, node, dim, low, high, step)
+
+
+def slice_of(graph: Graph, node: Node, dim: int, start: int, stop: int, step: int = 1) -> Node:
+    """`[start:stop:step]` of one dimension."""
+    return graph.view(node, lambda shape, strides: strided.slice_dim(shape, strides, dim, start, stop, step))
+
+
+def _narrow(state: Lowering, op: Op) -> Node:
+    node = state.value(op.args[0])
+    dim, start, length = (_int(arg, op) for arg in op.args[1:4])
+    dim %= len(node.shape)
+    start %= node.shape[dim] or 1
+    return slice_of(state.graph, node, dim, start, start + length)
+
+
+def _select(state: Lowering, op: Op) -> Node:
+    node = state.value(op.args[0])
+    dim, index = _int(op.args[1], op) % len(node.shape), _int(op.args[2], op)
+    return state.graph.view(node, lambda shape, strides: strided.select(shape, strides, dim, index))
+
+
+def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
+    """chunk, split, split_with_sizes: consecutive slices whose sizes the results tell."""
+    node = state.value(op.args[0])
+    dim = _int(state.argument(op, 2, "dim", 0), op) % len(node.shape)
+    pieces, start = [], 0
+    for result in op.results:
+        pieces.append(slice_of(state.graph, node, dim, start, start + result.shape[dim]))
+        start += result.shape[dim]
+    return tuple(pieces)
+
+
+def _unbind(state: Lowering, op: Op) -> tuple[Node, ...]:
+    node = state.value(op.args[0])
+    dim = _int(state.argument(op, 1, "dim", 0), op) % len(node.shape)
+    view = state.graph.view
+    return tuple(
+        view(node, lambda shape, strides, k=k: strided.select(shape, strides, dim, k))  # type: ignore[misc]
+        for k in range(len(op.results))
+    )
+
+
+def _broadcast_tensors(state: Lowering, op: Op) -> tuple[Node, ...]:
+    given = op.args[0] if isinstance(op.args[0], tuple) else op.args
+    return tuple(
+        state.graph.expand(state.value(arg), result.shape) for arg, result in zip(given, op.results, strict=True)
+    )
+
+
+def _glu(state: Lowering, op: Op) -> Node:
+    """First half times the logistic function of the second half."""
+    node, graph = state.value(op.args[0]), state.graph
+    dim = _int(state.argument(op, 1, "dim", -1), op) % len(node.shape)
+    half = node.shape[dim] // 2
+    value, gate = slice_of(graph, node, dim, 0, half), slice_of(graph, node, dim, half, 2 * half)
+    one = graph.const(1.0, node.dtype)
+    power = graph.compute("exp", node.dtype, graph.compute("neg", node.dtype, gate))
+    return graph.compute("div", node.dtype, value, graph.compute("add", node.dtype, one, power))
+
+
+def _keeping_constants(lower: Lower) -> Lower:
+    """A view of a number is that number."""
+
+    def guarded(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+        first = op.args[0]
+        node = None if isinstance(first, tuple) else state.value(first)
+        if node is None or not node.uniform:
+            return lower(state, op)
+        return node if len(op.results) == 1 else (node,) * len(op.results)
+
+    return guarded
+
+
+_VIEWS: dict[str, Lower] = {
+    **dict.fromkeys(
+        ("view", "reshape", "_unsafe_view", "flatten", "unflatten", "unsqueeze", "squeeze", "view_as", "reshape_as"),
+        _to_result_shape,
+    ),
+    **dict.fromkeys(("expand", "expand_as", "broadcast_to"), _expand),
+    **dict.fromkeys(("chunk", "split", "split_with_sizes", "tensor_split"), _pieces),
+    "permute": _permute,
+    "transpose": _transpose,
+    "swapaxes": _transpose,
+    "t": _t,
+    "numpy_T": _t,
+    "mT": _swap_last,
+    "adjoint": _swap_last,
+    "slice": _slice,
+    "narrow": _narrow,
+    "select": _select,
+    "unbind": _unbind,
+}
+VIEWS: dict[str, Lower] = {
+    **{name: _keeping_constants(lower) for name, lower in _VIEWS.items()},
+    "broadcast_tensors": _broadcast_tensors,
+    "glu": _glu,
+}

@@ -1,0 +1,108 @@
+"""Any graph of elementwise operations, fused into one pass over memory for each shape among the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from knowledge.playbook import pointwise_text as text
+from knowledge.playbook.emission import LANE_TYPES, WIDE
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.pointwise_pass import Pass, passes_of
+from knowledge.playbook.primitives import PRIMITIVES, Primitive
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.promotion import computed_in
+from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.source_text import BYTES
+
+# Below this many elements starting a second thread costs more than it saves (about 5 us on a server core).
+WORTH_THREADS = 16 << 10
+SMALL_TILE = 2 << 10
+_NO_PRIMITIVE = Primitive("")
+
+
+class PointwiseRecipe:
+    """One pass over memory; each element is loaded once, computed in registers and stored once."""
+
+    name = "pointwise"
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """The plain loop; declines graphs with an operation that is not elementwise."""
+        if problem.target != "cpu":
+            return Decline("The playbook writes kernels for the cpu target only.")
+        try:
+            lowered = lower_problem(problem)
+            passes_of(lowered)
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        return Plan(self.name)
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """Threads, SIMD, exact math, streaming stores, then unrolling and another tile."""
+        passes = passes_of(lower_problem(problem))
+        makers = (_threads, _simd, _exact, _streaming, _unroll, _tile)
+        moves = (maker(problem, plan, passes) for maker in makers)
+        return tuple(move for move in moves if move is not None)
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source."""
+        lowered = lower_problem(problem)
+        return text.render(problem, plan, lowered, passes_of(lowered))
+
+
+Passes = tuple[Pass, ...]
+
+
+def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    if "threads" in plan.knobs or problem.device.threads < 2 or max(each.numel for each in passes) < WORTH_THREADS:
+        return None
+    why = f"the tiles are independent: {problem.device.threads} threads share them"
+    return Move("threads", why, plan.with_knobs(threads=1))
+
+
+def lanes_for(nodes: Iterable[Node], simd_floats: int) -> int:
+    """Elements a register: half as many where 8-byte types take part; 1 where some type has no lanes."""
+    dtypes = {node.dtype for node in nodes}
+    if not dtypes <= LANE_TYPES.keys():
+        return 1
+    return simd_floats // 2 if dtypes & set(WIDE) else simd_floats
+
+
+def _simd(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    lanes = lanes_for((node for each in passes for node in each.nodes if not node.uniform), problem.device.simd_floats)
+    if "lanes" in plan.knobs or lanes < 2 or max(each.space.columns for each in passes) < lanes:
+        return None
+    return Move("SIMD", f"one instruction computes {lanes} elements", plan.with_knobs(lanes=lanes))
+
+
+def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    slow = {
+        node.op
+        for each in passes
+        for node in each.nodes
+        if node.kind == "compute" and PRIMITIVES.get(node.op, _NO_PRIMITIVE).exact and computed_in(node.dtype) == "float32"
+    }
+    if "exact" in plan.knobs or "lanes" not in plan.knobs or not slow:
+        return None
+    why = f"branch-free polynomials for {', '.join(sorted(slow))} keep the registers full; libm takes one element a call"
+    return Move("cheaper exact math", why, plan.with_knobs(exact=1))
+
+
+def _streaming(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    written = sum(tensor.numel * BYTES[tensor.dtype] for tensor in problem.outputs)
+    if "streaming" in plan.knobs or "lanes" not in plan.knobs or written < problem.device.l3_bytes // 2:
+        return None
+    why = f"the {written >> 20} MiB written do not stay in the cache: stores that bypass it save reading the lines first"
+    return Move("streaming stores", why, plan.with_knobs(streaming=1))
+
+
+def _unroll(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    if "unroll" in plan.knobs or "lanes" not in plan.knobs:
+        return None
+    return Move("unroll", "four independent registers hide the latency of one", plan.with_knobs(unroll=4))
+
+
+def _tile(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    if "tile" in plan.knobs or "threads" not in plan.knobs or max(each.space.columns for each in passes) < 4 * SMALL_TILE:
+        return None
+    return Move("tile size", f"tiles of {SMALL_TILE} elements stay in the first cache", plan.with_knobs(tile=SMALL_TILE))

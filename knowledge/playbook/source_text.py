@@ -1,0 +1,158 @@
+"""The parts that every kernel of the playbook has: header comment, includes, checks, tensors and the entry."""
+
+from __future__ import annotations
+
+from collections import Counter
+from math import prod
+
+from knowledge.playbook.emission import STORED_TYPES
+from knowledge.playbook.expressions import Node
+from knowledge.playbook.identifiers import identifiers
+from knowledge.playbook.lowering import Lowered, base_name
+from knowledge.playbook.problem import Problem, Scalar, Tensor
+from knowledge.playbook.recipe import Plan
+
+SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
+# DLPack's codes for element types: the code of the kind, then bits.
+DLPACK = {
+    "float16": ("kDLFloat", 16), "float32": ("kDLFloat", 32), "float64": ("kDLFloat", 64),
+    "bfloat16": ("kDLBfloat", 16), "int8": ("kDLInt", 8), "int16": ("kDLInt", 16), "int32": ("kDLInt", 32),
+    "int64": ("kDLInt", 64), "uint8": ("kDLUInt", 8), "bool": ("kDLBool", 8),
+}  # fmt: skip
+BYTES = {dtype: bits // 8 for dtype, (_, bits) in DLPACK.items()}
+
+REQUIRE = """
+// Refuses a tensor that is not what this kernel was written for. Strides of extents of 1 mean nothing.
+void require(tvm::ffi::TensorView const& tensor, char const* name, std::initializer_list<int64_t> shape,
+             std::initializer_list<int64_t> strides, int code, int bits) {
+  bool same = tensor.ndim() == int(shape.size()) && tensor.dtype().code == code && tensor.dtype().bits == bits;
+  for (int dim = 0; same && dim < tensor.ndim(); ++dim) {
+    same = tensor.size(dim) == shape.begin()[dim] &&
+           (tensor.size(dim) <= 1 || tensor.stride(dim) == strides.begin()[dim]);
+  }
+  if (!same) {
+    TVM_FFI_THROW(ValueError) << name << " has another shape, strides or element type than this kernel was written for";
+  }
+}
+"""
+
+
+def integers(values: tuple[int, ...]) -> str:
+    """`{2, 3}`; extents beyond 32 bits need no suffix in an initializer list."""
+    return "{" + ", ".join(map(str, values)) + "}"
+
+
+def static_int(value: int) -> str:
+    """A compile-time integer of CuTe's."""
+    return f"Int<{value}>" if abs(value) < 2**31 else f"C<int64_t({value})>"
+
+
+def nested(values: tuple[int, ...], kind: str) -> str:
+    """`Shape<Int<2>, Int<3>>`."""
+    return f"{kind}<{', '.join(static_int(value) for value in values)}>"
+
+
+def layout(extents: tuple[int, ...], strides: tuple[int, ...]) -> str:
+    """A static CuTe layout: the fastest dimension, then all others as one nested mode."""
+    if len(extents) <= 2:
+        return f"make_layout({nested(extents, 'Shape')}{{}}, {nested(strides, 'Stride')}{{}})"
+    shape = f"Shape<{static_int(extents[0])}, {nested(extents[1:], 'Shape')}>"
+    stride = f"Stride<{static_int(strides[0])}, {nested(strides[1:], 'Stride')}>"
+    return f"make_layout({shape}{{}}, {stride}{{}})"
+
+
+def tensor(
+    name: str,
+    argument: Tensor,
+    names: dict[str, str],
+    extents: tuple[int, ...],
+    strides: tuple[int, ...],
+    offset: int = 0,
+    *,
+    const: bool = False,
+) -> list[str]:
+    """The declaration of `m<name>` over an argument's memory."""
+    pointer = f"static_cast<{stored_type(argument)}{' const' if const else ''}*>({names[argument.name]}.data_ptr())"
+    head = f"Tensor m{name} = make_tensor("
+    start = f"{pointer} + {offset}" if offset else pointer
+    shape = ",".join(map(str, extents))
+    return [f"{head}{start},", f"{' ' * len(head)}{layout(extents, strides)});  // ({shape})"]
+
+
+def load_names(loads: tuple[Node, ...], stems: dict[str, str]) -> list[str]:
+    """One name a load: the tensor's, numbered where a tensor is read through several views."""
+    seen: Counter[str] = Counter()
+    names = []
+    for load in loads:
+        seen[load.op] += 1
+        names.append(stems[load.op] + (f"_{seen[load.op]}" if seen[load.op] > 1 else ""))
+    return names
+
+
+def stored_type(tensor: Tensor) -> str:
+    """The C++ type of the tensor's elements in memory."""
+    return STORED_TYPES[tensor.dtype]
+
+
+def parameter_list(problem: Problem, names: dict[str, str]) -> str:
+    """The entry point's parameters in the order of the call."""
+    return ", ".join(
+        f"{SCALAR_TYPES[each.type]} {names[each.name]}"
+        if isinstance(each, Scalar)
+        else f"tvm::ffi::TensorView {names[each.name]}"
+        for each in problem.arguments
+    )
+
+
+def argument_names(problem: Problem) -> dict[str, str]:
+    """The C++ identifier of each argument."""
+    return identifiers(each.name for each in problem.arguments)
+
+
+def checks(problem: Problem, names: dict[str, str]) -> list[str]:
+    """One check a tensor."""
+    lines = []
+    for each in problem.arguments:
+        if isinstance(each, Tensor):
+            code, bits = DLPACK[each.dtype]
+            lines.append(
+                f'require({names[each.name]}, "{names[each.name]}", {integers(each.shape)}, {integers(each.strides)}, '
+                f"{code}, {bits});"
+            )
+    return lines
+
+
+def bytes_moved(problem: Problem) -> int:
+    """Bytes of all arguments, once each."""
+    return sum(prod(each.shape) * BYTES[each.dtype] for each in problem.arguments if isinstance(each, Tensor))
+
+
+def summary(lowered: Lowered) -> str:
+    """The traced operations in words: "abs, add x2, div"."""
+    counts = Counter(base_name(target) for target in lowered.operations)
+    return ", ".join(name if count == 1 else f"{name} x{count}" for name, count in counts.items())
+
+
+def kernel(comment: list[str], plan: Plan, helpers: str, functions: str, entry_text: str) -> str:
+    """The whole file: header comment, plan line, includes, helpers, arithmetic, entry."""
+    headers = [
+        *(["immintrin.h"] if "_mm" in helpers + entry_text else []), "cmath", "cstdint", "initializer_list",
+        "type_traits", "utility", "cute/tensor.hpp", "tvm/ffi/container/tensor.h", "tvm/ffi/error.h",
+        "tvm/ffi/function.h",
+    ]  # fmt: skip
+    lines = [f"// {line}".rstrip() for line in comment]
+    lines += [plan.comment(), "", *(f"#include <{header}>" for header in headers), "", "using namespace cute;", ""]
+    body = f"namespace {{\n{helpers}\n{functions}{REQUIRE}}}  // namespace\n\n{entry_text}"
+    return "\n".join(lines) + "\n" + body
+
+
+def entry(problem: Problem, names: dict[str, str], body: list[str]) -> str:
+    """`run` with its checks, and the export."""
+    lines = [f"void run({parameter_list(problem, names)}) {{"]
+    lines += [f"  {line}".rstrip() for line in (*checks(problem, names), "", *body)]
+    return "\n".join([*lines, "}", "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);", ""])
+
+
+def indented(lines: list[str], by: int = 2) -> list[str]:
+    """The lines, `by` spaces further right."""
+    return [(" " * by + line).rstrip() for line in lines]

@@ -1,0 +1,220 @@
+"""From a model's answer to what it means. Whatever is wrong with an answer has a name and goes back to the model."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from harness.frozen import Frozen
+from nodes.diagnosis import Diagnosis
+from tools.patch import Patch
+
+MAX_SOURCE_CHARS = 200_000
+MAX_PROBLEMS = 8
+MAX_MOVE_CHARS = 80
+MAX_REASON_CHARS = 1000
+
+AnswerProblem = Literal[
+    "empty",
+    "not_text",
+    "no_code",
+    "truncated_fence",
+    "two_blocks",
+    "diff",
+    "too_long",
+    "no_move",
+    "unchanged",
+    "code_and_refusal",
+    "no_json",
+    "bad_json",
+    "schema",
+    "patch",
+]
+
+Model = TypeVar("Model", bound=BaseModel)
+
+_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
+_REFUSAL = re.compile(r"^[\s*_#]*(?:CANNOT|DONE)[*_]*:[*_]*[ \t]*(?P<reason>\S.*)$", re.MULTILINE)
+_MOVE = re.compile(
+    r"^[\s*_#]*MOVE[*_]*:[*_]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{EN DASH}\N{EM DASH}]+\s+(?P<why>.*))?$", re.MULTILINE
+)
+_DIFF = re.compile(r"^(?:@@ .* @@|--- .*\n\+\+\+ )", re.MULTILINE)
+
+
+class AnswerError(ValueError):
+    """An answer that cannot be used. The message tells the model what to do about it."""
+
+    def __init__(self, problem: AnswerProblem, message: str) -> None:
+        super().__init__(message)
+        self.problem = problem
+
+
+class Written(Frozen):
+    """A kernel's source, the move that led to it and why."""
+
+    source: str
+    move: str
+    why: str = ""
+
+
+class Declined(Frozen):
+    """The model says that it cannot, or that nothing is left to try."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class _Block:
+    info: str
+    text: str
+    closed: bool
+
+
+def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
+    """The generator's or optimizer's answer. Raises `AnswerError`."""
+    text = _readable(answer)
+    prose, blocks = _split(text)
+    refusal = _REFUSAL.search(prose)
+    if not blocks:
+        if refusal:
+            return Declined(reason=refusal["reason"].strip()[:MAX_REASON_CHARS])
+        raise AnswerError("no_code", "There is no fenced code block. Give the whole source file in one ```cpp block.")
+    if refusal:
+        raise AnswerError(
+            "code_and_refusal", f'There is a code block and the line "{refusal[0].strip()}". Give one or the other.'
+        )
+    source = _only(blocks).text + "\n"
+    _check_source(source)
+    move = _MOVE.search(prose)
+    if move is None and move_required:
+        raise AnswerError("no_move", "The line `MOVE: <name> - <why>` above the code block is missing.")
+    if move is None:
+        return Written(source=source, move="first kernel")
+    return Written(source=source, move=_one_line(move["name"])[:MAX_MOVE_CHARS], why=_one_line(move["why"] or ""))
+
+
+def parse_diagnosis(answer: str) -> Diagnosis:
+    """The diagnoser's answer. Raises `AnswerError`."""
+    return _model(Diagnosis, _json(_readable(answer)))
+
+
+def parse_patch(answer: str) -> Patch | Declined:
+    """The repairer's answer. Raises `AnswerError`."""
+    text = _readable(answer)
+    prose, blocks = _split(text)
+    refusal = _REFUSAL.search(prose)
+    if refusal and not blocks:
+        return Declined(reason=refusal["reason"].strip()[:MAX_REASON_CHARS])
+    if _looks_like_diff(text, blocks):
+        raise AnswerError("diff", 'This is a diff. Answer with one JSON object {"edits": [...]} of line edits instead.')
+    return _model(Patch, _json(text))
+
+
+def _readable(answer: str) -> str:
+    """The answer without a leading chain of thought, if it is text at all."""
+    text = _THINKING.sub("", answer).replace("\r\n", "\n")
+    if not text.strip():
+        raise AnswerError("empty", "The answer is empty. Answer in the form that was asked for.")
+    return _utf8(text)
+
+
+def _utf8(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise AnswerError(
+            "not_text", f"The answer holds half a character (a lone surrogate): {error.reason}."
+        ) from error
+    return text
+
+
+def _split(text: str) -> tuple[str, list[_Block]]:
+    """The prose around the fenced blocks, and the blocks. A fence that never closes takes the rest of the text."""
+    prose: list[str] = []
+    blocks: list[_Block] = []
+    inside: list[str] = []
+    fence, info = "", ""
+    for line in text.split("\n"):
+        match = _FENCE.match(line)
+        if fence:
+            if match and match["fence"].startswith(fence) and not match["info"].strip():
+                blocks.append(_Block(info, "\n".join(inside), closed=True))
+                fence = ""
+            else:
+                inside.append(line)
+        elif match:
+            fence, info, inside = match["fence"], match["info"].strip(), []
+        else:
+            prose.append(line)
+    if fence:
+        blocks.append(_Block(info, "\n".join(inside), closed=False))
+    return "\n".join(prose), blocks
+
+
+def _only(blocks: list[_Block]) -> _Block:
+    if not blocks[-1].closed:
+        raise AnswerError(
+            "truncated_fence",
+            "The code block is never closed: the answer was cut off. Give the whole file again, shorter if need be.",
+        )
+    if len(blocks) > 1:
+        raise AnswerError(
+            "two_blocks", f"There are {len(blocks)} code blocks. Give exactly one, holding the whole source file."
+        )
+    return blocks[0]
+
+
+def _check_source(source: str) -> None:
+    if not source.strip():
+        raise AnswerError("no_code", "The code block is empty. Give the whole source file.")
+    if _DIFF.search(source):
+        raise AnswerError("diff", "The code block holds a diff. Give the whole source file as it shall stand.")
+    if len(source) > MAX_SOURCE_CHARS:
+        raise AnswerError(
+            "too_long", f"The source has {len(source)} characters; at most {MAX_SOURCE_CHARS} are accepted."
+        )
+
+
+def _looks_like_diff(text: str, blocks: list[_Block]) -> bool:
+    return any(block.info.lower() in ("diff", "patch") for block in blocks) or bool(_DIFF.search(text))
+
+
+def _json(text: str) -> Any:
+    """The JSON object of an answer: bare, fenced, or with prose around it."""
+    _, blocks = _split(text)
+    if len(blocks) > 1:
+        raise AnswerError("two_blocks", f"There are {len(blocks)} code blocks. Give exactly one JSON object.")
+    body = blocks[0].text if blocks else text
+    start, end = body.find("{"), body.rfind("}")
+    if start < 0:
+        raise AnswerError("no_json", "There is no JSON object in the answer. Answer with one, and nothing else.")
+    if blocks and not blocks[0].closed and end < start:
+        raise AnswerError("truncated_fence", "The JSON object breaks off: the answer was cut. Give it whole, shorter.")
+    try:
+        return json.loads(body[start : end + 1] if end > start else body[start:])
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise AnswerError("bad_json", f"The JSON object cannot be read: {error}. Answer with one that can.") from error
+
+
+def _model(kind: type[Model], data: Any) -> Model:
+    try:
+        made = kind.model_validate(data)
+    except ValidationError as error:
+        problems = [
+            f"- {'.'.join(str(part) for part in found['loc']) or 'the object'}: {found['msg']}"
+            for found in error.errors(include_url=False, include_input=False)
+        ]
+        lines = ["The JSON object does not fit the schema:", *problems[:MAX_PROBLEMS]]
+        raise AnswerError("schema", "\n".join(lines)) from error
+    # JSON escapes can spell half a character, which the answer's own text did not show.
+    _utf8(json.dumps(data, ensure_ascii=False))
+    return made
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split()).strip("*_` ")

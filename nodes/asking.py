@@ -1,0 +1,50 @@
+"""What the four agents that speak to a model have in common: their request, and the end of a model that cannot."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.candidate import TargetName
+from harness.entry import stub
+from nodes.node import Update
+from nodes.request import Request
+from nodes.roles import Speaker
+from nodes.speak import ModelUnusableError
+from nodes.state import Best, RunState, Step, Stop, present
+from nodes.workshop import Workshop
+
+
+def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any) -> Request:
+    """The request of one role: the task, the machine, the history, and the role's own `facts`."""
+    task = present(state.task, "task")
+    target: TargetName = present(state.target, "target")
+    return Request(
+        role=role,
+        task=task,
+        target=target,
+        precision=workshop.settings.precision,
+        device=workshop.judge(state).target.facts(),
+        stub=stub(task, target),
+        history=state.history,
+        **facts,
+    )
+
+
+def author(role: Speaker, workshop: Workshop) -> str:
+    """How a kernel names who wrote it: "agent:model"."""
+    return f"{role}:{workshop.settings.model_for(role)}"
+
+
+def best_speedup(best: Best | None) -> float | None:
+    """The best kernel's speed-up, absent before the first pass."""
+    return best.verdict.timing.speedup if best and best.verdict.timing else None
+
+
+def unusable(role: Speaker, state: RunState, error: ModelUnusableError) -> Update:
+    """The update of an agent whose model stayed unusable: the run ends with what it has."""
+    step = Step(depth=state.depth, agent=role, message=str(error), speedup=best_speedup(state.best), usage=error.usage)
+    return {
+        "history": (step,),
+        "usage": error.usage,
+        "stop_reason": Stop(name="model_unusable", message=str(error)),
+    }

@@ -1,0 +1,31 @@
+"""The diagnoser says what is wrong with a failing kernel, and edits nothing."""
+
+from __future__ import annotations
+
+from nodes.answers import parse_diagnosis
+from nodes.asking import best_speedup, request_for, unusable
+from nodes.node import Update
+from nodes.speak import ModelUnusableError, speak
+from nodes.state import RunState, Step, present
+from nodes.workshop import Workshop
+
+
+def diagnoser(state: RunState, workshop: Workshop) -> Update:
+    """Ask for a structured diagnosis of the failed verdict."""
+    candidate = present(state.candidate, "candidate")
+    request = request_for("diagnoser", state, workshop, candidate=candidate, verdict=state.verdict)
+    try:
+        said = speak(request, parse_diagnosis, workshop=workshop, asked=state.usage.calls)
+    except ModelUnusableError as error:
+        return unusable("diagnoser", state, error)
+    step = Step(
+        depth=state.depth,
+        agent="diagnoser",
+        move=state.move,
+        candidate=candidate.digest,
+        parent=candidate.parent,
+        message=said.answer.cause,
+        speedup=best_speedup(state.best),
+        usage=said.usage,
+    )
+    return {"diagnosis": said.answer, "history": (step,), "usage": said.usage}

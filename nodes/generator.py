@@ -1,0 +1,48 @@
+"""The generator writes the first kernel, and another one where no repair could save it."""
+
+from __future__ import annotations
+
+from harness.candidate import Candidate
+from nodes.answers import Declined, parse_kernel
+from nodes.asking import author, request_for, unusable
+from nodes.node import Update
+from nodes.speak import ModelUnusableError, speak
+from nodes.state import RunState, Step, Stop, present
+from nodes.workshop import Workshop
+
+
+def generator(state: RunState, workshop: Workshop) -> Update:
+    """Write a kernel from the task alone; a new start is shown the kernel that failed and why."""
+    request = request_for("generator", state, workshop, candidate=state.candidate, verdict=state.verdict)
+    try:
+        said = speak(
+            request, lambda text: parse_kernel(text, move_required=False), workshop=workshop, asked=state.usage.calls
+        )
+    except ModelUnusableError as error:
+        return unusable("generator", state, error)
+    if isinstance(said.answer, Declined):
+        step = Step(depth=0, agent="generator", message=said.answer.reason, usage=said.usage)
+        stop = Stop(name="declined", message=said.answer.reason)
+        return {"history": (step,), "usage": said.usage, "stop_reason": stop}
+    candidate = Candidate(
+        source=said.answer.source, target=present(state.target, "target"), author=author("generator", workshop)
+    )
+    step = Step(
+        depth=0,
+        agent="generator",
+        move=said.answer.move,
+        candidate=candidate.digest,
+        message=said.answer.why,
+        usage=said.usage,
+    )
+    return {
+        "candidate": candidate,
+        "move": said.answer.move,
+        "verdict": None,
+        "diagnosis": None,
+        "repairs": 0,
+        "gave_up": False,
+        "regenerations": state.regenerations + (state.candidate is not None),
+        "history": (step,),
+        "usage": said.usage,
+    }

@@ -1,0 +1,20 @@
+"""The first node: turns the file's text into a task, and settles where and how its kernels will run."""
+
+from __future__ import annotations
+
+from harness.describing import describe_task
+from nodes.node import Update
+from nodes.state import RunState
+from nodes.workshop import Workshop
+from tools.judges import choose_target, choose_tier
+
+
+def intake(state: RunState, workshop: Workshop) -> Update:
+    """Describe the task. Raises `UserError` for a file that is none, `MachineError` where nothing can run it.
+
+    Target and isolation are settled here once, so that a resumed run goes on with the same.
+    """
+    target = choose_target(workshop.settings.target)
+    tier = choose_tier(workshop.settings.isolation)
+    task = describe_task(state.source, name=state.name, tier=tier)
+    return {"name": state.name, "task": task, "target": target.name, "tier": tier}

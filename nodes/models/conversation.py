@@ -1,0 +1,62 @@
+"""One exchange with a model as `conversation.jsonl` keeps it, a JSON object a line. Runs write it, replay reads it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from langchain_core.messages import BaseMessage
+
+from harness.frozen import Frozen
+from nodes.roles import Speaker
+from nodes.state import Usage
+
+
+class Said(Frozen):
+    """One message of a prompt: LangChain's type ("system", "human", "ai") and its text."""
+
+    type: str
+    content: str
+
+
+class Exchange(Frozen):
+    """A prompt and its answer. `index` counts a run's exchanges from 0; `prompt_sha256` is `digest_of(prompt)`."""
+
+    index: int
+    role: Speaker
+    prompt_sha256: str
+    prompt: tuple[Said, ...]
+    answer: str
+    usage: Usage = Usage()
+
+    def line(self) -> str:
+        """This exchange as one line of `conversation.jsonl`, newline included."""
+        return self.model_dump_json() + "\n"
+
+
+def prompt_of(messages: Sequence[BaseMessage]) -> tuple[Said, ...]:
+    """The messages' types and texts: all that a language model gets to see of them."""
+    return tuple(Said(type=message.type, content=str(message.text)) for message in messages)
+
+
+def digest_of(prompt: Sequence[Said]) -> str:
+    """SHA-256 of the prompt as compact JSON, in hex."""
+    plain: list[dict[str, Any]] = [said.model_dump() for said in prompt]
+    return hashlib.sha256(json.dumps(plain, separators=(",", ":"), ensure_ascii=True).encode()).hexdigest()
+
+
+def exchange(
+    index: int, role: Speaker, messages: Sequence[BaseMessage], answer: str, usage: Usage | None = None
+) -> Exchange:
+    """The exchange that these messages and this answer make."""
+    prompt = prompt_of(messages)
+    return Exchange(
+        index=index,
+        role=role,
+        prompt_sha256=digest_of(prompt),
+        prompt=prompt,
+        answer=answer,
+        usage=usage or Usage(),
+    )

@@ -1,0 +1,130 @@
+"""The embedded default: a rule-based author that needs no key and no network, and says what it cannot write."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage
+
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan
+from nodes.diagnosis import Diagnosis
+from nodes.models.local import LocalModel, request_of
+from nodes.models.retrace import line_edits, moves_to, origin_of
+from nodes.request import Request
+
+
+class PlaybookModel(LocalModel):
+    """Answers every role from `knowledge.playbook`; the same request always gets the same answer."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "playbook"
+
+    def respond(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The answer in the form that the role's prompt asks for."""
+        request = request_of(messages)
+        match request.role:
+            case "generator":
+                return AIMessage(_generate(request))
+            case "optimizer":
+                return AIMessage(_optimize(request))
+            case "diagnoser":
+                return AIMessage(_diagnose(request).model_dump_json(indent=2))
+            case "repairer":
+                return AIMessage(_repair(request))
+
+
+def problem_of(request: Request) -> Problem | Decline:
+    """The task in the playbook's own terms; declined where the reference could not be traced."""
+    task = request.task
+    if task.program is None:
+        reason = task.trace_failure or "the tracer gave no reason"
+        return Decline(f"The playbook writes from traced operations, and {task.name} could not be traced: {reason}")
+    return Problem.model_validate(
+        {
+            "target": request.target,
+            **task.signature.model_dump(),
+            "ops": [op.model_dump() for op in task.program.ops],
+            "returns": task.program.outputs,
+            "device": request.device.model_dump(),
+        }
+    )
+
+
+def tried_moves(request: Request) -> tuple[str, ...]:
+    """The moves not worth trying from the kernel at hand: those made from it, and those that ever failed the judge.
+
+    A move made from this kernel did not help, or another kernel would be at hand now. One that failed elsewhere
+    would most likely cost the same round of repairs again.
+    """
+    parent = request.candidate.digest if request.candidate else None
+    failed = {step.candidate for step in request.history if step.status not in (None, "passed")}
+    tried = (
+        step.move
+        for step in request.history
+        if step.agent == "optimizer" and step.move and (step.parent == parent or step.candidate in failed)
+    )
+    return tuple(dict.fromkeys(tried))
+
+
+def _generate(request: Request) -> str:
+    problem = problem_of(request)
+    if isinstance(problem, Decline):
+        return _declined("CANNOT", problem)
+    if any(step.agent == "generator" for step in request.history):
+        # It would write the very kernel that failed; asking a rule again cannot mend it.
+        return _declined("CANNOT", Decline("The playbook's only first kernel for this task failed; set another model."))
+    return _written("CANNOT", first_draft(problem))
+
+
+def _optimize(request: Request) -> str:
+    problem = problem_of(request)
+    if isinstance(problem, Decline):
+        return _declined("DONE", problem)
+    source = request.candidate.source if request.candidate else ""
+    return _written("DONE", next_draft(problem, source, tried_moves(request)))
+
+
+def _written(refusal: str, outcome: Draft | Decline) -> str:
+    if isinstance(outcome, Decline):
+        return _declined(refusal, outcome)
+    return f"MOVE: {_one_line(outcome.move)} - {_one_line(outcome.why)}\n\n```cpp\n{outcome.source.rstrip()}\n```\n"
+
+
+def _declined(word: str, decline: Decline) -> str:
+    return f"{word}: {_one_line(decline.reason)}\n"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _diagnose(request: Request) -> Diagnosis:
+    verdict, candidate = request.verdict, request.candidate
+    plan = Plan.read(candidate.source) if candidate else None
+    moves = moves_to(request.history, candidate.digest) if candidate else ()
+    check = verdict.check if verdict and verdict.check else "no check by name"
+    return Diagnosis(
+        intent=f"{request.task.name} as one kernel"
+        + (f", by the playbook's recipe {plan.recipe}." if plan else ", not written by the playbook."),
+        cause=f"The check that failed is {check}."
+        + (f' The kernel passed before the move "{moves[-1]}".' if moves else " No move precedes it."),
+        evidence=(verdict.message if verdict else "") or "The verdict carries no message.",
+        fix=f'Take back the move "{moves[-1]}".' if moves else "None that a rule can give; set a language model.",
+        proof=f"The kernel passes {check} and every check after it.",
+    )
+
+
+def _repair(request: Request) -> str:
+    problem, candidate = problem_of(request), request.candidate
+    if isinstance(problem, Decline):
+        return _declined("CANNOT", problem)
+    if candidate is None:
+        return _declined("CANNOT", Decline("There is no kernel to repair."))
+    origin = origin_of(problem, candidate.source, request.history, candidate.digest)
+    if origin is None:
+        return _declined("CANNOT", Decline("The playbook can only take back a move, and no move of its own led here."))
+    return json.dumps({"edits": line_edits(candidate.source, origin.source)}, indent=1)

@@ -1,0 +1,162 @@
+"""A recorded conversation, given back: the same prompt gets the same answer."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Self
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import PrivateAttr, ValidationError
+
+from harness.errors import UserError
+from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
+from nodes.models.errors import ReplayMismatchError
+from nodes.models.local import LocalModel, request_of
+from nodes.roles import Speaker
+
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_FENCE = re.compile(r"`{3,}")
+_DIFF_LINES = 16
+_REMEDY = (
+    "Replay with the task, the settings and the version that the conversation was recorded with, or name another model."
+)
+
+Key = tuple[Speaker, str]
+
+
+class ReplayModel(LocalModel):
+    """Answers from `exchanges`; a prompt recorded several times gets its answers in the recorded order.
+
+    A prompt is looked up by role and digest, then once more without the numbers and line breaks outside its code
+    blocks: a replayed kernel is timed anew and never takes exactly as long. Every answer carries the recorded tokens
+    and dollars, so that budgets end the run where they ended it before.
+    """
+
+    exchanges: tuple[Exchange, ...]
+    origin: str = "the recording"
+    _given: set[int] = PrivateAttr(default_factory=set)
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Read `conversation.jsonl`. Raises `UserError` where it is missing, empty or not a conversation."""
+        return cls(exchanges=tuple(_without_repeats(_read(path))), origin=str(path))
+
+    @property
+    def _llm_type(self) -> str:
+        return "replay"
+
+    def respond(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The recorded answer to these messages. Raises `ReplayMismatchError` where there is none."""
+        role, prompt = request_of(messages).role, prompt_of(messages)
+        matching = self._matching(role, prompt)
+        if not matching:
+            raise self._unknown(role, prompt)
+        for recorded in matching:
+            if recorded.index not in self._given:
+                self._given.add(recorded.index)
+                return _message(recorded)
+        raise ReplayMismatchError(
+            f"The {role} asked a question again that {self.origin} answers only {len(matching)} times.",
+            _REMEDY,
+        )
+
+    def _matching(self, role: Speaker, prompt: Sequence[Said]) -> list[Exchange]:
+        digest, blurred = digest_of(prompt), _blurred(prompt)
+        own = [recorded for recorded in self.exchanges if recorded.role == role]
+        exact = [recorded for recorded in own if recorded.prompt_sha256 == digest]
+        if any(recorded.index not in self._given for recorded in exact):
+            return exact
+        return [recorded for recorded in own if _blurred(recorded.prompt) == blurred]
+
+    def _unknown(self, role: Speaker, prompt: Sequence[Said]) -> ReplayMismatchError:
+        own = [recorded for recorded in self.exchanges if recorded.role == role]
+        if not own:
+            return ReplayMismatchError(f"{self.origin} holds no answer of the {role}.", _REMEDY)
+        unused = [recorded for recorded in own if recorded.index not in self._given] or own
+        asked = _text(prompt)
+        nearest = max(unused, key=lambda recorded: _likeness(_text(recorded.prompt), asked))
+        return ReplayMismatchError(
+            f"The {role} asked something that {self.origin} does not hold. Nearest is exchange {nearest.index}:",
+            _REMEDY,
+            _difference(_text(nearest.prompt), asked),
+        )
+
+
+def _read(path: Path) -> list[Exchange]:
+    remedy = "Name a conversation.jsonl that a run has written: replay:<run folder>/conversation.jsonl."
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{path} cannot be read as a conversation: {error}.", remedy) from error
+    exchanges: list[Exchange] = []
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            exchanges.append(Exchange.model_validate_json(line))
+        except ValidationError as error:
+            first = error.errors()[0]
+            # A run that was killed while it wrote leaves half a line at the end: what stands before it is whole.
+            if number == len(lines) and first["type"] == "json_invalid" and exchanges:
+                break
+            where = ".".join(str(part) for part in first["loc"])
+            raise UserError(
+                f"{path}, line {number}, is no exchange: {where or 'JSON'}: {first['msg']}.", remedy
+            ) from error
+    if not exchanges:
+        raise UserError(f"{path} holds no exchange.", remedy)
+    return exchanges
+
+
+def _without_repeats(exchanges: Iterable[Exchange]) -> list[Exchange]:
+    """A resumed run writes the exchange it was killed in once more, under the same index: the later one counts."""
+    by_index = {recorded.index: recorded for recorded in exchanges}
+    return [by_index[index] for index in sorted(by_index)]
+
+
+def _message(recorded: Exchange) -> AIMessage:
+    usage = recorded.usage
+    return AIMessage(
+        recorded.answer,
+        usage_metadata={
+            "input_tokens": usage.input_tokens,
+            "output_tokens": usage.output_tokens,
+            "total_tokens": usage.input_tokens + usage.output_tokens,
+        },
+        response_metadata={"token_usage": {"cost": usage.dollars}},
+    )
+
+
+def _text(prompt: Sequence[Said]) -> list[str]:
+    return [line for said in prompt for line in (f"[{said.type}]", *said.content.splitlines())]
+
+
+def _blurred(prompt: Sequence[Said]) -> str:
+    """The code as it stands, and the words around it: seeds, times and rates differ from run to run."""
+    kept: list[str] = []
+    fence = ""
+    for line in _text(prompt):
+        mark = _FENCE.match(line)
+        if fence:
+            kept.append(f"{line}\n")
+            fence = "" if mark and mark[0] == fence else fence
+        else:
+            kept += _NUMBER.sub("#", line).split()
+            fence = mark[0] if mark else ""
+    return " ".join(kept)
+
+
+def _likeness(recorded: list[str], asked: list[str]) -> float:
+    """Share of lines in common, in 0..1. Exact alignment would take seconds on long prompts."""
+    common = Counter(recorded) & Counter(asked)
+    return 2 * common.total() / max(1, len(recorded) + len(asked))
+
+
+def _difference(recorded: list[str], asked: list[str]) -> str:
+    lines = list(difflib.unified_diff(recorded, asked, "recorded", "asked now", n=1, lineterm=""))
+    hidden = len(lines) - _DIFF_LINES
+    return "\n".join(lines[:_DIFF_LINES] + ([f"... {hidden} more lines differ or surround"] if hidden > 0 else []))

@@ -1,0 +1,93 @@
+"""How the playbook finds its own way back: the kernel that a failing one was made from.
+
+A request carries the kernel at hand only. The playbook is deterministic, so the history's moves lead again from the
+first kernel to any later one.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline
+from nodes.state import Step
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The move that made a kernel, and the kernel it was made from."""
+
+    move: str
+    source: str
+
+
+def moves_to(history: Sequence[Step], digest: str) -> tuple[str, ...]:
+    """The optimizer's moves from the first kernel to the kernel with this digest, oldest first."""
+    made = {step.candidate: step for step in history if step.agent == "optimizer" and step.candidate and step.move}
+    moves: list[str] = []
+    at: str | None = digest
+    while at in made:
+        # Taken out, so that a history in which two kernels are each other's parent ends, too.
+        step = made.pop(at)
+        moves.append(step.move)
+        at = step.parent
+    return tuple(reversed(moves))
+
+
+def origin_of(problem: Problem, source: str, history: Sequence[Step], digest: str) -> Origin | None:
+    """Where the kernel `source` comes from; None where the history does not lead to it from the first kernel."""
+    moves = moves_to(history, digest)
+    first = first_draft(problem)
+    if not moves or isinstance(first, Decline):
+        return None
+    parent, kernel = "", first.source
+    for move in moves:
+        following = _apply(problem, kernel, move)
+        if following is None:
+            return None
+        parent, kernel = kernel, following
+    return Origin(moves[-1], parent.rstrip() + "\n") if kernel.strip() == source.strip() else None
+
+
+def _apply(problem: Problem, source: str, move: str) -> str | None:
+    """The kernel after the named move, which must be among those that the playbook has for `source`."""
+    passed_over: list[str] = []
+    while True:
+        draft = next_draft(problem, source, tuple(passed_over))
+        if isinstance(draft, Decline) or draft.move in passed_over:
+            return None
+        if draft.move == move:
+            return draft.source
+        passed_over.append(draft.move)
+
+
+def line_edits(before: str, after: str) -> list[dict[str, str | int]]:
+    """The edits that turn `before` into `after`, each with the text that it expects; lines count from 1.
+
+    An insertion goes below its line; line 0 is above the first.
+    """
+    old, new = _lines(before), _lines(after)
+    edits: list[dict[str, str | int]] = []
+    for tag, start, end, new_start, new_end in difflib.SequenceMatcher(a=old, b=new, autojunk=False).get_opcodes():
+        text = _text(new[new_start:new_end])
+        span: dict[str, str | int] = {"line": start + 1, "end_line": end, "expected": _text(old[start:end])}
+        if tag == "replace":
+            edits.append({"kind": tag, **span, "text": text})
+        elif tag == "delete":
+            edits.append({"kind": tag, **span})
+        elif tag == "insert":
+            edits.append({"kind": tag, "line": start, "expected": old[start - 1] if start else "", "text": text})
+    return edits
+
+
+def _lines(text: str) -> list[str]:
+    """Lines as a compiler counts them: only a newline ends one."""
+    return text.removesuffix("\n").split("\n")
+
+
+def _text(lines: Sequence[str]) -> str:
+    """Every line ends in a newline, so that an empty last line is not lost."""
+    return "".join(f"{line}\n" for line in lines)

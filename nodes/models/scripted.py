@@ -1,0 +1,60 @@
+"""A model that says what it was told to say: for tests and demonstrations of the real graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from langchain_core.messages import AIMessage, BaseMessage
+from pydantic import PrivateAttr
+
+from nodes.models.errors import ScriptExhaustedError
+from nodes.models.local import LocalModel, request_of
+from nodes.request import Request
+from nodes.roles import Speaker
+
+Answer = str | Callable[[Request], str]
+
+
+class ScriptedModel(LocalModel):
+    """Gives `answers` one after the other: one list for all roles, or a list a role.
+
+    An answer may be a function of the request. Past the end it raises `ScriptExhaustedError`, or, with `repeat_last`,
+    goes on with the last answer. `requests` keeps every request it got, so that a test can see what an agent was shown.
+    """
+
+    answers: dict[Speaker, list[Answer]] | list[Answer]
+    repeat_last: bool = False
+    _requests: list[Request] = PrivateAttr(default_factory=list)
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """Every request so far, in order."""
+        return tuple(self._requests)
+
+    def calls(self, role: Speaker | None = None) -> int:
+        """How often the model was asked, in all or by one role."""
+        return sum(role is None or request.role == role for request in self._requests)
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def respond(self, messages: Sequence[BaseMessage]) -> AIMessage:
+        """The next answer for the role that asks."""
+        request = request_of(messages)
+        answer = self._next(request.role)
+        self._requests.append(request)
+        return AIMessage(answer if isinstance(answer, str) else answer(request))
+
+    def _next(self, role: Speaker) -> Answer:
+        if isinstance(self.answers, dict):
+            script, position, whose = self.answers.get(role, []), self.calls(role), f"the {role}"
+        else:
+            script, position, whose = self.answers, self.calls(), "all roles"
+        if position < len(script):
+            return script[position]
+        if self.repeat_last and script:
+            return script[-1]
+        raise ScriptExhaustedError(
+            f"The {role} asked the scripted model once more, but its script for {whose} has only {len(script)} answers."
+        )

@@ -1,0 +1,71 @@
+"""From an agent's function to a node of the graph: the clock, and the check of everything it writes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import cache
+from typing import Annotated, Any, Protocol
+
+from langgraph.runtime import Runtime
+from pydantic import TypeAdapter, ValidationError
+
+from nodes.settings import Settings
+from nodes.state import RunState
+from nodes.workshop import ModelShelf, Workshop
+
+Update = dict[str, Any]
+Agent = Callable[[RunState, Workshop], Update]
+
+
+class Node(Protocol):
+    """What LangGraph calls: the state by position, the run's surroundings by name."""
+
+    def __call__(self, state: RunState, *, runtime: Runtime[Settings]) -> Update:
+        """The fields that change."""
+        ...
+
+
+class StateWriteError(TypeError):
+    """A node wrote something that the state has no place for. Written unchecked, it would make the run unreadable."""
+
+
+def as_node(agent: Agent, shelf: ModelShelf) -> Node:
+    """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes."""
+
+    def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
+        started = time.monotonic()
+        update = agent(state, workshop_of(runtime, shelf))
+        seconds = time.monotonic() - started
+        steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
+        timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
+        return validated(timed, writer=getattr(agent, "__name__", "a node"))
+
+    return node
+
+
+def workshop_of(runtime: Runtime[Settings], shelf: ModelShelf) -> Workshop:
+    """The surroundings of this invocation. Plain Python passes no context where the caller gives none."""
+    thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
+    return Workshop(settings=runtime.context or Settings(), shelf=shelf, thread_id=thread_id)
+
+
+def validated(update: Update, *, writer: str) -> Update:
+    """The update, checked. Raises `StateWriteError` for an unknown field and for a value of the wrong type."""
+    checked: Update = {}
+    for field, value in update.items():
+        if field not in RunState.model_fields:
+            raise StateWriteError(f'the {writer} wrote "{field}", which is no field of the state')
+        try:
+            checked[field] = _adapter(field).validate_python(value, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            raise StateWriteError(f'the {writer} wrote a wrong "{field}": {first["msg"]}') from error
+    return checked
+
+
+@cache
+def _adapter(field: str) -> TypeAdapter[Any]:
+    info = RunState.model_fields[field]
+    declared: Any = Annotated[info.annotation, info]
+    return TypeAdapter(declared)

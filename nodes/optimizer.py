@@ -1,0 +1,87 @@
+"""The optimizer makes one move at a time from a kernel that is right."""
+
+from __future__ import annotations
+
+from harness.candidate import Candidate
+from harness.profile.summary import Profile
+from nodes.answers import AnswerError, Declined, Written, parse_kernel
+from nodes.asking import author, best_speedup, request_for, unusable
+from nodes.node import Update
+from nodes.settings import Settings
+from nodes.speak import ModelUnusableError, speak
+from nodes.state import Best, RunState, Step, Stop, present
+from nodes.workshop import Workshop
+
+
+def optimizer(state: RunState, workshop: Workshop) -> Update:
+    """Ask for one move from the kernel that `base` names; the model may answer that none is left."""
+    start = base(state, workshop.settings)
+    request = request_for(
+        "optimizer",
+        state,
+        workshop,
+        candidate=start.candidate,
+        verdict=start.verdict,
+        profile=shown_profile(state, start, workshop.settings),
+    )
+
+    def moved(text: str) -> Written | Declined:
+        answer = parse_kernel(text, move_required=True)
+        if isinstance(answer, Written) and answer.source.strip() == start.candidate.source.strip():
+            raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
+        return answer
+
+    try:
+        said = speak(request, moved, workshop=workshop, asked=state.usage.calls)
+    except ModelUnusableError as error:
+        return unusable("optimizer", state, error)
+    step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=said.usage)
+    if isinstance(said.answer, Declined):
+        stop = Stop(name="no_moves_left", message=said.answer.reason)
+        step = step.model_copy(update={"message": said.answer.reason})
+        return {"history": (step,), "usage": said.usage, "stop_reason": stop}
+    candidate = Candidate(
+        source=said.answer.source,
+        target=start.candidate.target,
+        author=author("optimizer", workshop),
+        parent=start.candidate.digest,
+    )
+    made = {
+        "move": said.answer.move,
+        "candidate": candidate.digest,
+        "parent": candidate.parent,
+        "message": said.answer.why,
+    }
+    return {
+        "candidate": candidate,
+        "move": said.answer.move,
+        "verdict": None,
+        "diagnosis": None,
+        "profile": None,
+        "repairs": 0,
+        "gave_up": False,
+        "history": (step.model_copy(update=made),),
+        "usage": said.usage,
+    }
+
+
+def base(state: RunState, settings: Settings) -> Best:
+    """The kernel that the next move starts from: the best, or with `advance="latest"` the one that just passed.
+
+    After a move that could not be repaired it is the best in either case.
+    """
+    best = present(state.best, "best")
+    passed = state.candidate is not None and state.verdict is not None and state.verdict.passed
+    if settings.advance == "best" or not passed:
+        return best
+    return Best(
+        candidate=present(state.candidate, "candidate"),
+        verdict=present(state.verdict, "verdict"),
+        profile=state.profile,
+    )
+
+
+def shown_profile(state: RunState, start: Best, settings: Settings) -> Profile | None:
+    """The profile of the kernel at hand, once the depth gate of the task's op class is open; nothing before."""
+    gate = settings.profile_from_depth.depth(present(state.task, "task").op_class)
+    return start.profile if state.depth >= gate else None

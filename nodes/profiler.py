@@ -1,0 +1,41 @@
+"""The profiler finds out what limits the kernel that the optimizer is about to improve."""
+
+from __future__ import annotations
+
+import time
+
+from harness.profile.summary import Profile
+from nodes.asking import best_speedup
+from nodes.node import Update
+from nodes.optimizer import base
+from nodes.state import RunState, Step
+from nodes.stops import after_profile
+from nodes.workshop import Workshop
+from tools.kernel_tools import call_tool
+
+
+def profiler(state: RunState, workshop: Workshop) -> Update:
+    """Profile the base kernel; one that has a profile already keeps it."""
+    start = base(state, workshop.settings)
+    began = time.monotonic()
+    profile = start.profile or _profile(state, workshop, start.candidate.source)
+    device_seconds = time.monotonic() - began
+    best = state.best
+    if best is not None and best.candidate.digest == start.candidate.digest:
+        best = best.model_copy(update={"profile": profile})
+    step = Step(
+        depth=state.depth,
+        agent="profiler",
+        candidate=start.candidate.digest,
+        parent=start.candidate.parent,
+        message=f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof",
+        speedup=best_speedup(best),
+    )
+    update: Update = {"profile": profile, "best": best, "device_seconds": device_seconds}
+    after = state.model_copy(update={**update, "device_seconds": state.device_seconds + device_seconds})
+    return {**update, "history": (step,), "stop_reason": after_profile(after, workshop.settings)}
+
+
+def _profile(state: RunState, workshop: Workshop, source: str) -> Profile:
+    profile: Profile = call_tool(workshop.tools(state).profile_kernel, source)
+    return profile

@@ -1,0 +1,51 @@
+"""The repairer mends a failing kernel by line edits, as small as the diagnosis allows."""
+
+from __future__ import annotations
+
+from harness.candidate import Candidate
+from nodes.answers import Declined, parse_patch
+from nodes.asking import author, best_speedup, request_for, unusable
+from nodes.node import Update
+from nodes.speak import ModelUnusableError, speak
+from nodes.state import RunState, Step, Usage, present
+from nodes.stops import after_giving_up
+from nodes.workshop import Workshop
+
+
+def repairer(state: RunState, workshop: Workshop) -> Update:
+    """Ask for edits and apply them; edits that do not fit the kernel go back to the model."""
+    broken = present(state.candidate, "candidate")
+    request = request_for(
+        "repairer", state, workshop, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
+    )
+
+    def patched(text: str) -> str | Declined:
+        patch = parse_patch(text)
+        return patch if isinstance(patch, Declined) else patch.apply(broken.source)
+
+    try:
+        said = speak(request, patched, workshop=workshop, asked=state.usage.calls)
+    except ModelUnusableError as error:
+        return unusable("repairer", state, error)
+    if isinstance(said.answer, Declined):
+        return _given_up(state, workshop, said.answer.reason, said.usage)
+    candidate = Candidate(
+        source=said.answer, target=broken.target, author=author("repairer", workshop), parent=broken.digest
+    )
+    if state.best is not None and candidate.digest == state.best.candidate.digest:
+        return _given_up(
+            state, workshop, "The repair takes the move back: the best kernel stands as it was.", said.usage
+        )
+    step = _step(state, said.usage).model_copy(update={"candidate": candidate.digest, "parent": broken.digest})
+    return {"candidate": candidate, "repairs": state.repairs + 1, "history": (step,), "usage": said.usage}
+
+
+def _given_up(state: RunState, workshop: Workshop, reason: str, usage: Usage) -> Update:
+    """No further repair: the way on is the same as after the last one allowed."""
+    stop = after_giving_up(state.model_copy(update={"gave_up": True}), workshop.settings)
+    step = _step(state, usage).model_copy(update={"message": reason})
+    return {"gave_up": True, "history": (step,), "usage": usage, "stop_reason": stop}
+
+
+def _step(state: RunState, usage: Usage) -> Step:
+    return Step(depth=state.depth, agent="repairer", move=state.move, speedup=best_speedup(state.best), usage=usage)

@@ -1,0 +1,8 @@
+"""The agents' names: the six of them, and the four that speak to a model."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Agent = Literal["generator", "tester", "diagnoser", "repairer", "optimizer", "profiler"]
+Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]

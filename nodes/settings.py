@@ -1,0 +1,137 @@
+"""What a run is allowed and asked to do: the graph's context. It never changes while the run goes on."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.task import OpClass
+from harness.verdict import Precision, Tier
+from nodes.roles import Speaker
+
+Advance = Literal["best", "latest"]
+TargetChoice = Literal["auto", "cpu", "cuda"]
+TierChoice = Literal["auto"] | Tier
+
+
+class Gates(BaseModel):
+    """From which depth on the optimizer is shown a profile, by the task's op class."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="Profile from depth")
+
+    gemm: int = Field(default=11, ge=0, title="GEMM family")
+    elementwise: int = Field(default=1, ge=0, title="Elementwise")
+    reduction: int = Field(default=4, ge=0, title="Reductions")
+    other: int = Field(default=4, ge=0, title="Everything else")
+
+    def depth(self, op_class: OpClass) -> int:
+        """The first depth whose pass is profiled."""
+        gates: dict[OpClass, int] = {
+            "gemm": self.gemm,
+            "elementwise": self.elementwise,
+            "reduction": self.reduction,
+            "other": self.other,
+        }
+        return gates[op_class]
+
+
+class Settings(BaseModel):
+    """Models, target, limits. Field titles and bounds are what Studio shows as a form."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", title="Settings", protected_namespaces=())
+
+    model: str = Field(
+        default="playbook",
+        title="Model",
+        description="playbook, openai:<model> or replay:<file>, for each agent that has none of its own.",
+    )
+    generator_model: str = Field(default="", title="Generator's model", description="Empty: the model above.")
+    diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")
+    repairer_model: str = Field(default="", title="Repairer's model", description="Empty: the model above.")
+    optimizer_model: str = Field(default="", title="Optimizer's model", description="Empty: the model above.")
+    base_url: str = Field(
+        default="",
+        title="Base URL",
+        description="An OpenAI-compatible endpoint, as http://localhost:8000/v1. Empty: OPENAI_BASE_URL, else OpenAI.",
+    )
+    model_timeout_s: float = Field(default=300.0, gt=0, title="Seconds one model call may take")
+    model_retries: int = Field(default=2, ge=0, le=10, title="Retries of a model call that the endpoint failed")
+    max_answer_tokens: int | None = Field(
+        default=None, ge=1, title="Tokens of one answer", description="Empty: what the endpoint allows."
+    )
+
+    target: TargetChoice = Field(default="auto", title="Target", description="auto: cuda where a GPU answers.")
+    precision: Precision = Field(
+        default="ieee", title="Precision", description="tf32 lets candidate and reference both use TF32."
+    )
+    isolation: TierChoice = Field(
+        default="auto",
+        title="Isolation",
+        description="What keeps kernels from harm. auto: the strongest here.",
+    )
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**63, title="Seed", description="Of the inputs. Empty: drawn anew for each kernel."
+    )
+
+    max_depth: int = Field(
+        default=6, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
+    )
+    max_attempts: int = Field(
+        default=60,
+        ge=1,
+        le=10_000,
+        title="Attempts",
+        description="Kernels tested before the run ends.",
+    )
+    max_repairs: int = Field(default=3, ge=0, le=100, title="Repairs in a row of one kernel")
+    max_regenerations: int = Field(
+        default=2, ge=0, le=100, title="Regenerations", description="New starts while no kernel has passed yet."
+    )
+    max_reasks: int = Field(
+        default=2, ge=0, le=20, title="Re-asks", description="How often an unusable answer goes back to the model."
+    )
+    patience: int | None = Field(
+        default=None,
+        ge=1,
+        title="Patience",
+        description="End after so many optimizations in a row, failed ones included, without a gain. Empty: never.",
+    )
+    target_speedup: float | None = Field(
+        default=None, gt=0, title="Target speed-up", description="End when the best kernel's interval lies above it."
+    )
+    roof_share: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        title="Share of the roof",
+        description="End when the best kernel's profile reaches it.",
+    )
+    max_wall_s: float = Field(default=3600.0, gt=0, title="Seconds in all", description="Counted across resumes.")
+    max_device_s: float = Field(
+        default=1800.0, gt=0, title="Device seconds", description="Spent on running and profiling kernels."
+    )
+    max_tokens: int = Field(default=5_000_000, ge=1, title="Tokens", description="Prompts and answers together.")
+    max_dollars: float = Field(
+        default=20.0, gt=0, title="Dollars", description="Where the endpoint reports what a call cost."
+    )
+
+    profile_from_depth: Gates = Field(
+        default=Gates(), title="Profile from depth", description="Before it, the optimizer never sees a profile."
+    )
+    advance: Advance = Field(
+        default="best", title="Optimize from", description="The best kernel so far, or the latest that passed."
+    )
+    run_dir: str | None = Field(
+        default=None, title="Run folder", description="Where the conversation is recorded. Empty: nowhere."
+    )
+
+    def model_for(self, role: Speaker) -> str:
+        """The model that one agent speaks to."""
+        own: dict[Speaker, str] = {
+            "generator": self.generator_model,
+            "diagnoser": self.diagnoser_model,
+            "repairer": self.repairer_model,
+            "optimizer": self.optimizer_model,
+        }
+        return own[role] or self.model

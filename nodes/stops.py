@@ -1,0 +1,115 @@
+"""Every condition that ends a run, as pure functions of state and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from nodes.settings import Settings
+from nodes.state import RunState, Stop
+from nodes.story import barren
+
+
+def out_of_repairs(state: RunState, settings: Settings) -> bool:
+    """Whether the failing kernel at hand is not repaired any further."""
+    return state.gave_up or state.repairs >= settings.max_repairs
+
+
+def after_test(state: RunState, settings: Settings) -> Stop | None:
+    """The reason to end after a test, the happiest first."""
+    for reason in (_target_speedup, _depth, _patience, _repairs, *BUDGETS):
+        for stop in reason(state, settings):
+            return stop
+    return None
+
+
+def after_giving_up(state: RunState, settings: Settings) -> Stop | None:
+    """The reason to end after a repair that the repairer declined."""
+    for reason in (_patience, _repairs):
+        for stop in reason(state, settings):
+            return stop
+    return None
+
+
+def after_profile(state: RunState, settings: Settings) -> Stop | None:
+    """The reason to end after profiling: what the roof leaves, or a budget that the profiling used up."""
+    for reason in (_roof_share, *BUDGETS):
+        for stop in reason(state, settings):
+            return stop
+    return None
+
+
+def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
+    timing = state.best.verdict.timing if state.best else None
+    target = settings.target_speedup
+    if timing is not None and target is not None and timing.speedup_interval.low >= target:
+        yield Stop(name="target_speedup", message=f"The target of {target:g}x is met: {timing.speedup:.2f}x.")
+
+
+def _roof_share(state: RunState, settings: Settings) -> Iterator[Stop]:
+    profile = state.best.profile if state.best else None
+    share = settings.roof_share
+    if profile is not None and share is not None and profile.share_of_roof >= share:
+        yield Stop(
+            name="roof_share",
+            message=f"The best kernel reaches {profile.share_of_roof:.0%} of what the machine can do "
+            f"({profile.bound}); {share:.0%} were asked for.",
+        )
+
+
+def _depth(state: RunState, settings: Settings) -> Iterator[Stop]:
+    passed = state.verdict is not None and state.verdict.passed
+    if passed and state.depth >= settings.max_depth:
+        yield Stop(name="depth", message=f"Depth {state.depth} is reached, as the settings asked.")
+
+
+def _patience(state: RunState, settings: Settings) -> Iterator[Stop]:
+    passed = state.verdict is not None and state.verdict.passed
+    settled = passed or out_of_repairs(state, settings)
+    if settings.patience is not None and settled and barren(state.history) >= settings.patience:
+        yield Stop(name="patience", message=f"{settings.patience} optimizations in a row brought no gain.")
+
+
+def _repairs(state: RunState, settings: Settings) -> Iterator[Stop]:
+    failed = state.verdict is not None and not state.verdict.passed
+    if not failed or state.best is not None or not out_of_repairs(state, settings):
+        return
+    if state.regenerations >= settings.max_regenerations:
+        yield Stop(
+            name="repairs_exhausted",
+            message=f"No kernel passed: {state.regenerations + 1} were written, and no repair saved one.",
+        )
+
+
+def _attempts(state: RunState, settings: Settings) -> Iterator[Stop]:
+    if state.attempts >= settings.max_attempts:
+        yield Stop(name="attempts", message=f"{state.attempts} kernels were tested, all that the settings allow.")
+
+
+def _wall_time(state: RunState, settings: Settings) -> Iterator[Stop]:
+    if state.seconds >= settings.max_wall_s:
+        yield Stop(
+            name="wall_time", message=f"The run took {state.seconds:.0f} s; {settings.max_wall_s:g} s were allowed."
+        )
+
+
+def _device_time(state: RunState, settings: Settings) -> Iterator[Stop]:
+    used, limit = state.device_seconds, settings.max_device_s
+    if used >= limit:
+        yield Stop(name="device_time", message=f"Kernels ran for {used:.0f} s; {limit:g} s were allowed.")
+
+
+def _tokens(state: RunState, settings: Settings) -> Iterator[Stop]:
+    used, limit = state.usage.tokens, settings.max_tokens
+    if used >= limit:
+        yield Stop(name="tokens", message=f"The models used {used} tokens; {limit} were allowed.")
+
+
+def _dollars(state: RunState, settings: Settings) -> Iterator[Stop]:
+    used, limit = state.usage.dollars, settings.max_dollars
+    if used >= limit:
+        yield Stop(name="dollars", message=f"The models cost ${used:.2f}; ${limit:.2f} were allowed.")
+
+
+Condition = Callable[[RunState, Settings], Iterator[Stop]]
+
+BUDGETS: tuple[Condition, ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars)

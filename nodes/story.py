@@ -1,0 +1,65 @@
+"""What the history tells: which moves were tried from a kernel and how they ended, how long there was no gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.frozen import Frozen
+from harness.verdict import Verdict
+from nodes.state import Best, Step
+
+
+class Tried(Frozen):
+    """One optimization: its move, the kernel it started from, and how it ended, in words."""
+
+    move: str
+    parent: str | None
+    outcome: str
+    gained: bool
+
+
+def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
+    """Every optimization so far, the oldest first. The last test after a move tells how it ended, repairs included."""
+    told: list[Tried] = []
+    for step in history:
+        if step.agent == "optimizer" and step.candidate is not None:
+            told.append(Tried(move=step.move, parent=step.parent, outcome="not tested", gained=False))
+        elif step.agent == "tester" and told:
+            told[-1] = told[-1].model_copy(update={"outcome": _outcome(step), "gained": step.improved})
+    return tuple(told)
+
+
+def tried_from(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations that started from the kernel with this digest."""
+    return tuple(tried for tried in optimizations(history) if tried.parent == digest)
+
+
+def barren(history: Sequence[Step]) -> int:
+    """How many optimizations there were since the last that gained."""
+    count = 0
+    for tried in reversed(optimizations(history)):
+        if tried.gained:
+            break
+        count += 1
+    return count
+
+
+def gains(verdict: Verdict, best: Best | None) -> bool:
+    """Whether a verdict makes its kernel the best one.
+
+    The first that passes does. A later one must be faster beyond the noise: its whole speed-up interval lies above
+    the best kernel's median. Both are measured against the same baseline, interleaved with it, so that the machine's
+    mood cancels out; the judge has confirmed both.
+    """
+    if verdict.timing is None:
+        return False
+    if best is None or best.verdict.timing is None:
+        return True
+    return verdict.timing.speedup_interval.low > best.verdict.timing.speedup
+
+
+def _outcome(step: Step) -> str:
+    if step.status == "passed":
+        gained = "gained" if step.improved else "no gain"
+        return f"{gained}: {step.candidate_speedup:.3f}x" if step.candidate_speedup is not None else gained
+    return f"failed ({step.status}): {step.message}"

@@ -1,0 +1,72 @@
+"""The tester compiles and runs the kernel, and decides whether it is the best one now."""
+
+from __future__ import annotations
+
+import time
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.verdict import Verdict
+from nodes.asking import best_speedup
+from nodes.node import Update
+from nodes.state import Best, RunState, Step, present
+from nodes.stops import after_test
+from nodes.story import gains
+from nodes.workshop import Workshop
+from tools.kernel_tools import call_tool
+
+MAX_MESSAGE_CHARS = 300
+
+
+def tester(state: RunState, workshop: Workshop) -> Update:
+    """Judge the kernel. A pass is one depth, except for the first kernel; only a gain replaces the best."""
+    candidate = present(state.candidate, "candidate")
+    verdict, device_seconds = _judge(state, candidate, workshop)
+    gained = gains(verdict, state.best)
+    best = Best(candidate=candidate, verdict=verdict) if gained else state.best
+    depth = state.depth + (verdict.passed and state.best is not None)
+    step = Step(
+        depth=depth,
+        agent="tester",
+        move=state.move,
+        candidate=candidate.digest,
+        parent=candidate.parent,
+        status=verdict.status,
+        message=_message(verdict),
+        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        speedup=best_speedup(best),
+        improved=gained,
+    )
+    update: Update = {
+        "verdict": verdict,
+        "best": best,
+        "depth": depth,
+        "attempts": state.attempts + 1,
+        "repairs": 0 if verdict.passed else state.repairs,
+        "profile": None,
+        "device_seconds": device_seconds,
+    }
+    after = state.model_copy(
+        update={
+            **update,
+            "history": (*state.history, step),
+            "device_seconds": state.device_seconds + device_seconds,
+        }
+    )
+    return {**update, "history": (step,), "stop_reason": after_test(after, workshop.settings)}
+
+
+def _judge(state: RunState, candidate: Candidate, workshop: Workshop) -> tuple[Verdict, float]:
+    """The verdict, and the seconds that the kernel held the device for."""
+    tools = workshop.tools(state)
+    build: Build = call_tool(tools.compile_kernel, candidate.source)
+    if not build.succeeded:
+        return workshop.judge(state).evaluate(present(state.task, "task"), candidate, build), 0.0
+    started = time.monotonic()
+    verdict: Verdict = call_tool(tools.run_kernel, candidate.source)
+    return verdict, time.monotonic() - started
+
+
+def _message(verdict: Verdict) -> str:
+    """What failed, on one line."""
+    return " ".join(f"{verdict.check}: {verdict.message}".split())[:MAX_MESSAGE_CHARS] if verdict.check else ""

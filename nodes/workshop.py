@@ -1,0 +1,76 @@
+"""What a node works with beside the state: the settings, the models and the judge. None of it is checkpointed."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from langchain_core.language_models.chat_models import BaseChatModel
+
+from harness.judge import Judge
+from nodes.models.select import ModelOptions
+from nodes.roles import Speaker
+from nodes.settings import Settings
+from nodes.state import RunState, present
+from tools.judges import judge_for
+from tools.kernel_tools import KernelTools
+
+OpenModel = Callable[[str, ModelOptions], BaseChatModel]
+
+_KEPT = 64
+
+
+class ModelShelf:
+    """The opened models, one for each run and name: a replay remembers what it has already answered.
+
+    Threads may share it. A run that goes without a thread id shares its models with other such runs of this graph.
+    """
+
+    def __init__(self, open_model: OpenModel) -> None:
+        self._open_model = open_model
+        self._models: OrderedDict[tuple[str | None, str, ModelOptions], BaseChatModel] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, thread_id: str | None, spec: str, options: ModelOptions) -> BaseChatModel:
+        """The run's model of that name, opened on first use. Raises `UserError` for a name that means nothing."""
+        key = (thread_id, spec, options)
+        with self._lock:
+            if key not in self._models:
+                self._models[key] = self._open_model(spec, options)
+            self._models.move_to_end(key)
+            while len(self._models) > _KEPT:
+                self._models.popitem(last=False)
+            return self._models[key]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """The surroundings of one step of one run."""
+
+    settings: Settings
+    shelf: ModelShelf
+    thread_id: str | None = None
+
+    def model(self, role: Speaker) -> BaseChatModel:
+        """The model that the agent speaks to."""
+        settings = self.settings
+        options = ModelOptions(
+            base_url=settings.base_url or None,
+            timeout_s=settings.model_timeout_s,
+            max_retries=settings.model_retries,
+            max_output_tokens=settings.max_answer_tokens,
+        )
+        return self.shelf.get(self.thread_id, settings.model_for(role), options)
+
+    def judge(self, state: RunState) -> Judge:
+        """The judge of the run's target."""
+        target, tier = present(state.target, "target"), present(state.tier, "tier")
+        return judge_for(target, tier, self.settings.precision)
+
+    def tools(self, state: RunState) -> KernelTools:
+        """The tools by which the run's kernels are compiled, run and profiled."""
+        verdicts = [state.verdict, state.best.verdict if state.best else None]
+        known = tuple(verdict for verdict in verdicts if verdict is not None)
+        return KernelTools(present(state.task, "task"), self.judge(state), seed=self.settings.seed, known=known)

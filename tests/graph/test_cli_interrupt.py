@@ -1,0 +1,76 @@
+"""A run that is stopped keeps what was verified and goes on later: Ctrl-C, SIGTERM, kill -9 in the middle of a build."""
+
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from command_line import agent_began, cutegen, events, never_built, one_object, start, wait_until
+
+from graph.run_record import RunRecord
+
+
+def judged(run: Path) -> bool:
+    return any(event["event"] == "step" and event.get("status") == "passed" for event in events(run))
+
+
+@pytest.mark.parametrize("signal_number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_run_says_how_to_go_on(signal_number: int, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--out", run, "--json", cwd=tmp_path)
+    wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first test")
+    process.send_signal(signal_number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130, stderr
+    assert "Go on with: cutegen optimize --resume run" in stderr
+    assert one_object(stdout)["error"] == "interrupted"
+    assert json.loads((run / "record.json").read_text(encoding="utf-8"))["outcome"] == "interrupted"
+    assert "Traceback" not in stderr
+
+
+def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--depth", 1, "--out", run, cwd=tmp_path)
+    wait_until(lambda: judged(run) or process.poll() is not None, "the first pass")
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=60)
+    if process.returncode != 130:
+        pytest.skip("the run ended before the signal came")
+    assert "The best kernel so far is run/kernel.cu." in stderr
+    kernel = (run / "kernel.cu").read_text(encoding="utf-8")
+    assert (run / "model_new.py").exists()
+    before = RunRecord.model_validate_json((run / "record.json").read_bytes())
+    assert before.best is not None
+    assert before.best.candidate.source == kernel
+    done = cutegen("optimize", "--resume", run, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    after = RunRecord.model_validate_json((run / "record.json").read_bytes())
+    assert after.steps[: len(before.steps)] == before.steps, "what was done is not done again"
+    assert after.outcome in ("improved", "nothing_faster")
+
+
+def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--depth", 0, "--out", run, cwd=tmp_path)
+    wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first build")
+    process.kill()
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL
+    assert not (run / "kernel.cu").exists(), "it was killed before anything was verified"
+    done = cutegen("optimize", "--resume", run, "--json")
+    assert done.returncode in (0, 1), done.stderr
+    assert one_object(done.stdout)["status"] == "passed"
+    agents = [step.agent for step in RunRecord.model_validate_json((run / "record.json").read_bytes()).steps]
+    assert agents[:2] == ["generator", "tester"]
+    assert agents.count("generator") == 1, "the generator's step was checkpointed and is not repeated"
+
+
+def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--out", run, cwd=tmp_path)
+    wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first test")
+    second = cutegen("optimize", "--resume", run)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert second.returncode == 2
+    assert "Another process is working" in second.stderr

@@ -1,0 +1,178 @@
+"""Routing over states of every kind: where each outcome leads, and the edges that the graph draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+from run_samples import best, kernel, not_built, passed, profile, run, task, wrong
+
+from graph import routing
+from graph.workflow import ROUTES, graph, targets
+from harness.candidate import Candidate
+from harness.verdict import Verdict
+from nodes.optimizer import base, shown_profile
+from nodes.settings import Gates, Settings
+from nodes.state import RunState, Stop
+from nodes.stops import after_test, out_of_repairs
+
+DRAWN = {
+    ("__start__", "intake"),
+    ("intake", "generator"),
+    ("generator", "tester"),
+    ("generator", "reporter"),
+    ("tester", "diagnoser"),
+    ("tester", "generator"),
+    ("tester", "profiler"),
+    ("tester", "optimizer"),
+    ("tester", "reporter"),
+    ("diagnoser", "repairer"),
+    ("diagnoser", "reporter"),
+    ("repairer", "tester"),
+    ("repairer", "generator"),
+    ("repairer", "optimizer"),
+    ("repairer", "reporter"),
+    ("profiler", "optimizer"),
+    ("profiler", "reporter"),
+    ("optimizer", "tester"),
+    ("optimizer", "reporter"),
+    ("reporter", "__end__"),
+}
+
+STOP = Stop(name="tokens", message="Enough.")
+K = kernel("present\n")
+
+
+def verdicts(candidate: Candidate) -> st.SearchStrategy[Verdict]:
+    return st.sampled_from([passed(candidate, 1.5), wrong(candidate), not_built(candidate)])
+
+
+settings_of_any_kind = st.builds(
+    Settings,
+    max_depth=st.integers(0, 8),
+    max_repairs=st.integers(0, 4),
+    max_regenerations=st.integers(0, 3),
+    advance=st.sampled_from(["best", "latest"]),
+    profile_from_depth=st.builds(Gates, elementwise=st.integers(0, 5), gemm=st.integers(0, 12)),
+)
+
+
+@st.composite
+def states(draw: st.DrawFn) -> RunState:
+    """A state as the tester may leave it: a pass always leaves a best kernel."""
+    verdict = draw(verdicts(K))
+    has_best = verdict.passed or draw(st.booleans())
+    kept = draw(st.sampled_from([best(), best().model_copy(update={"profile": profile()})]))
+    return run(
+        task=task(draw(st.sampled_from(["elementwise", "gemm", "reduction", "other"]))),
+        candidate=K,
+        verdict=verdict,
+        best=kept if has_best else None,
+        depth=draw(st.integers(0, 9)) if has_best else 0,
+        repairs=0 if verdict.passed else draw(st.integers(0, 5)),
+        regenerations=draw(st.integers(0, 4)),
+        gave_up=not verdict.passed and draw(st.booleans()),
+        profile=draw(st.sampled_from([None, profile()])),
+    )
+
+
+def tested(state: RunState, settings: Settings) -> RunState:
+    """The state with the stop reason that the tester would write."""
+    return state.model_copy(update={"stop_reason": after_test(state, settings)})
+
+
+def test_every_edge_of_the_design_is_drawn_and_no_other() -> None:
+    drawn = graph.get_graph()
+    assert {(edge.source, edge.target) for edge in drawn.edges} == DRAWN
+    assert all(node.metadata for name, node in drawn.nodes.items() if not name.startswith("__"))
+
+
+def test_each_route_names_nodes_of_the_graph() -> None:
+    nodes = set(graph.get_graph().nodes)
+    for route in ROUTES.values():
+        assert set(targets(route)) <= nodes
+
+
+@given(states(), settings_of_any_kind)
+def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings) -> None:
+    state = tested(state, settings)
+    way = routing.after_tester(state, settings)
+    assert state.verdict is not None
+    if state.stop_reason:
+        assert way == "reporter"
+    elif not state.verdict.passed:
+        exhausted = out_of_repairs(state, settings)
+        assert way == ("diagnoser" if not exhausted else "optimizer" if state.best else "generator")
+    else:
+        assert state.task is not None
+        opened = state.depth >= settings.profile_from_depth.depth(state.task.op_class)
+        assert way == ("profiler" if opened else "optimizer")
+
+
+@given(states(), settings_of_any_kind)
+def test_a_failure_is_never_optimized_and_without_a_best_never_reaches_the_optimizer(
+    state: RunState, settings: Settings
+) -> None:
+    state = tested(state, settings)
+    way = routing.after_tester(state, settings)
+    if way in ("optimizer", "profiler"):
+        assert state.best is not None
+        assert base(state, settings).verdict.passed
+    if way == "generator":
+        assert state.best is None
+        assert state.regenerations < settings.max_regenerations
+
+
+@given(states(), settings_of_any_kind)
+def test_the_optimizer_sees_a_profile_only_past_the_gate_and_only_of_its_own_kernel(
+    state: RunState, settings: Settings
+) -> None:
+    if state.best is None:
+        return
+    assert state.task is not None
+    start = base(state, settings)
+    shown = shown_profile(state, start, settings)
+    if state.depth < settings.profile_from_depth.depth(state.task.op_class):
+        assert shown is None
+    else:
+        assert shown == start.profile
+
+
+@given(states(), settings_of_any_kind)
+def test_a_stop_reason_leads_to_the_reporter_from_everywhere(state: RunState, settings: Settings) -> None:
+    stopped = state.model_copy(update={"stop_reason": STOP})
+    assert {route(stopped, settings) for route in ROUTES.values()} == {"reporter"}
+
+
+@given(states(), settings_of_any_kind)
+def test_giving_up_goes_where_the_last_repair_would_have_gone(state: RunState, settings: Settings) -> None:
+    assert state.verdict is not None
+    if state.verdict.passed:
+        return
+    given_up = tested(state.model_copy(update={"gave_up": True}), settings)
+    assert routing.after_repairer(given_up, settings) == routing.after_tester(given_up, settings)
+
+
+def test_the_way_without_a_stop() -> None:
+    settings = Settings()
+    plain: dict[str, Any] = {"candidate": K, "best": best()}
+    assert routing.after_generator(run(**plain), settings) == "tester"
+    assert routing.after_diagnoser(run(**plain), settings) == "repairer"
+    assert routing.after_repairer(run(**plain), settings) == "tester"
+    assert routing.after_profiler(run(**plain), settings) == "optimizer"
+    assert routing.after_optimizer(run(**plain), settings) == "tester"
+
+
+def test_advance_from_the_best_or_from_the_latest_that_passed() -> None:
+    state = run(candidate=K, verdict=passed(K, 1.5), best=best(), profile=profile())
+    assert base(state, Settings()).candidate == best().candidate
+    latest = base(state, Settings(advance="latest"))
+    assert (latest.candidate, latest.profile) == (K, profile())
+    failed = state.model_copy(update={"verdict": wrong(K)})
+    assert base(failed, Settings(advance="latest")).candidate == best().candidate
+
+
+def test_the_gates_of_the_op_classes() -> None:
+    gates = Settings().profile_from_depth
+    assert [gates.depth(op_class) for op_class in ("gemm", "elementwise", "reduction", "other")] == [11, 1, 4, 4]

@@ -1,0 +1,143 @@
+"""Errors against the oracle: what passes, what never may."""
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECE, Expected, compare
+
+EPS = torch.finfo(torch.float32).eps
+
+
+def expected(oracle: torch.Tensor, dtype: torch.dtype = torch.float32) -> Expected:
+    return Expected("output", oracle.double(), oracle.to(dtype))
+
+
+def test_the_reference_itself_passes_with_its_own_error():
+    reference = torch.randn(1000, generator=torch.Generator().manual_seed(1))
+    oracle = reference.double() * (1 + 3e-8)
+    error = compare(reference.clone(), Expected("output", oracle, reference))
+    assert error.bad_fraction == 0
+    assert error.first_bad is None
+    assert error.relative_l2 == error.reference_relative_l2 > 0
+    assert error.max_scaled == error.reference_max_scaled > 0
+
+
+@given(
+    scale=st.sampled_from([1e-30, 1e-6, 1.0, 1e12, 1e30]),
+    index=st.integers(0, 4999),
+    factor=st.floats(2.0, 1e6),
+)
+@settings(max_examples=40, deadline=None)
+def test_one_element_off_by_more_than_the_floor_is_found_at_any_magnitude(scale, index, factor):
+    oracle = torch.linspace(-1, 1, 5000, dtype=torch.float64) * scale
+    wanted = expected(oracle)
+    rms = float(wanted.oracle.square().mean().sqrt()) if scale > 1e-20 else scale / math.sqrt(3)
+    got = wanted.reference.double()
+    # Exact reference values have no error of their own, so the tolerance is at most MULTIPLE * 1 ulp + the floor.
+    got[index] += factor * (MULTIPLE + FLOOR_EPS) * EPS * (abs(float(oracle[index])) + rms)
+    error = compare(got.float(), wanted)
+    assert error.bad_fraction == pytest.approx(1 / 5000)
+    assert error.first_bad is not None
+    assert error.first_bad.index == (index,)
+
+
+def test_rounding_within_the_floor_passes():
+    wanted = expected(torch.linspace(-3, 3, 4096))
+    got = wanted.reference * (1 + 2 * EPS)
+    assert compare(got, wanted).bad_fraction == 0
+
+
+def test_lower_precision_than_the_reference_is_wrong():
+    oracle = torch.randn(4096, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    wanted = Expected("output", oracle, oracle.float())
+    got = oracle.to(torch.bfloat16).float()
+    assert compare(got, wanted).bad_fraction > 0.5
+
+
+def test_zeros_never_pass_for_a_softmax_over_many_columns():
+    oracle = torch.softmax(torch.rand(2, 400_000, dtype=torch.float64), 1)
+    assert float(oracle.max()) < 1e-5
+    error = compare(torch.zeros(2, 400_000), Expected("output", oracle, oracle.float()))
+    assert error.bad_fraction == 1.0
+    assert error.pattern == "all elements"
+
+
+def test_a_cancelled_sum_is_judged_by_its_neighbours():
+    """A reference that is off by an ulp of 1.0 at a result near zero does not make the whole output lenient."""
+    oracle = torch.cat([torch.ones(999, dtype=torch.float64), torch.tensor([1e-9], dtype=torch.float64)])
+    reference = oracle.float()
+    reference[-1] = EPS
+    got = reference.clone()
+    got[0] += 1e-4
+    assert compare(got, Expected("output", oracle, reference)).first_bad is not None
+    assert compare(reference, Expected("output", oracle, reference)).bad_fraction == 0
+
+
+@pytest.mark.parametrize("special", [math.inf, -math.inf, math.nan])
+def test_specials_must_be_the_same_ones(special):
+    oracle = torch.ones(64, dtype=torch.float64)
+    oracle[7] = special
+    wanted = expected(oracle)
+    assert compare(wanted.reference.clone(), wanted).bad_fraction == 0
+    missing = wanted.reference.clone()
+    missing[7] = 1.0
+    error = compare(missing, wanted)
+    assert error.first_bad is not None
+    assert error.first_bad.index == (7,)
+    added = wanted.reference.clone()
+    added[3] = special
+    assert compare(added, wanted).bad_fraction == pytest.approx(1 / 64)
+
+
+def test_an_overflow_of_the_reference_is_expected_where_the_oracle_is_finite():
+    oracle = torch.tensor([1.0, 1e300], dtype=torch.float64)
+    wanted = Expected("output", oracle, oracle.float())
+    assert compare(torch.tensor([1.0, math.inf]), wanted).bad_fraction == 0
+    assert compare(torch.tensor([1.0, 3e38]), wanted).bad_fraction == 0.5
+
+
+def test_errors_at_the_borders_of_pieces_are_seen():
+    wanted = expected(torch.ones(PIECE + 3))
+    for index in (0, PIECE - 1, PIECE, PIECE + 2):
+        got = wanted.reference.clone()
+        got[index] = 2.0
+        error = compare(got, wanted)
+        assert error.first_bad is not None
+        assert error.first_bad.index == (index,)
+
+
+def test_strided_results_are_read_in_their_own_order():
+    oracle = torch.arange(12.0).reshape(3, 4).double()
+    wanted = expected(oracle)
+    storage = torch.arange(12.0).reshape(3, 4).t().contiguous()
+    assert compare(storage.t(), wanted).bad_fraction == 0
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.bool])
+def test_integers_are_exact(dtype):
+    reference = torch.tensor([[0, 1], [1, 1]], dtype=dtype)
+    wanted = Expected("output", reference, reference)
+    assert compare(reference.clone(), wanted).bad_fraction == 0
+    got = reference.clone()
+    got[1, 0] = 0
+    error = compare(got, wanted)
+    assert error.bad_fraction == 0.25
+    assert error.first_bad is not None
+    assert (error.first_bad.index, error.first_bad.expected, error.first_bad.got) == ((1, 0), 1.0, 0.0)
+
+
+def test_half_precision_outputs_have_their_own_floor():
+    oracle = torch.randn(1024, dtype=torch.float64, generator=torch.Generator().manual_seed(3))
+    wanted = expected(oracle, torch.float16)
+    assert compare((oracle * (1 + 1e-3)).half(), wanted).bad_fraction == 0
+    assert compare((oracle * 1.05).half(), wanted).bad_fraction > 0
+
+
+def test_an_output_that_should_be_zero_is_compared_absolutely():
+    wanted = expected(torch.zeros(32))
+    assert compare(torch.zeros(32), wanted).bad_fraction == 0
+    assert compare(torch.full((32,), 1e-3), wanted).bad_fraction == 1.0

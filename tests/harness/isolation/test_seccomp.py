@@ -1,0 +1,136 @@
+"""The filter, run by a small interpreter of the kernel's instruction set, and its numbers against the kernel's own."""
+
+from __future__ import annotations
+
+import errno
+import platform
+import re
+import struct
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.isolation import seccomp
+
+ALLOW, KILL = 0x7FFF0000, 0x80000000
+EPERM, ENOSYS = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
+AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
+TABLES = {"x86_64": {**seccomp._BOTH, **seccomp._X86_64}, "aarch64": {**seccomp._BOTH, **seccomp._AARCH64}}
+HEADERS = {
+    "x86_64": (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), r"#define __NR_(\w+)\s+(\d+)"),
+    "aarch64": (Path("/usr/include/asm-generic/unistd.h"), r"#define __NR(?:3264)?_(\w+)\s+(\d+)"),
+}
+NEWER = {"memfd_secret", "process_mrelease"}  # absent from the headers of older distributions
+
+machines = st.sampled_from(sorted(AUDIT))
+
+
+def decide(program: bytes, audit: int, number: int, first_argument: int = 0) -> int:
+    """What the kernel would return for this call."""
+    facts = struct.pack("<IIQ6Q", number, audit, 0, first_argument, 0, 0, 0, 0, 0)
+    code = list(struct.iter_unpack("<HBBI", program))
+    position = accumulator = 0
+    while True:
+        operation, if_true, if_false, operand = code[position]
+        position += 1
+        if operation == 0x06:
+            return int(operand)
+        if operation == 0x20:
+            accumulator = struct.unpack_from("<I", facts, operand)[0]
+            continue
+        holds = {0x15: accumulator == operand, 0x35: accumulator >= operand, 0x45: bool(accumulator & operand)}
+        position += if_true if holds[operation] else if_false
+
+
+def calls(machine: str, *names: str) -> list[int]:
+    return [TABLES[machine][name] for name in names]
+
+
+@pytest.mark.parametrize("machine", sorted(HEADERS))
+def test_numbers_are_the_kernels(machine: str) -> None:
+    header, pattern = HEADERS[machine]
+    if not header.exists():
+        pytest.skip(f"no {header} to compare with")
+    official = {name: int(number) for name, number in re.findall(pattern, header.read_text())}
+    table = TABLES[machine]
+    wrong = {name: number for name, number in table.items() if official.get(name) != number}
+    assert set(wrong) <= NEWER - set(official)
+
+
+@given(machine=machines, number=st.integers(0, 600), argument=st.integers(0, 2**64 - 1), profiling=st.booleans())
+def test_what_is_not_named_is_allowed(machine: str, number: int, argument: int, profiling: bool) -> None:
+    program = seccomp.filter_program(machine, profiling=profiling)
+    if number not in TABLES[machine].values():
+        assert decide(program, AUDIT[machine], number, argument) == ALLOW
+
+
+@given(machine=machines, argument=st.integers(0, 2**64 - 1))
+def test_what_is_dangerous_is_refused(machine: str, argument: int) -> None:
+    program = seccomp.filter_program(machine)
+    for number in calls(machine, "ptrace", "mount", "unshare", "bpf", "socket", "shmget", "process_vm_readv"):
+        assert decide(program, AUDIT[machine], number, argument) == EPERM
+    for number in calls(machine, "clone3", "io_uring_setup"):
+        assert decide(program, AUDIT[machine], number, argument) == ENOSYS
+
+
+@given(machine=machines, namespace=st.sampled_from([1 << 7, 1 << 17, *(1 << bit for bit in range(25, 31))]))
+def test_clone_makes_threads_but_no_namespaces(machine: str, namespace: int) -> None:
+    program = seccomp.filter_program(machine)
+    (clone,) = calls(machine, "clone")
+    threads = 0x003D0F00  # what pthread_create asks for
+    assert decide(program, AUDIT[machine], clone, threads) == ALLOW
+    assert decide(program, AUDIT[machine], clone, threads | namespace) == EPERM
+
+
+@given(machine=machines, pid=st.integers(1, 2**31 - 1))
+def test_limits_of_others_stay_theirs(machine: str, pid: int) -> None:
+    program = seccomp.filter_program(machine)
+    (prlimit,) = calls(machine, "prlimit64")
+    assert decide(program, AUDIT[machine], prlimit, 0) == ALLOW
+    assert decide(program, AUDIT[machine], prlimit, pid) == EPERM
+
+
+@given(machine=machines, own=st.integers(2, 2**22), other=st.integers(1, 2**31 - 1))
+def test_signals_without_scoping_stay_at_home(machine: str, own: int, other: int) -> None:
+    program = seccomp.filter_program(machine, only_signal=own)
+    for number in calls(machine, "kill", "tgkill"):
+        assert decide(program, AUDIT[machine], number, own) == ALLOW
+        assert decide(program, AUDIT[machine], number, 0) == ALLOW
+        assert decide(program, AUDIT[machine], number, other) == (ALLOW if other == own else EPERM)
+        assert decide(program, AUDIT[machine], number, 2**32 - 1) == EPERM  # -1: everybody
+        assert decide(seccomp.filter_program(machine), AUDIT[machine], number, other) == ALLOW
+    for number in calls(machine, "tkill", "rt_sigqueueinfo", "pidfd_send_signal"):
+        assert decide(program, AUDIT[machine], number, own) == EPERM
+
+
+@given(machine=machines, family=st.integers(0, 2**31 - 1))
+def test_a_gpu_gets_local_sockets_that_lead_nowhere(machine: str, family: int) -> None:
+    program = seccomp.filter_program(machine, devices=True)
+    socket, connect = calls(machine, "socket", "connect")
+    assert decide(program, AUDIT[machine], socket, 1) == ALLOW
+    assert decide(program, AUDIT[machine], socket, family) == (ALLOW if family == 1 else EPERM)
+    assert decide(program, AUDIT[machine], connect, family) == EPERM
+
+
+@given(machine=machines)
+def test_the_profiler_may_trace_and_talk(machine: str) -> None:
+    program = seccomp.filter_program(machine, profiling=True)
+    for number in calls(machine, "socket", "connect", "ptrace", "perf_event_open"):
+        assert decide(program, AUDIT[machine], number) == ALLOW
+    for number in calls(machine, "mount", "bpf", "unshare"):
+        assert decide(program, AUDIT[machine], number) == EPERM
+
+
+@given(number=st.integers(0, 600))
+def test_other_call_tables_are_shut(number: int) -> None:
+    program = seccomp.filter_program("x86_64")
+    assert decide(program, 0x40000003, number) == KILL  # 32 bit
+    assert decide(program, AUDIT["x86_64"], 0x40000000 | number) == EPERM  # x32
+
+
+def test_an_unknown_architecture_is_an_error() -> None:
+    assert platform.machine() in AUDIT
+    with pytest.raises(OSError, match="riscv64"):
+        seccomp.filter_program("riscv64")

@@ -1,0 +1,98 @@
+"""Finding, weighing, pausing and killing the processes below one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.isolation.tree import descendants, kill_descendants, kill_tree, pause_tree, resume_tree, tree_memory
+
+MIB = 1 << 20
+FAMILY = "sleep 300 & (sleep 300 & sleep 300 & wait) & wait"
+
+
+@pytest.fixture
+def family() -> Iterator[subprocess.Popen[bytes]]:
+    """A shell with four processes below it, two of them grandchildren."""
+    with subprocess.Popen(["/bin/sh", "-c", FAMILY]) as process:
+        assert eventually(lambda: len(descendants(process.pid)) == 4)
+        yield process
+        resume_tree(process.pid)
+        kill_tree(process.pid)
+
+
+def eventually(fact: Callable[[], bool], within_s: float = 10) -> bool:
+    deadline = time.monotonic() + within_s
+    while not fact():
+        if time.monotonic() > deadline:
+            return False
+    return True
+
+
+def state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+
+
+def test_descendants_are_found_parents_first(family: subprocess.Popen[bytes]) -> None:
+    below = descendants(family.pid)
+    parents = {pid: int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1]) for pid in below}
+    assert sum(parent == family.pid for parent in parents.values()) == 2
+    for place, pid in enumerate(below):
+        assert parents[pid] == family.pid or parents[pid] in below[:place]
+    assert family.pid in descendants(os.getpid())
+
+
+def test_a_process_with_brackets_in_its_name_is_found(tmp_path: Path) -> None:
+    program = tmp_path / "a) R 1 (b"
+    program.symlink_to("/bin/sleep")
+    with subprocess.Popen([program, "300"]) as process:
+        assert eventually(lambda: Path(f"/proc/{process.pid}/comm").read_text().startswith("a)"))
+        assert process.pid in descendants(os.getpid())
+        process.kill()
+
+
+def test_nobody_is_below_a_process_without_children_or_a_dead_one() -> None:
+    with subprocess.Popen(["/bin/sleep", "300"]) as process:
+        assert descendants(process.pid) == []
+        assert kill_tree(process.pid) == 1
+    assert process.returncode == -9
+    assert descendants(process.pid) == []
+    assert kill_descendants(process.pid) == 0
+
+
+def test_pausing_stops_all_and_resuming_wakes_them(family: subprocess.Popen[bytes]) -> None:
+    everybody = [family.pid, *descendants(family.pid)]
+    pause_tree(family.pid)
+    assert eventually(lambda: all(state(pid) == "T" for pid in everybody))
+    resume_tree(family.pid)
+    assert eventually(lambda: all(state(pid) == "S" for pid in everybody))
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_killing_leaves_nobody(family: subprocess.Popen[bytes], paused: bool) -> None:
+    everybody = [family.pid, *descendants(family.pid)]
+    if paused:
+        pause_tree(family.pid)
+    assert kill_tree(family.pid) == 5
+    assert family.wait(10) == -9
+    assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() and state(pid) != "Z" for pid in everybody))
+
+
+def test_memory_counts_pages_and_unmapped_memory_files() -> None:
+    script = (
+        "import os, sys; block = bytearray(b'x') * (40 << 20); file = os.memfd_create('hoard');"
+        "os.write(file, block[: 20 << 20]); print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-I", "-S", "-c", script]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        process.stdout.readline()
+        assert 60 * MIB < tree_memory(process.pid) < 120 * MIB
+        process.kill()
+    assert tree_memory(process.pid) == 0

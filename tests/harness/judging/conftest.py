@@ -1,0 +1,69 @@
+"""Tasks and kernels for the judge's tests; one judge for the session."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.isolation.tiers import resolve_tier
+from harness.judge import Judge
+from harness.targets.cpu import CpuTarget
+from harness.task import Task
+from harness.verdict import Verdict
+
+HEAD = """
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+#include <cmath>
+#include <cstdlib>
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+"""
+TAIL = "\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n"
+
+SOFTSIGN = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x / (1 + x.abs())
+
+def get_inputs():
+    return [torch.rand(37, 129)]
+"""
+
+
+class Bench:
+    """Describes tasks once and judges kernel bodies."""
+
+    def __init__(self) -> None:
+        self.tier = resolve_tier("auto")
+        self.judge = Judge(CpuTarget(), tier=self.tier)
+        self._tasks: dict[str, Task] = {}
+
+    def task(self, source: str) -> Task:
+        source = textwrap.dedent(source)
+        if source not in self._tasks:
+            self._tasks[source] = describe_task(source, name="task", tier=self.tier)
+        return self._tasks[source]
+
+    def build(self, body: str) -> tuple[Candidate, Build]:
+        candidate = Candidate(source=HEAD + textwrap.dedent(body) + TAIL, target="cpu", author="test")
+        return candidate, self.judge.build(candidate)
+
+    def verdict(self, body: str, source: str = SOFTSIGN, seed: int | None = None) -> Verdict:
+        candidate, build = self.build(body)
+        return self.judge.evaluate(self.task(source), candidate, build, seed=seed)
+
+
+@pytest.fixture(scope="session")
+def bench() -> Bench:
+    return Bench()

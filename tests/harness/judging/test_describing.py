@@ -1,0 +1,163 @@
+"""From a task file to a Task; and every file that cannot be one."""
+
+import subprocess
+import sys
+
+import pytest
+
+from harness.errors import UserError
+from harness.task import Ref, ScalarSpec, Task
+
+LINEAR = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, n, m):
+        super().__init__()
+        self.linear = nn.Linear(n, m)
+        self.register_buffer("shift", torch.ones(m))
+        self.register_buffer("hidden", torch.zeros(()), persistent=False)
+
+    def forward(self, x):
+        return torch.relu(self.linear(x) + self.shift)
+
+def get_inputs():
+    return [torch.rand(6, 4)]
+
+def get_init_inputs():
+    return [4, 3]
+"""
+
+
+def elementwise(body: str, inputs: str = "torch.rand(3, 4)", arguments: str = "x") -> str:
+    return f"""
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, {arguments}):
+        {body}
+
+def get_inputs():
+    return [{inputs}]
+"""
+
+
+def targets(task: Task) -> list[str]:
+    assert task.program is not None, task.trace_failure
+    return [op.target for op in task.program.ops]
+
+
+def test_the_signature_is_inputs_then_state_dict_then_outputs(bench):
+    task = bench.task(LINEAR)
+    assert [spec.name for spec in task.signature.arguments] == [
+        "x", "shift", "linear.weight", "linear.bias", "hidden", "output",
+    ]  # fmt: skip
+    assert task.signature.outputs[0].shape == (6, 3)
+    assert task.signature.parameters[1].strides == (4, 1)
+    assert task.op_class == "gemm"
+    assert task.workloads[0].flops == 2 * 6 * 4 * 3
+    assert task.workloads[0].bytes_moved == 4 * (24 + 3 + 12 + 3 + 1 + 18)
+
+
+def test_the_program_refers_to_signature_names(bench):
+    task = bench.task(LINEAR)
+    assert targets(task) == ["aten.linear.default", "aten.add.Tensor", "aten.relu.default"]
+    first, second, third = task.program.ops
+    assert first.args == (Ref(ref="x"), Ref(ref="linear.weight"), Ref(ref="linear.bias"))
+    assert second.args == (Ref(ref=first.results[0].name), Ref(ref="shift"))
+    assert task.program.outputs == (third.results[0].name,)
+
+
+def test_scalar_inputs_become_operands(bench):
+    task = bench.task(elementwise("return x * s + 1.5", "torch.rand(3), 1.5", "x, s: float"))
+    assert task.signature.inputs[1] == ScalarSpec(name="s", type="float", value=1.5)
+    assert [op.args[1] for op in task.program.ops] == [Ref(ref="s"), 1.5]
+
+
+def test_a_scalar_that_shapes_the_program_leaves_no_program(bench):
+    task = bench.task(elementwise("return x.repeat(k, 1).sum(0)", "torch.rand(3), 2", "x, k: int"))
+    assert task.program is None
+    assert "the number k" in task.trace_failure
+
+
+def test_two_results_of_one_operation(bench):
+    task = bench.task(elementwise("v, i = x.max(dim=1); return v * 2, i"))
+    assert [result.dtype for result in task.program.ops[0].results] == ["float32", "int64"]
+    assert task.program.outputs[1] == task.program.ops[0].results[1].name
+    assert [spec.name for spec in task.signature.outputs] == ["output0", "output1"]
+    assert task.op_class == "reduction"
+
+
+def test_data_dependent_branches_fall_back_to_the_second_tracer(bench):
+    task = bench.task(elementwise("return x * 2 if float(x.sum()) > -1 else x"))
+    assert task.program is None or task.program.tracer == "make_fx"
+    assert task.program is not None or task.trace_failure
+
+
+def test_an_argument_called_like_a_parameter_keeps_a_name_of_its_own(bench):
+    source = LINEAR.replace("forward(self, x)", "forward(self, shift)").replace("(x) +", "(shift) +")
+    names = [spec.name for spec in bench.task(source).signature.arguments]
+    assert len(set(names)) == len(names)
+    assert names[0] == "shift_"
+
+
+@pytest.mark.parametrize(
+    ("body", "op_class"),
+    [
+        ("return torch.sigmoid(x).view(-1) * 2", "elementwise"),
+        ("return torch.softmax(x, 1)", "reduction"),
+        ("return x @ x.T", "gemm"),
+        ("return x.sort(1).values", "other"),
+    ],
+)
+def test_op_classes(bench, body, op_class):
+    assert bench.task(elementwise(body)).op_class == op_class
+
+
+BAD = {
+    "importing it raised ModuleNotFoundError": "import no_such_module_anywhere",
+    "importing it raised SyntaxError": "def broken(:",
+    "there is no Model in it": "import torch\ndef get_inputs(): return []",
+    "there is no get_inputs in it": "import torch\nclass Model(torch.nn.Module): pass",
+    "Model is not a torch.nn.Module": "def Model(): return 3\ndef get_inputs(): return []",
+    "forward raised RuntimeError": elementwise("return x @ x"),
+    "forward returned a str": elementwise("return 'no'"),
+    "forward returned a list of (Tensor, int)": elementwise("return [x, 3]"),
+    "forward changes its input 0 in place": elementwise("return x.mul_(2)"),
+    "output has the unsupported type torch.complex64": elementwise("return x + 1j"),
+    "x has the unsupported type torch.complex64": elementwise("return x.abs()", "torch.rand(3) + 1j"),
+    "x is empty": elementwise("return x", "torch.rand(0, 4)"),
+    "output is empty": elementwise("return x[:0]"),
+    "output 0 holds NaN": elementwise("return torch.log(x - 2)"),
+    "get_inputs()[0] is a str": elementwise("return x", "'words'"),
+    "get_inputs() raised ZeroDivisionError": elementwise("return x", "1 / 0"),
+    "Model(...) raised TypeError": "import torch\nclass Model(torch.nn.Module):\n    def __init__(self, n): super().__init__()"
+    "\ndef get_inputs(): return []",
+    "running it ended its process, ended with exit code 7": "import os\nos._exit(7)",
+    "running it ended its process, killed by SIGSEGV": "import ctypes\nctypes.string_at(0)",
+}
+
+
+@pytest.mark.parametrize("cause", BAD)
+def test_a_bad_file_is_named_with_its_cause(bench, cause):
+    with pytest.raises(UserError) as caught:
+        bench.task(BAD[cause])
+    assert str(caught.value).startswith(f"task: {cause}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_task_file_is_confined(bench, tmp_path):
+    secret = tmp_path / "key"
+    secret.write_text("do not read me")
+    with pytest.raises(UserError, match=r"PermissionError|FileNotFoundError"):
+        bench.task(f"print(open({str(secret)!r}).read())")
+
+
+def test_describing_leaves_torch_out_of_this_process():
+    code = (
+        "import sys; from harness.describing import describe_task; from harness.isolation.tiers import resolve_tier\n"
+        f"task = describe_task({LINEAR!r}, name='t', tier=resolve_tier('auto'))\n"
+        "assert task.op_class == 'gemm' and 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

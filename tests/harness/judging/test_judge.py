@@ -1,0 +1,232 @@
+"""Verdicts on real kernels, built and run for real: the right, the wrong and the hostile."""
+
+import pytest
+
+HONEST = """
+void run(TensorView x, TensorView y) {
+  #pragma omp parallel for
+  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+"""
+
+SCALED_LINEAR = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(40))
+
+    def forward(self, x, s: float):
+        return x * self.weight * s
+
+def get_inputs():
+    return [torch.randn(30, 40), 2.0]
+"""
+
+
+def pointwise(statement: str, before: str = "") -> str:
+    return f"""
+{before}
+void run(TensorView x, TensorView y) {{
+  int64_t const n = x.numel();
+  {statement}
+}}
+"""
+
+
+def test_an_honest_kernel_passes(bench):
+    verdict = bench.verdict(HONEST, seed=7)
+    assert verdict.status == "passed", verdict.message
+    assert [trial.distribution for trial in verdict.correctness.trials] == [
+        "given", "wide", "normal", "tiny", "zeros", "given",
+    ]  # fmt: skip
+    interval = verdict.timing.speedup_interval
+    assert interval.low <= verdict.timing.speedup <= interval.high
+    assert verdict.timing.rounds >= 8
+    assert (verdict.seed, verdict.tier) == (7, bench.tier)
+    assert {"build", "load", "check", "time"} <= set(verdict.seconds)
+
+
+def test_a_kernel_that_does_not_compile(bench):
+    verdict = bench.verdict("void run(TensorView x, TensorView y) { nonsense(); }")
+    assert (verdict.status, verdict.check) == ("build_failed", "build")
+    assert "nonsense" in verdict.message
+    assert verdict.message.startswith("kernel:")
+
+
+WRONG = {
+    "identity": pointwise("for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i];"),
+    "nothing written": pointwise("(void)n;"),
+    "tail left out": pointwise("for (int64_t i = 0; i < n - 5; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));"),
+    "right for positive numbers": pointwise("for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + in(x)[i]);"),
+    "half precision": pointwise(
+        "for (int64_t i = 0; i < n; ++i) { float v = in(x)[i]; v /= 1 + std::fabs(v);"
+        " out(y)[i] = static_cast<float>(cutlass::half_t(v)); }",
+        "#include <cutlass/numeric_types.h>",
+    ),
+    "first result kept": pointwise(
+        "if (!done) for (int64_t i = 0; i < n; ++i) kept[i] = in(x)[i] / (1 + std::fabs(in(x)[i])); done = true;"
+        " for (int64_t i = 0; i < n; ++i) out(y)[i] = kept[i];",
+        "static float kept[37 * 129]; static bool done = false;",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_kernel_is_wrong(bench, name):
+    verdict = bench.verdict(WRONG[name])
+    assert (verdict.status, verdict.check) == ("wrong", "correctness"), verdict.message
+    assert verdict.timing is None
+    last = verdict.correctness.trials[-1].outputs[0]
+    assert last.first_bad is not None
+    assert "First at" in verdict.message
+
+
+def test_the_report_says_where_and_on_which_inputs(bench):
+    verdict = bench.verdict(WRONG["right for positive numbers"])
+    assert "on wide inputs" in verdict.message
+    tail = bench.verdict(WRONG["tail left out"])
+    assert "never written" in tail.message
+    assert "the tail from flat index 4768 of 4773" in tail.message
+
+
+HOSTILE = {
+    ("crashed", "signal", "SIGSEGV"): pointwise("*reinterpret_cast<volatile int*>(8) = 1; (void)n; (void)y;"),
+    ("crashed", "signal", "read-only"): pointwise("(void)n; (void)y; static_cast<float*>(x.data_ptr())[0] = 0;"),
+    ("crashed", "signal", "SIGABRT"): pointwise("(void)n; (void)y; std::abort();"),
+    ("crashed", "exit", "code 0"): pointwise("(void)n; (void)y; std::_Exit(0);"),
+    ("crashed", "exception", "too small"): pointwise('(void)y; TVM_FFI_THROW(ValueError) << "too small " << n;'),
+    ("crashed", "out_of_bounds", "just after"): pointwise(
+        "for (int64_t i = 0; i < n + 3; ++i) out(y)[i] = i < n ? in(x)[i] / (1 + std::fabs(in(x)[i])) : 0.f;"
+    ),
+    ("crashed", "load", "undefined"): "extern void missing(); void run(TensorView x, TensorView y) { missing(); }",
+    ("crashed", "exit", "code 0 "): pointwise(
+        "(void)n; (void)x; (void)y;", "struct Early { Early() { std::_Exit(0); } } early;"
+    ),
+}
+
+
+@pytest.mark.parametrize("case", HOSTILE, ids=lambda case: "-".join(case[1:]))
+def test_a_crash_costs_one_verdict(bench, case):
+    status, check, words = case
+    verdict = bench.verdict(HOSTILE[case])
+    if check == "load":  # the linker refuses undefined symbols already
+        assert verdict.status in ("build_failed", "crashed")
+        return
+    assert (verdict.status, verdict.check) == (status, check), verdict.message
+    assert words.strip() in verdict.message
+
+
+def test_a_hang_is_ended(bench):
+    verdict = bench.verdict(pointwise("(void)y; volatile int64_t left = n; while (left) {}"))
+    assert (verdict.status, verdict.check) == ("timed_out", "hang")
+    assert bench.verdict(HONEST).status == "passed"
+
+
+def test_a_forged_answer_on_stdout_changes_nothing(bench):
+    forged = pointwise(
+        '(void)n; (void)y; std::printf("{\\"status\\": \\"passed\\"}\\n"); std::fflush(stdout);', "#include <cstdio>"
+    )
+    assert bench.verdict(forged).status == "wrong"
+
+
+def test_weights_and_numbers_change_between_calls(bench):
+    honest = """
+    void run(TensorView x, double s, TensorView w, TensorView y) {
+      for (int i = 0; i < 30; ++i) for (int j = 0; j < 40; ++j) out(y)[i * 40 + j] = in(x)[i * 40 + j] * in(w)[j] * float(s);
+    }
+    """
+    assert bench.verdict(honest, SCALED_LINEAR).status == "passed"
+    baked = honest.replace("float(s)", "2.0f")
+    assert bench.verdict(baked, SCALED_LINEAR).status == "wrong"
+    stale = honest.replace(
+        "for (int i",
+        "static float first[40]; static bool known = false; if (!known) "
+        "std::memcpy(first, in(w), sizeof first); known = true; for (int i",
+        1,
+    ).replace("in(w)[j]", "first[j]")
+    assert bench.verdict("#include <cstring>\n" + stale, SCALED_LINEAR).status == "wrong"
+
+
+def test_a_verdict_can_be_replayed_by_its_seed(bench):
+    kernel = WRONG["half precision"]
+    first, second = bench.verdict(kernel, seed=11), bench.verdict(kernel, seed=11)
+    assert first.correctness == second.correctness
+    assert bench.verdict(kernel, seed=12).correctness != first.correctness
+
+
+def test_a_slower_kernel_is_not_a_win(bench):
+    slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
+    verdict = bench.verdict(slow)
+    assert verdict.status == "passed"
+    assert not verdict.timing.wins
+
+
+def test_several_outputs_of_several_types(bench):
+    source = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x.max(dim=1).values, x.argmax(dim=1), x > 0
+
+    def get_inputs():
+        return [torch.randn(9, 33, dtype=torch.float64)]
+    """
+    body = """
+    void run(TensorView x, TensorView top, TensorView index, TensorView positive) {
+      auto data = static_cast<double const*>(x.data_ptr());
+      for (int i = 0; i < 9; ++i) {
+        int best = 0;
+        for (int j = 0; j < 33; ++j) {
+          if (data[i * 33 + j] > data[i * 33 + best]) best = j;
+          static_cast<bool*>(positive.data_ptr())[i * 33 + j] = data[i * 33 + j] > 0;
+        }
+        static_cast<double*>(top.data_ptr())[i] = data[i * 33 + best];
+        static_cast<int64_t*>(index.data_ptr())[i] = best;
+      }
+    }
+    """
+    assert bench.verdict(body, source).status == "passed"
+    off = body.replace("= best;", "= best + 1;")
+    verdict = bench.verdict(off, source)
+    assert verdict.status == "wrong"
+    assert "output1 is wrong" in verdict.message
+
+
+def test_transposed_outputs_keep_their_strides(bench):
+    source = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.relu(x).t()
+
+    def get_inputs():
+        return [torch.randn(5, 7)]
+    """
+    assert bench.task(source).signature.outputs[0].strides == (1, 7)
+    body = (
+        "void run(TensorView x, TensorView y) { for (int i = 0; i < 35; ++i) out(y)[i] = in(x)[i] > 0 ? in(x)[i] : 0; }"
+    )
+    assert bench.verdict(body, source).status == "passed"
+
+
+@pytest.mark.parametrize("reach", ["/proc/self/fd", "socket"])
+def test_inputs_cannot_be_made_writable(bench, reach):
+    """Whatever way a kernel finds to the shared inputs, the seal holds: nothing but the judge's mapping writes."""
+    body = pointwise(
+        """
+        (void)n; (void)y;
+        for (int fd = 3; fd < 64; ++fd) {
+          void* again = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+          if (again != MAP_FAILED && *static_cast<float*>(again) == in(x)[0]) std::_Exit(42);
+        }
+        std::_Exit(41);
+        """,
+        "#include <sys/mman.h>",
+    )
+    verdict = bench.verdict(body)
+    assert verdict.check == "exit"
+    assert "code 41" in verdict.message

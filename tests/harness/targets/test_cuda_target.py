@@ -1,0 +1,83 @@
+"""Compiling for a GPU needs none; running says so."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.building.cuda_build import DEFAULT_ARCHITECTURE, cuda_architecture
+from harness.building.toolchain import cuda_compiler
+from harness.candidate import Candidate
+from harness.errors import MachineError, UserError
+from harness.isolation.tiers import resolve_tier
+from harness.machine.gpu import find_gpu
+from harness.targets.cuda import CudaTarget
+
+KERNEL = """\
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+__global__ void twice(const float* x, float* y, int n) {
+  __shared__ float tile[128];
+  auto in = cute::make_tensor(cute::make_gmem_ptr(x), cute::make_layout(n));
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = i < n ? in(i) : 0;
+  __syncthreads();
+  if (i < n) y[i] = tile[threadIdx.x] + tile[threadIdx.x ^ 1];
+}
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
+  const int n = x.numel();
+  auto device = x.device();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  auto in = static_cast<const float*>(x.data_ptr());
+  twice<<<(n + 127) / 128, 128, 0, stream>>>(in, static_cast<float*>(y.data_ptr()), n);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+def compile_cuda(source):
+    try:
+        cuda_compiler()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    candidate = Candidate(source=source, target="cuda", author="test:test")
+    return CudaTarget().compile(candidate, tier=resolve_tier("auto"))
+
+
+def test_a_kernel_compiles_without_a_gpu_and_tells_its_resources():
+    build = compile_cuda(KERNEL)
+    assert build.succeeded, build.diagnostics
+    (resources,) = build.resources
+    assert resources.kernel == "twice" and resources.shared_bytes == 512 and resources.spill_bytes == 0
+    assert 1 <= resources.registers <= 255
+    again = compile_cuda(KERNEL)
+    assert again.cached and again.resources == build.resources
+
+
+def test_a_wrong_kernel_gives_diagnostics():
+    build = compile_cuda(KERNEL.replace("cute::make_layout(n)", "cute::make_layout(n, n, n, n)"))
+    assert not build.succeeded
+    first = build.diagnostics[0]
+    assert (first.severity, first.file, first.line) == ("error", "kernel", 7)
+
+
+@pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
+def test_running_says_that_a_gpu_is_needed():
+    for call in (CudaTarget().require_device, CudaTarget().facts):
+        with pytest.raises(MachineError, match=r"needs an NVIDIA GPU.*--target cpu"):
+            call()
+
+
+def test_the_architecture_can_be_chosen(monkeypatch):
+    monkeypatch.setenv("CUTEGEN_CUDA_ARCH", "sm_90a")
+    assert cuda_architecture() == "sm_90a"
+    monkeypatch.setenv("CUTEGEN_CUDA_ARCH", "sm_90; rm -rf /")
+    with pytest.raises(UserError, match="sm_90a"):
+        cuda_architecture()
+
+
+@pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
+def test_without_a_device_the_default_architecture_is_taken(monkeypatch):
+    monkeypatch.delenv("CUTEGEN_CUDA_ARCH", raising=False)
+    assert cuda_architecture() == DEFAULT_ARCHITECTURE

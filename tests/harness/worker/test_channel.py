@@ -1,0 +1,73 @@
+"""Frames over a socket."""
+
+import socket
+import struct
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.worker import channel
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(), JSON, max_size=5), max_size=5))
+@settings(max_examples=50, deadline=None)
+def test_frames_arrive_whole_and_in_order(messages):
+    left, right = socket.socketpair()
+    with left, right:
+        writer = threading.Thread(target=lambda: [channel.send(left, message) for message in messages])
+        writer.start()
+        assert [channel.receive(right) for _ in messages] == messages
+        writer.join()
+
+
+def test_a_large_frame_arrives():
+    left, right = socket.socketpair()
+    with left, right:
+        message = {"text": "x" * (3 << 20)}
+        writer = threading.Thread(target=channel.send, args=(left, message))
+        writer.start()
+        assert channel.receive(right) == message
+        writer.join()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x05", b"\x05\x00\x00\x00ab"])
+def test_an_end_in_the_middle_is_an_error(sent):
+    left, right = socket.socketpair()
+    with right:
+        left.sendall(sent)
+        left.close()
+        with pytest.raises(channel.ChannelClosedError):
+            channel.receive(right)
+
+
+@pytest.mark.parametrize("body", [b"[1, 2]", b"3"])
+def test_a_frame_holds_an_object(body):
+    left, right = socket.socketpair()
+    with left, right:
+        left.sendall(struct.pack("<I", len(body)) + body)
+        with pytest.raises(channel.ChannelClosedError):
+            channel.receive(right)
+
+
+def test_a_length_beyond_reason_is_refused_before_it_is_read():
+    left, right = socket.socketpair()
+    with left, right:
+        left.sendall(struct.pack("<I", channel.MAX_FRAME + 1))
+        with pytest.raises(channel.ChannelClosedError, match="over the limit"):
+            channel.receive(right)
+
+
+def test_silence_times_out():
+    left, right = socket.socketpair()
+    with left, right:
+        right.settimeout(0.01)
+        with pytest.raises(TimeoutError):
+            channel.receive(right)

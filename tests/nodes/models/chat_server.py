@@ -1,0 +1,189 @@
+"""A chat endpoint on loopback for tests: it speaks /v1/chat/completions well, or badly in a chosen way."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+Behaviour = Literal[
+    "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
+    "other_json", "too_long", "unknown_model", "no_usage",
+]  # fmt: skip
+
+USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
+
+
+@dataclass
+class ChatEndpoint:
+    """`behaviours` are used one a request, the last one from then on; `requests` keeps what came in."""
+
+    behaviours: list[Behaviour]
+    answer: str = "an answer of some words"
+    requests: list[dict[str, Any]] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    base_url: str = ""
+    released: threading.Event = field(default_factory=threading.Event)
+
+    def next_behaviour(self) -> Behaviour:
+        return self.behaviours[min(len(self.requests), len(self.behaviours)) - 1]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: _Server
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
+        """Keep the test's output clean."""
+
+    def do_POST(self) -> None:
+        endpoint = self.server.endpoint
+        body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        endpoint.requests.append(body | {"path": self.path})
+        endpoint.keys.append(self.headers.get("Authorization", ""))
+        behaviour = endpoint.next_behaviour()
+        # A client that gave up closes its end; that is what some of the tests are about.
+        try:
+            getattr(self, f"_{behaviour}")(endpoint, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def _answer(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        if body.get("stream"):
+            self._events(_chunks(endpoint.answer, body))
+        else:
+            self._send(200, _completion(endpoint.answer, USAGE))
+
+    def _no_usage(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(200, _completion(endpoint.answer, None))
+
+    def _unauthorized(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(401, _error("Incorrect API key provided: sk-****.", "invalid_api_key"))
+
+    def _unknown_model(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(404, _error(f"The model {body['model']} is not served here.", "model_not_found"))
+
+    def _too_long(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(400, _error("This model's maximum context length is 4096 tokens.", "context_length_exceeded"))
+
+    def _limited(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(429, _error("Rate limit reached.", "rate_limit_exceeded"), {"Retry-After": "0"})
+
+    def _broken(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(500, _error("The engine fell over.", "internal"))
+
+    def _hang(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        endpoint.released.wait(30)
+        self.close_connection = True
+
+    def _trickle(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        for _ in range(300):
+            if endpoint.released.wait(0.05):
+                break
+            self._event(_chunk({"content": "and "}))
+        self.close_connection = True
+
+    def _truncated(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        text = json.dumps(_completion(endpoint.answer, USAGE)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text[: len(text) // 2])
+        self.close_connection = True
+
+    def _cut_stream(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        self._event(_chunk({"role": "assistant", "content": "half an"}))
+        self.close_connection = True
+
+    def _not_json(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._raw(b'{"choices": [{"message": {"role": "assistant", ')
+
+    def _other_json(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._raw(b'{"greeting": "hello"}')
+
+    def _events(self, chunks: Iterator[dict[str, Any]]) -> None:
+        self._start_events()
+        for chunk in chunks:
+            self._event(chunk)
+        self._piece(b"data: [DONE]\n\n")
+        self._piece(b"")
+
+    def _start_events(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def _event(self, chunk: dict[str, Any]) -> None:
+        self._piece(b"data: " + json.dumps(chunk).encode() + b"\n\n")
+
+    def _piece(self, data: bytes) -> None:
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def _send(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
+        self._raw(json.dumps(payload).encode(), status, headers)
+
+    def _raw(self, data: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(data)))
+        for name, value in (headers or {}).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(data)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    endpoint: ChatEndpoint
+
+
+def _completion(text: str, usage: dict[str, Any] | None) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+    body = {"id": "c1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice]}
+    return body | ({"usage": usage} if usage else {})
+
+
+def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+def _chunks(text: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The answer word by word; the usage comes last, in a chunk of its own, and only where it was asked for."""
+    yield _chunk({"role": "assistant", "content": ""})
+    for word in text.split(" "):
+        yield _chunk({"content": word + " "})
+    yield _chunk({}, finish="stop")
+    if (body.get("stream_options") or {}).get("include_usage"):
+        yield _chunk({}) | {"choices": [], "usage": USAGE}
+
+
+def _error(message: str, code: str) -> dict[str, Any]:
+    return {"error": {"message": message, "type": "error", "code": code}}
+
+
+@contextmanager
+def chat_endpoint(*behaviours: Behaviour, answer: str = "an answer of some words") -> Iterator[ChatEndpoint]:
+    """Serve on a free loopback port until the block ends; hanging requests are let go then."""
+    endpoint = ChatEndpoint(list(behaviours or ("answer",)), answer)
+    server = _Server(("127.0.0.1", 0), _Handler)
+    server.endpoint = endpoint
+    endpoint.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    try:
+        yield endpoint
+    finally:
+        endpoint.released.set()
+        server.shutdown()
+        server.server_close()
+        thread.join()

@@ -1,0 +1,161 @@
+"""Recorded conversations, replayed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from model_requests import prompt, request
+
+from harness.errors import UserError
+from nodes.models.conversation import Exchange, digest_of, exchange, prompt_of
+from nodes.models.errors import ReplayMismatchError
+from nodes.models.replay import ReplayModel
+from nodes.models.usage import usage_of
+from nodes.roles import Speaker
+from nodes.state import Usage
+
+
+def ask(text: str, role: Speaker = "generator") -> list[BaseMessage]:
+    return prompt(request(role), text)
+
+
+def recording(tmp_path: Path, *exchanges: Exchange, tail: str = "") -> Path:
+    file = tmp_path / "conversation.jsonl"
+    file.write_text("".join(each.line() for each in exchanges) + tail, encoding="utf-8")
+    return file
+
+
+def test_the_same_question_gets_the_same_answer_and_cost(tmp_path: Path) -> None:
+    cost = Usage(calls=1, input_tokens=5, output_tokens=6, dollars=0.5)
+    model = ReplayModel.load(
+        recording(tmp_path, exchange(0, "generator", ask("Write."), "CANNOT: no \u2014 really", cost))
+    )
+    message = model.invoke(ask("Write."))
+    assert message.text == "CANNOT: no \u2014 really"
+    assert usage_of(message) == cost
+
+
+def test_repeated_questions_get_their_answers_in_order(tmp_path: Path) -> None:
+    said = [exchange(index, "generator", ask("Write."), answer) for index, answer in enumerate(["a", "b"])]
+    model = ReplayModel.load(recording(tmp_path, *said))
+    assert [model.invoke(ask("Write.")).text for _ in range(2)] == ["a", "b"]
+    with pytest.raises(ReplayMismatchError, match="only 2 times"):
+        model.invoke(ask("Write."))
+
+
+def test_roles_are_kept_apart(tmp_path: Path) -> None:
+    said = exchange(0, "optimizer", ask("Go.", "optimizer"), "o"), exchange(1, "generator", ask("Go."), "g")
+    assert ReplayModel.load(recording(tmp_path, *said)).invoke(ask("Go.")).text == "g"
+
+
+def test_a_resumed_run_wrote_an_exchange_twice(tmp_path: Path) -> None:
+    said = [
+        exchange(index, "generator", ask("Write."), answer) for index, answer in ((0, "killed"), (0, "a"), (1, "b"))
+    ]
+    model = ReplayModel.load(recording(tmp_path, *said))
+    assert [model.invoke(ask("Write.")).text for _ in range(2)] == ["a", "b"]
+
+
+def measured(tiles: int, words: str) -> list[BaseMessage]:
+    return ask(f"The kernel:\n````cpp\nint tiles = {tiles};\n```\n\n````\n{words}", "optimizer")
+
+
+def test_new_measurements_find_the_old_answer(tmp_path: Path) -> None:
+    said = [
+        exchange(0, "optimizer", measured(64, "threads gave 1.84x in 3.10 ms,\nat 38 % of the roof"), "first"),
+        exchange(1, "optimizer", measured(128, "threads gave 1.84x in 3.10 ms,\nat 38 % of the roof"), "second"),
+    ]
+    model = ReplayModel.load(recording(tmp_path, *said))
+    assert model.invoke(measured(128, "threads gave 2x in 3.2e-1 ms, at 4 %\nof the roof")).text == "second"
+
+
+def test_other_words_or_other_code_are_another_question(tmp_path: Path) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "optimizer", measured(64, "it took 3 ms"), "first")))
+    for other in (measured(65, "it took 3 ms"), measured(64, "it crashed after 3 ms")):
+        with pytest.raises(ReplayMismatchError):
+            model.invoke(other)
+
+
+def test_an_exact_match_goes_before_a_near_one(tmp_path: Path) -> None:
+    said = [exchange(index, "generator", ask(f"took {index}.5 ms"), f"answer {index}") for index in range(3)]
+    assert ReplayModel.load(recording(tmp_path, *said)).invoke(ask("took 2.5 ms")).text == "answer 2"
+
+
+def test_another_question_shows_where_it_differs(tmp_path: Path) -> None:
+    said = [
+        exchange(0, "generator", ask("Write.\nThe task is softsign.\nUse CuTe."), "a"),
+        exchange(1, "generator", ask("Something else entirely."), "b"),
+    ]
+    model = ReplayModel.load(recording(tmp_path, *said))
+    with pytest.raises(ReplayMismatchError) as caught:
+        model.invoke(ask("Write.\nThe task is gelu.\nUse CuTe."))
+    assert "-The task is softsign." in caught.value.difference
+    assert "+The task is gelu." in caught.value.difference
+    assert "exchange 0" in str(caught.value)
+
+
+def test_a_long_difference_is_cut(tmp_path: Path) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask("\n".join("abcdefghijklm")), "a")))
+    with pytest.raises(ReplayMismatchError) as caught:
+        model.invoke(ask("\n".join("nopqrstuvwxyz")))
+    assert len(caught.value.difference.splitlines()) <= 17
+    assert "more lines" in caught.value.difference
+
+
+def test_a_role_that_never_spoke(tmp_path: Path) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask("Write."), "a")))
+    with pytest.raises(ReplayMismatchError, match="no answer of the repairer"):
+        model.invoke(ask("Mend.", "repairer"))
+
+
+def test_a_question_put_again_is_another_question(tmp_path: Path) -> None:
+    again = [*ask("Write."), AIMessage("bad"), HumanMessage("Your answer cannot be used.")]
+    said = exchange(0, "generator", ask("Write."), "bad"), exchange(1, "generator", again, "good")
+    model = ReplayModel.load(recording(tmp_path, *said))
+    assert [model.invoke(ask("Write.")).text, model.invoke(again).text] == ["bad", "good"]
+
+
+def test_half_a_line_at_the_end_is_what_a_kill_leaves(tmp_path: Path) -> None:
+    whole = exchange(0, "generator", ask("Write."), "a")
+    file = recording(tmp_path, whole, tail=exchange(1, "generator", ask("More."), "b").line()[:40])
+    assert ReplayModel.load(file).exchanges == (whole,)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (None, "cannot be read"),
+        (b"", "no exchange"),
+        (b"\xff\xfe", "cannot be read"),
+        (b"{half", "line 1"),
+        (b'{"index": 0}\n', "line 1.*role"),
+        (b"[]\n" * 2, "line 1"),
+    ],
+)
+def test_a_file_that_is_no_conversation(tmp_path: Path, content: bytes | None, said: str) -> None:
+    file = tmp_path / "other.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(UserError, match=said) as caught:
+        ReplayModel.load(file)
+    assert str(file) in str(caught.value)
+    assert "conversation.jsonl" in caught.value.remedy
+
+
+@given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
+def test_whatever_was_said_is_found_again(texts: list[str]) -> None:
+    said = tuple(exchange(index, "generator", ask(text), f"answer {text}") for index, text in enumerate(texts))
+    read = tuple(Exchange.model_validate_json(each.line()) for each in said)
+    assert read == said
+    model = ReplayModel(exchanges=read)
+    assert [model.invoke(ask(text)).text for text in texts] == [f"answer {text}" for text in texts]
+
+
+def test_the_digest_tells_types_and_texts_apart() -> None:
+    digests = {digest_of(prompt_of([kind(text)])) for kind in (AIMessage, HumanMessage) for text in ("a", "b")}
+    assert len(digests) == 4
+    assert digest_of(prompt_of(ask("a"))) == digest_of(prompt_of(prompt(request("optimizer"), "a")))

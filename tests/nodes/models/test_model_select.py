@@ -1,0 +1,98 @@
+"""Names of models, and what is said about the ones that cannot be opened."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from chat_server import chat_endpoint
+from model_requests import prompt, request
+
+from harness.errors import UserError
+from nodes.models.conversation import exchange
+from nodes.models.playbook import PlaybookModel
+from nodes.models.replay import ReplayModel
+from nodes.models.select import ModelOptions, open_model
+
+
+@pytest.fixture(autouse=True)
+def no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+
+
+def test_the_playbook_needs_nothing() -> None:
+    assert isinstance(open_model("playbook"), PlaybookModel)
+
+
+def test_replay_reads_its_file(tmp_path: Path) -> None:
+    file = tmp_path / "a:b.jsonl"
+    file.write_text(exchange(0, "generator", prompt(request("generator")), "CANNOT: no").line())
+    model = open_model(f"replay:{file}")
+    assert isinstance(model, ReplayModel)
+    assert model.invoke(prompt(request("generator"))).text == "CANNOT: no"
+
+
+@pytest.mark.parametrize("spec", ["", "gpt-4", "manual", "openai", "openai:", "replay:", "playbook:x", "Playbook"])
+def test_a_name_that_means_nothing_names_the_choices(spec: str) -> None:
+    with pytest.raises(UserError) as caught:
+        open_model(spec)
+    assert f'"{spec}"' in caught.value.problem
+    assert all(choice in caught.value.remedy for choice in ("playbook", "openai:<model>", "replay:"))
+
+
+def test_openai_without_a_key() -> None:
+    with pytest.raises(UserError, match=r"api\.openai\.com needs a key.*OPENAI_API_KEY"):
+        open_model("openai:gpt")
+
+
+def test_a_public_server_without_a_key() -> None:
+    with pytest.raises(UserError, match=r"openrouter\.ai needs a key"):
+        open_model("openai:gpt", ModelOptions(base_url="https://openrouter.ai/api/v1"))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "[::1]", "localhost", "10.0.0.7", "vllm", "gpu.local"])
+def test_a_server_of_ones_own_needs_no_key(host: str) -> None:
+    open_model("openai:gpt", ModelOptions(base_url=f"http://{host}:8000/v1"))
+
+
+def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with chat_endpoint() as endpoint:
+        monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
+        assert open_model("openai:m").invoke("hello").text == endpoint.answer
+    assert endpoint.requests[0]["model"] == "m"
+
+
+def test_the_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    with chat_endpoint() as endpoint:
+        assert open_model("openai:m", ModelOptions(base_url=endpoint.base_url)).invoke("hello").text == endpoint.answer
+
+
+@pytest.mark.parametrize("address", ["localhost:8000/v1", "ftp://localhost/v1", "http://", "nonsense"])
+def test_a_base_url_that_is_none(address: str) -> None:
+    with pytest.raises(UserError, match="no web address"):
+        open_model("openai:m", ModelOptions(base_url=address))
+
+
+def test_a_key_in_the_base_url_is_refused_and_not_repeated() -> None:
+    with pytest.raises(UserError) as caught:
+        open_model("openai:m", ModelOptions(base_url="https://user:hidden@example.com/v1"))
+    assert "OPENAI_API_KEY" in caught.value.remedy
+    assert "hidden" not in str(caught.value)
+
+
+def test_the_key_stays_out_of_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
+    model = open_model("openai:m")
+    assert "sk-hidden" not in f"{model!r} {model} {model.model_dump()}"
+
+
+def test_choosing_a_model_loads_no_client_and_no_torch() -> None:
+    heavy = ("openai", "langchain_openai", "torch")
+    code = f"import sys, nodes.models.select; print([name for name in {heavy} if name in sys.modules])"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "[]"

@@ -1,0 +1,176 @@
+"""What models answer, good and bad: each way to be unusable has its own name."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.answers import MAX_SOURCE_CHARS, AnswerError, Declined, Written, parse_diagnosis, parse_kernel, parse_patch
+from nodes.diagnosis import Diagnosis
+from tools.patch import Patch
+
+CODE = "int main() {\n  return 0;\n}\n"
+DIAGNOSIS = {"intent": "adds", "cause": "line 3", "evidence": "the report", "fix": "one line", "proof": "passes"}
+EDITS = {"edits": [{"kind": "delete", "line": 3, "expected": "x"}]}
+
+
+def kernel(answer: str) -> Written | Declined:
+    return parse_kernel(answer, move_required=True)
+
+
+def problem_of(answer: str, parse: object = kernel) -> str:
+    with pytest.raises(AnswerError) as refused:
+        parse(answer)  # type: ignore[operator]
+    assert len(str(refused.value)) > 20, "the message has to say what to do"
+    return refused.value.problem
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "MOVE: threads - twice the cores",
+        "**MOVE: threads - twice the cores**",
+        "**MOVE:** threads \N{EM DASH} twice the cores",
+        "## MOVE: `threads` -- twice the cores",
+        "  MOVE: threads - twice   the cores  ",
+    ],
+)
+def test_a_move_and_one_block(line: str) -> None:
+    answer = kernel(f"I think so.\n\n{line}\n\n```cpp\n{CODE}```\nDone with that.\n")
+    assert answer == Written(source=CODE, move="threads", why="twice the cores")
+
+
+def test_hyphens_inside_a_name_do_not_end_it() -> None:
+    answer = kernel(f"MOVE: cache-blocking\n```\n{CODE}```")
+    assert answer == Written(source=CODE, move="cache-blocking", why="")
+
+
+def test_the_generator_needs_no_move() -> None:
+    assert parse_kernel(f"```cuda\n{CODE}```", move_required=False) == Written(source=CODE, move="first kernel")
+
+
+def test_longer_fences_may_hold_shorter_ones() -> None:
+    code = "// ```\nint x;\n// ```cpp\n"
+    assert kernel(f"MOVE: x\n````cpp\n{code}````") == Written(source=code, move="x")
+    assert kernel("MOVE: x\n~~~cpp\n```\nint x;\n~~~") == Written(source="```\nint x;\n", move="x")
+
+
+def test_thoughts_before_the_answer_are_not_read() -> None:
+    thoughts = "<think>Maybe ```cpp\nfoo\n``` or DONE: nothing?</think>"
+    assert kernel(f"{thoughts}\nMOVE: x\n```\r\nint x;\r\n```\r\n") == Written(source="int x;\n", move="x")
+
+
+@pytest.mark.parametrize("word", ["CANNOT", "DONE", "**DONE", "- DONE"])
+def test_a_refusal_says_why(word: str) -> None:
+    if word.startswith("-"):
+        assert problem_of(f"{word}: at the roof") == "no_code"
+    else:
+        assert kernel(f"Well.\n{word}: at the roof\n") == Declined(reason="at the roof")
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("", "empty"),
+        (" \n\t", "empty"),
+        ("<think>hmm</think>", "empty"),
+        ("I would rather not.", "no_code"),
+        ("DONE:", "no_code"),
+        ("MOVE: x\n```cpp\n\n```", "no_code"),
+        (f"MOVE: x\n```cpp\n{CODE}", "truncated_fence"),
+        (f"MOVE: x\n```cpp\n{CODE}```\n```cpp\n{CODE}", "truncated_fence"),
+        (f"MOVE: x\n```cpp\n{CODE}```\nor\n```cpp\n{CODE}```", "two_blocks"),
+        ("MOVE: x\n```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n```", "diff"),
+        ("MOVE: x\n```cpp\n@@ -1,2 +1,2 @@ void run\n-a\n+b\n```", "diff"),
+        (f"```cpp\n{CODE}```", "no_move"),
+        (f"DONE: enough\n```cpp\n{CODE}```", "code_and_refusal"),
+        ("MOVE: x\n```cpp\n" + "x" * MAX_SOURCE_CHARS + "\n```", "too_long"),
+        ("MOVE: x\n```cpp\n// \ud800\n```", "not_text"),
+    ],
+)
+def test_each_bad_kernel_answer_has_its_name(answer: str, problem: str) -> None:
+    assert problem_of(answer) == problem
+
+
+@pytest.mark.parametrize("shape", ["{}", "```json\n{}\n```", "Here:\n```json\n{}\n```\nDone.", "Sure: {} there."])
+def test_json_may_be_bare_fenced_or_in_prose(shape: str) -> None:
+    assert parse_diagnosis(shape.replace("{}", json.dumps(DIAGNOSIS))) == Diagnosis(**DIAGNOSIS)
+    assert parse_patch(shape.replace("{}", json.dumps(EDITS))) == Patch.model_validate(EDITS)
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("", "empty"),
+        ("no", "no_json"),
+        ("{'intent': 'x'}", "bad_json"),
+        ('{"intent": "x"', "bad_json"),
+        ('```json\n{"intent": ', "truncated_fence"),
+        ("```\n{}\n```\n```\n{}\n```", "two_blocks"),
+        ('{"intent": "x"}', "schema"),
+        (json.dumps({**DIAGNOSIS, "cause": 3}), "schema"),
+        (json.dumps({**DIAGNOSIS, "more": "x"}), "schema"),
+        (json.dumps({**DIAGNOSIS, "cause": "\ud800"}), "not_text"),
+        ("{" * 100_000, "bad_json"),
+    ],
+)
+def test_each_bad_diagnosis_has_its_name(answer: str, problem: str) -> None:
+    assert problem_of(answer, parse_diagnosis) == problem
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        ("```diff\n-a\n+b\n```", "diff"),
+        ("--- kernel.cu\n+++ kernel.cu\n@@ -1 +1 @@\n-a\n+b", "diff"),
+        ('{"edits": []}', "schema"),
+        ('{"edits": [{"kind": "replace", "line": 1, "text": "x"}]}', "schema"),
+        ('{"edits": [{"kind": "replace", "line": "one", "expected": "", "text": "x"}]}', "schema"),
+        ("Replace line 3.", "no_json"),
+    ],
+)
+def test_each_bad_patch_has_its_name(answer: str, problem: str) -> None:
+    assert problem_of(answer, parse_patch) == problem
+
+
+def test_a_schema_error_names_the_field_that_is_wrong() -> None:
+    with pytest.raises(AnswerError, match=r"edits\.0\.replace\.expected: Field required"):
+        parse_patch('{"edits": [{"kind": "replace", "line": 1, "text": "x"}]}')
+
+
+def test_the_repairer_may_decline() -> None:
+    assert parse_patch("CANNOT: no line is to blame") == Declined(reason="no line is to blame")
+
+
+def read_or_refused(answer: str) -> None:
+    for parse in (kernel, parse_diagnosis, parse_patch):
+        try:
+            parse(answer)
+        except AnswerError as refused:
+            assert refused.problem
+
+
+@given(st.text(max_size=200))
+def test_whatever_a_model_says_is_read_or_refused_by_name(answer: str) -> None:
+    read_or_refused(answer)
+
+
+PARTS = ["```", "```cpp", "~~~", "MOVE: a - b", "DONE: c", "int x;", "{", "}", '"edits"', ""]
+
+
+@given(st.lists(st.sampled_from(PARTS), max_size=9))
+def test_whatever_fences_a_model_writes_are_read_or_refused_by_name(parts: list[str]) -> None:
+    read_or_refused("\n".join(parts))
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_characters="`~\r"), min_size=1).filter(lambda text: text.strip()))
+def test_code_comes_through_unchanged(code: str) -> None:
+    try:
+        answer = kernel(f"MOVE: x\n```cpp\n{code}\n```")
+    except AnswerError as refused:
+        assert refused.problem == "diff"
+    else:
+        assert answer == Written(source=f"{code}\n", move="x")

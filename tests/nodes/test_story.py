@@ -1,0 +1,72 @@
+"""What the history tells, and when a kernel becomes the best."""
+
+from __future__ import annotations
+
+from run_samples import attempt, best, kernel, not_built, passed, wrong
+
+from nodes.state import Step
+from nodes.story import barren, gains, optimizations, tried_from
+
+FIRST = kernel("first\n")
+THREADS = kernel("threads\n", parent=FIRST)
+TILES = kernel("tiles\n", parent=THREADS)
+PACKING = kernel("packing\n", parent=THREADS)
+HISTORY = (
+    Step(depth=0, agent="generator", move="first kernel", candidate=FIRST.digest),
+    Step(depth=0, agent="tester", candidate=FIRST.digest, status="passed", improved=True),
+    *attempt("threads", THREADS, passed(THREADS, 2.0), improved=True),
+    *attempt("tiles", TILES, passed(TILES, 1.5)),
+    *attempt("packing", PACKING, wrong(PACKING)),
+)
+
+
+def test_each_optimization_is_told_with_its_end() -> None:
+    told = optimizations(HISTORY)
+    assert [tried.move for tried in told] == ["threads", "tiles", "packing"]
+    assert [tried.gained for tried in told] == [True, False, False]
+    assert told[0].outcome == "gained: 2.000x"
+    assert told[1].outcome == "no gain: 1.500x"
+    assert told[2].outcome.startswith("failed (wrong): accuracy: 25 %")
+
+
+def test_a_repair_that_passes_replaces_the_failure_before_it() -> None:
+    repaired = kernel("packing, repaired\n", parent=PACKING)
+    history = (
+        *HISTORY,
+        Step(depth=1, agent="diagnoser", candidate=PACKING.digest),
+        Step(depth=1, agent="repairer", candidate=repaired.digest, parent=PACKING.digest),
+        attempt("packing", repaired, passed(repaired, 3.0), improved=True)[1],
+    )
+    assert optimizations(history)[-1].outcome == "gained: 3.000x"
+    assert optimizations(history)[-1].parent == THREADS.digest
+    assert barren(history) == 0
+
+
+def test_a_move_whose_model_was_unusable_is_no_optimization() -> None:
+    assert len(optimizations((*HISTORY, Step(depth=1, agent="optimizer", message="DONE")))) == 3
+
+
+def test_only_what_started_from_the_kernel_at_hand_counts_as_tried() -> None:
+    assert [tried.move for tried in tried_from(HISTORY, THREADS.digest)] == ["tiles", "packing"]
+    assert [tried.move for tried in tried_from(HISTORY, FIRST.digest)] == ["threads"]
+    assert tried_from(HISTORY, TILES.digest) == ()
+
+
+def test_barren_counts_from_the_last_gain() -> None:
+    assert barren(()) == 0
+    assert barren(HISTORY) == 2
+    assert barren(HISTORY[:4]) == 0
+
+
+def test_the_first_pass_is_the_best_however_slow() -> None:
+    assert gains(passed(FIRST, 0.01), None)
+    assert not gains(wrong(FIRST), None)
+    assert not gains(not_built(FIRST), None)
+
+
+def test_a_later_kernel_has_to_be_faster_beyond_the_noise() -> None:
+    now = best(speedup=2.0)
+    assert gains(passed(TILES, 2.2, low=2.01, high=2.4), now)
+    assert not gains(passed(TILES, 2.2, low=2.0, high=2.4), now)
+    assert not gains(passed(TILES, 3.0, low=1.9, high=9.0), now)
+    assert not gains(wrong(TILES), now)

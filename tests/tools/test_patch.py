@@ -1,0 +1,160 @@
+"""Line edits land together or not at all, and a refusal tells a model how to mend them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from tools.patch import Patch, PatchError, numbered
+
+SOURCE = "one\ntwo\nthree\nfour\nfive\n"
+
+
+def patch(*edits: dict[str, object]) -> Patch:
+    return Patch.model_validate({"edits": edits})
+
+
+def replace(line: int, expected: str, text: str, end_line: int | None = None) -> dict[str, object]:
+    return {"kind": "replace", "line": line, "end_line": end_line, "expected": expected, "text": text}
+
+
+def insert(line: int, expected: str, text: str) -> dict[str, object]:
+    return {"kind": "insert", "line": line, "expected": expected, "text": text}
+
+
+def delete(line: int, expected: str, end_line: int | None = None) -> dict[str, object]:
+    return {"kind": "delete", "line": line, "end_line": end_line, "expected": expected}
+
+
+def test_edits_of_every_kind_use_the_line_numbers_of_the_source_as_it_was() -> None:
+    edits = patch(
+        replace(4, "four", "4\n4b"),
+        insert(0, "", "zero"),
+        delete(2, "two\nthree", end_line=3),
+        insert(5, "five", "six"),
+        insert(4, "four", "between"),
+    )
+    assert edits.apply(SOURCE) == "zero\none\n4\n4b\nbetween\nfive\nsix\n"
+
+
+def test_white_space_at_the_ends_of_lines_is_not_compared() -> None:
+    assert patch(replace(2, "two  ", "2")).apply("one\r\ntwo\r\n") == "one\r\n2\n"
+
+
+def test_a_final_line_without_newline_stays_without() -> None:
+    assert patch(replace(2, "b", "B")).apply("a\nb") == "a\nB"
+    assert patch(insert(2, "b", "c")).apply("a\nb") == "a\nb\nc"
+
+
+def test_only_a_newline_ends_a_line_as_for_a_compiler() -> None:
+    source = "auto s = 'a\x0cb\u2028c';\nsecond\n"
+    assert patch(replace(2, "second", "2nd")).apply(source) == "auto s = 'a\x0cb\u2028c';\n2nd\n"
+
+
+def test_deleting_everything_leaves_an_empty_source() -> None:
+    assert patch(delete(1, "a\nb", end_line=2)).apply("a\nb\n") == ""
+
+
+def test_inserting_into_an_empty_source() -> None:
+    assert patch(insert(0, "", "first")).apply("") == "first"
+
+
+def test_a_stale_edit_is_refused_and_shows_the_lines_and_where_the_text_went() -> None:
+    with pytest.raises(PatchError) as refused:
+        patch(replace(2, "four", "4"), replace(1, "one", "1")).apply(SOURCE)
+    message = str(refused.value)
+    assert "No edit was applied" in message
+    assert "replacement of line 2" in message
+    assert "That text starts at line 4" in message
+    assert "    2 | two" in message
+
+
+def test_stale_text_that_stands_nowhere_shows_the_lines_only() -> None:
+    with pytest.raises(PatchError, match="The lines are now:") as refused:
+        patch(delete(5, "fife")).apply(SOURCE)
+    assert "    5 | five" in str(refused.value)
+
+
+def test_every_problem_is_told_at_once() -> None:
+    with pytest.raises(PatchError) as refused:
+        patch(replace(1, "x", "1"), replace(9, "nine", "9"), delete(2, "y")).apply(SOURCE)
+    assert str(refused.value).count("- The ") == 3
+    assert "has 5 lines" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        (replace(1, "one\ntwo", "x", end_line=2), delete(2, "two")),
+        (replace(1, "one\ntwo\nthree", "x", end_line=3), insert(2, "two", "y")),
+        (insert(2, "two", "x"), insert(2, "two", "y")),
+        (delete(3, "three"), delete(3, "three")),
+    ],
+)
+def test_overlapping_edits_are_refused(edits: tuple[dict[str, object], ...]) -> None:
+    with pytest.raises(PatchError, match="join them into one"):
+        patch(*edits).apply(SOURCE)
+
+
+def test_a_patch_that_changes_nothing_is_refused() -> None:
+    with pytest.raises(PatchError, match="exactly as it is"):
+        patch(replace(1, "one", "one")).apply(SOURCE)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        [],
+        [replace(0, "", "x")],
+        [replace(3, "three", "x", end_line=2)],
+        [{"kind": "move", "line": 1, "expected": "one"}],
+        [{"kind": "delete", "line": 1, "expected": "one", "text": "x"}],
+    ],
+)
+def test_edits_that_mean_nothing_do_not_fit_the_schema(edits: list[dict[str, object]]) -> None:
+    with pytest.raises(ValidationError):
+        Patch.model_validate({"edits": edits})
+
+
+def test_numbered_lines_are_those_that_edits_name() -> None:
+    assert numbered("a\nb\n") == "    1 | a\n    2 | b"
+
+
+lines = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), min_size=1, max_size=12)
+
+
+@given(before=lines, after=lines, data=st.data())
+def test_replacing_any_range_gives_exactly_the_new_lines_there(
+    before: list[str], after: list[str], data: st.DataObject
+) -> None:
+    first = data.draw(st.integers(1, len(before)))
+    last = data.draw(st.integers(first, len(before)))
+    source = "\n".join([*before, ""])
+    expected, text = "\n".join([*before[first - 1 : last], ""]), "\n".join([*after, ""])
+    wanted = "\n".join([*before[: first - 1], *after, *before[last:], ""])
+    edits = patch(replace(first, expected, text, end_line=last))
+    if wanted == source:
+        with pytest.raises(PatchError):
+            edits.apply(source)
+    else:
+        assert edits.apply(source) == wanted
+
+
+@given(source=lines, data=st.data())
+def test_disjoint_edits_commute(source: list[str], data: st.DataObject) -> None:
+    numbers = data.draw(st.lists(st.integers(1, len(source)), unique=True, min_size=1, max_size=4))
+    edits = [replace(number, source[number - 1], f"new {number}") for number in numbers]
+    text = "\n".join([*source, ""])
+    shuffled = data.draw(st.permutations(edits))
+    assert patch(*edits).apply(text) == patch(*shuffled).apply(text)
+    wanted = [f"new {number}" if number in numbers else line for number, line in enumerate(source, start=1)]
+    assert patch(*edits).apply(text) == "\n".join([*wanted, ""])
+
+
+@given(source=lines, number=st.integers(1, 20), text=st.text(max_size=5))
+def test_a_stale_edit_never_changes_a_thing(source: list[str], number: int, text: str) -> None:
+    stale = "never there: " + "".join(source)
+    with pytest.raises(PatchError):
+        patch(replace(number, stale, text)).apply("\n".join([*source, ""]))

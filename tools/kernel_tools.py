@@ -1,0 +1,101 @@
+"""The three tools by which agents reach the judge: compile a kernel, run it, profile it.
+
+Each takes the kernel's source alone, says in words what came out, and hands the typed noun over as the artifact.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool, ToolException
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.judge import Judge
+from harness.profile.summary import Profile
+from harness.task import Task
+from harness.verdict import Verdict
+from tools.wording import say_build, say_profile, say_verdict
+
+
+class KernelSource(BaseModel):
+    """A kernel to build or to run."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    source: str = Field(description="The whole source file, with the TVM-FFI entry point.")
+
+
+class KernelTools:
+    """Tools for one task and one judge. What was built or judged before is remembered by the source's digest.
+
+    `seed` fixes the inputs that kernels are run on. `known` are verdicts of an earlier step: profiling needs one.
+    """
+
+    def __init__(self, task: Task, judge: Judge, *, seed: int | None = None, known: tuple[Verdict, ...] = ()) -> None:
+        self._task = task
+        self._judge = judge
+        self._seed = seed
+        self._builds = {verdict.candidate: verdict.build for verdict in known if verdict.build is not None}
+        self._verdicts = {verdict.candidate: verdict for verdict in known}
+        self.compile_kernel = _tool(self.compile, "compile_kernel", "Compile a kernel; says what the compiler says.")
+        self.run_kernel = _tool(self.run, "run_kernel", "Check a kernel against the reference, then time it.")
+        self.profile_kernel = _tool(self.profile, "profile_kernel", "What limits the speed of a kernel that is right.")
+
+    @property
+    def all(self) -> tuple[BaseTool, ...]:
+        """Every tool, for a model that calls them itself."""
+        return (self.compile_kernel, self.run_kernel, self.profile_kernel)
+
+    def compile(self, source: str) -> tuple[str, Build]:
+        """Build the kernel in isolation."""
+        build = self._build(self._candidate(source))
+        return say_build(build), build
+
+    def run(self, source: str) -> tuple[str, Verdict]:
+        """Build where that is still to do, then judge."""
+        verdict = self._judged(source)
+        return say_verdict(verdict), verdict
+
+    def profile(self, source: str) -> tuple[str, Profile]:
+        """Profile the kernel. Raises `ToolException` where it does not pass, for then there is nothing to profile."""
+        verdict = self._verdicts.get(self._candidate(source).digest) or self._judged(source)
+        if not verdict.passed:
+            raise ToolException(f"Only a kernel that passes can be profiled. {say_verdict(verdict)}")
+        profile = self._judge.profile(self._task, verdict)
+        return say_profile(profile), profile
+
+    def _candidate(self, source: str) -> Candidate:
+        return Candidate(source=source, target=self._judge.target.name, author="tool")
+
+    def _build(self, candidate: Candidate) -> Build:
+        if candidate.digest not in self._builds:
+            self._builds[candidate.digest] = self._judge.build(candidate)
+        return self._builds[candidate.digest]
+
+    def _judged(self, source: str) -> Verdict:
+        candidate = self._candidate(source)
+        verdict = self._judge.evaluate(self._task, candidate, self._build(candidate), seed=self._seed)
+        self._verdicts[candidate.digest] = verdict
+        return verdict
+
+
+def call_tool(tool: BaseTool, source: str) -> Any:
+    """Call a tool the way a model would, so that it shows as a tool call in traces, and return its artifact."""
+    call = {"type": "tool_call", "id": tool.name, "name": tool.name, "args": {"source": source}}
+    answer = tool.invoke(call)
+    if not isinstance(answer, ToolMessage):
+        raise TypeError(f"{tool.name} answered a tool call with {type(answer).__name__}")
+    return answer.artifact
+
+
+def _tool(function: Any, name: str, description: str) -> BaseTool:
+    return StructuredTool.from_function(
+        func=function,
+        name=name,
+        description=description,
+        args_schema=KernelSource,
+        response_format="content_and_artifact",
+    )

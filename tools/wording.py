@@ -1,0 +1,80 @@
+"""Builds, verdicts and profiles in words: what a tool says to a model, and what prompts repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.build import Build, Diagnostic
+from harness.profile.render import render
+from harness.profile.summary import Profile
+from harness.verdict import OutputError, Timing, Trial, Verdict
+
+MAX_DIAGNOSTICS = 20
+MAX_REMARKS = 12
+MAX_MESSAGE_CHARS = 2000
+
+
+def say_build(build: Build) -> str:
+    """Whether it compiled; the errors where it did not, the optimizer's remarks and the resources where it did."""
+    if not build.succeeded:
+        errors = [diagnostic for diagnostic in build.diagnostics if diagnostic.severity != "warning"]
+        return "\n".join(["The kernel does not compile:", *_diagnostics(errors, MAX_DIAGNOSTICS)])
+    lines = [f"The kernel compiles ({build.seconds:.1f} s{', from the cache' if build.cached else ''})."]
+    lines += [
+        f"{use.kernel}: {use.registers} registers a thread, {use.shared_bytes} bytes of shared memory, "
+        f"{use.spill_bytes} bytes spilled"
+        for use in build.resources
+    ]
+    return "\n".join([*lines, *_diagnostics(build.remarks, MAX_REMARKS)])
+
+
+def say_verdict(verdict: Verdict) -> str:
+    """The status, then what a repair or an optimization can start from."""
+    if verdict.timing is not None:
+        return f"The kernel is right. {say_timing(verdict.timing)}"
+    if verdict.status == "build_failed" and verdict.build is not None:
+        return say_build(verdict.build)
+    said = verdict.status.replace("_", " ")
+    lines = [f"The kernel is {said}: check {verdict.check}: {verdict.message[:MAX_MESSAGE_CHARS]}"]
+    if verdict.correctness is not None:
+        lines += [line for trial in verdict.correctness.trials for line in _trial(trial)]
+    return "\n".join(lines)
+
+
+def say_timing(timing: Timing) -> str:
+    """Medians and speed-up with its interval."""
+    interval = timing.speedup_interval
+    return (
+        f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch on "
+        f"{timing.threads} threads: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
+    )
+
+
+def say_profile(profile: Profile) -> str:
+    """The curated summary."""
+    return render(profile)
+
+
+def _diagnostics(diagnostics: Iterable[Diagnostic], limit: int) -> list[str]:
+    lines = [
+        f"{found.file}:{found.line}:{found.column}: {found.severity}: {found.message[:MAX_MESSAGE_CHARS]}"
+        for found in diagnostics
+    ]
+    return lines[:limit] + ([f"({len(lines) - limit} more left out)"] if len(lines) > limit else [])
+
+
+def _trial(trial: Trial) -> list[str]:
+    """What went wrong in one comparison; nothing where all of its outputs were right."""
+    wrong = [output for output in trial.outputs if output.first_bad is not None]
+    return [f"- inputs {trial.distribution!r}, seed {trial.seed}: {_output_error(output)}" for output in wrong]
+
+
+def _output_error(output: OutputError) -> str:
+    words = (
+        f"output {output.output}: {output.bad_fraction:.2%} of the elements are wrong; relative error "
+        f"{output.relative_l2:.3g} (the reference's own: {output.reference_relative_l2:.3g})"
+    )
+    if output.first_bad is not None:
+        bad = output.first_bad
+        words += f"; first at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}"
+    return f"{words}; {output.pattern}" if output.pattern else words
