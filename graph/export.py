@@ -21,7 +21,6 @@ from harness.task import ScalarSpec, Task, TensorSpec, Workload
 KERNEL_NAME = "kernel.cu"
 MODEL_NAME = "model_new.py"
 
-_SCHEMA_TYPES = {"float": "float", "int": "int", "bool": "bool"}
 # Flags followed by a word of their own; of these, the ones that do not point into this machine.
 _TAKE_AN_ARGUMENT = {
     "-isystem",
@@ -147,7 +146,7 @@ def _argument(argument: TensorSpec | ScalarSpec) -> str:
 def _schema(task: Task) -> str:
     """The operator's schema: inputs and parameters by number, since their names need not be identifiers."""
     arguments = (*task.signature.inputs, *task.signature.parameters)
-    kinds = [_SCHEMA_TYPES[each.type] if isinstance(each, ScalarSpec) else "Tensor" for each in arguments]
+    kinds = [each.type if isinstance(each, ScalarSpec) else "Tensor" for each in arguments]
     outputs = ", ".join("Tensor" for _ in task.signature.outputs)
     returned = outputs if len(task.signature.outputs) == 1 else f"({outputs})"
     return f"({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) -> {returned}"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import model_validator
+from pydantic import PlainSerializer, model_validator
 
 from harness.frozen import Frozen
+
+
+# Dumped as text everywhere: a graph server shows a path that it keeps in its own way as a list of folder names.
+PathAsText = Annotated[Path, PlainSerializer(str, return_type=str)]
 
 
 class Diagnostic(Frozen):
@@ -35,7 +39,7 @@ class Build(Frozen):
     `remarks` are the optimizer's own remarks on the candidate's lines (a loop that was not vectorized).
     """
 
-    library: Path | None = None
+    library: PathAsText | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()

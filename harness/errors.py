@@ -1,4 +1,4 @@
-"""Failures that are not the kernel's: the user's input, or the machine. A failing kernel is data, see `harness.verdict`."""
+"""Failures that are not the kernel's: the user's input, or the machine. A failing kernel is data: `harness.verdict`."""
 
 from __future__ import annotations
 

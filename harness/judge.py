@@ -22,8 +22,8 @@ from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
 from harness.profile.summary import Profile
-from harness.targets.target import Target
-from harness.task import Task
+from harness.targets.target import DeviceFacts, Target
+from harness.task import Task, Workload
 from harness.verdict import Correctness, Precision, Tier, Timing, Verdict
 from harness.worker.client import ROOT, JobDiedError, usable_threads, warm_parent
 from harness.worker.layout import slot_bytes
@@ -36,7 +36,7 @@ MEMORY_BYTES = 16 << 30
 WALL_S = 600.0
 TIMING_S = 1.5
 FLOOR_SLACK = 1.5
-"""A bandwidth measured by a plain copy can be beaten a little; twice over it cannot."""
+"""A bandwidth measured by a plain copy can be beaten a little, but not by half."""
 
 _RUNNER = ROOT / "harness" / "worker" / "runner.py"
 _turns = threading.Lock()
@@ -139,17 +139,26 @@ class Judge:
             ) from died
 
     def _below_floor(self, task: Task, timing: Timing) -> str:
-        """Why the time is impossible, or nothing. Only where the data cannot stay in the cache between calls."""
-        facts, workload = self.target.facts(), task.workloads[0]
-        if workload.bytes_moved < 2 * facts.l3_bytes:
+        """Why the time is impossible, or nothing. Only where the data cannot stay in the cache between calls.
+
+        Before a refusal the bandwidth is measured once more: on a busy machine it may have come out too low.
+        """
+        workload = task.workloads[0]
+        facts = self.target.facts()
+        if workload.bytes_moved < 2 * facts.l3_bytes or timing.candidate_ms >= _floor_ms(workload, facts):
             return ""
-        floor_ms = workload.bytes_moved / (FLOOR_SLACK * facts.peak_gb_s * 1e9) * 1e3
+        facts = self.target.facts(again=True)
+        floor_ms = _floor_ms(workload, facts)
         if timing.candidate_ms >= floor_ms:
             return ""
         return (
             f"{timing.candidate_ms:.4g} ms is below {floor_ms:.4g} ms, the time to move {workload.bytes_moved} bytes "
             f"at {FLOOR_SLACK:g} times the measured {facts.peak_gb_s:.4g} GB/s."
         )
+
+
+def _floor_ms(workload: Workload, facts: DeviceFacts) -> float:
+    return workload.bytes_moved / (FLOOR_SLACK * facts.peak_gb_s * 1e9) * 1e3
 
 
 def _memory_budget(task: Task) -> int:

@@ -22,8 +22,8 @@ MULTIPLE = 4.0
 FLOOR_EPS = 8.0
 """... plus this many units of the output type's epsilon, for references that happen to be exact."""
 
-PIECE = 1 << 18
-"""Elements compared at a time: 2 MiB in float64."""
+PIECE = 1 << 16
+"""Elements compared at a time: 512 KiB in float64."""
 
 
 @dataclass(frozen=True)
@@ -56,21 +56,40 @@ def _one_thread() -> Iterator[None]:
 
 def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:
     ruler = _Ruler(expected)
-    reference_max, reference_l2 = ruler.measure(expected.reference)
-    largest, relative_l2 = ruler.measure(got)
-    allowed = MULTIPLE * reference_max + FLOOR_EPS * torch.finfo(expected.reference.dtype).eps
-    right = largest <= allowed  # a NaN where the reference is finite makes `largest` NaN, and this False
+    own, theirs = ruler.measure(got)
+    allowed = MULTIPLE * own.largest + FLOOR_EPS * torch.finfo(expected.reference.dtype).eps
+    right = theirs.largest <= allowed  # a NaN where the reference is finite makes `largest` NaN, and this False
     wrong = None if right else ruler.wrong(got, allowed)
     return OutputError(
         output=expected.name,
-        relative_l2=relative_l2,
-        max_scaled=largest,
-        reference_relative_l2=reference_l2,
-        reference_max_scaled=reference_max,
+        relative_l2=theirs.relative_l2,
+        max_scaled=theirs.largest,
+        reference_relative_l2=own.relative_l2,
+        reference_max_scaled=own.largest,
         bad_fraction=0.0 if wrong is None else float(wrong.sum()) / wrong.numel(),
         first_bad=None if wrong is None else _first_bad(wrong, got, ruler.wanted()),
         pattern="" if wrong is None else pattern_of(wrong, got),
     )
+
+
+@dataclass
+class _Measured:
+    """One result's error, gathered piece by piece. `largest` is scaled; the squares are not."""
+
+    scale: float
+    largest: float = 0.0
+    squares: float = 0.0
+    count: int = 0
+
+    def add(self, error: torch.Tensor, weight: torch.Tensor) -> None:
+        self.squares += float(torch.dot(error, error))
+        self.count += error.numel()
+        worst = float(error.div_(weight).max())
+        self.largest = worst if math.isnan(worst) or worst > self.largest else self.largest
+
+    @property
+    def relative_l2(self) -> float:
+        return math.sqrt(self.squares / self.count) / self.scale
 
 
 class _Ruler:
@@ -82,17 +101,19 @@ class _Ruler:
     def __init__(self, expected: Expected) -> None:
         self.oracle, self.reference = expected.oracle, expected.reference
         self._pieces = [*zip(_pieces(self.oracle), _pieces(self.reference), strict=True)]
-        self.scale = self._rms()
+        self.scale = _rms([oracle for oracle, _ in self._pieces])
 
-    def measure(self, result: torch.Tensor) -> tuple[float, float]:
-        """Largest scaled error (infinite where an infinity or a NaN is missing or amiss) and relative L2 error."""
-        largest, squares = 0.0, 0.0
+    def measure(self, result: torch.Tensor) -> tuple[_Measured, _Measured]:
+        """The reference's own error, and the result's."""
+        own, theirs = _Measured(self.scale), _Measured(self.scale)
         for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True):
-            error = self._error(piece, oracle, reference)
-            squares += float(error.square().sum())
-            worst = float(error.div_(self._weight(oracle)).max())
-            largest = worst if math.isnan(worst) or worst > largest else largest
-        return largest, math.sqrt(squares / result.numel()) / self.scale
+            errors = [(reference.double() - oracle).abs_(), (piece.double() - oracle).abs_()]
+            if not math.isfinite(float(errors[0].sum()) + float(errors[1].sum())):
+                errors = [self._error(reference, oracle, reference), self._error(piece, oracle, reference)]
+            weight = self._weight(oracle)
+            own.add(errors[0], weight)
+            theirs.add(errors[1], weight)
+        return own, theirs
 
     def wrong(self, result: torch.Tensor, allowed: float) -> torch.Tensor:
         """Which elements are off by more than allowed, in the shape of the result."""
@@ -107,32 +128,28 @@ class _Ruler:
         return torch.where(torch.isfinite(self.reference), self.oracle, self.reference.double())
 
     def _error(self, result: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-        error = (result.double() - oracle).abs_()
         special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
-        if special.any():
-            same = (result == reference) | (result.isnan() & reference.isnan())
-            error = torch.where(special, torch.where(same, 0.0, math.inf), error)
-        return error
+        same = (result == reference) | (result.isnan() & reference.isnan())
+        error = (result.double() - oracle).abs_()
+        return torch.where(special, torch.where(same, 0.0, math.inf), error)
 
     def _weight(self, oracle: torch.Tensor) -> torch.Tensor:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)
 
-    def _rms(self) -> float:
-        """Root mean square of the oracle's finite elements; 1 where they are all zero or there are none."""
-        peak, squares, count = 0.0, 0.0, 0
-        for oracle, _ in self._pieces:
-            values = oracle[torch.isfinite(oracle)] if not torch.isfinite(oracle.sum()) else oracle
-            if values.numel():
-                top = float(values.abs().max())
-                rescale = peak / top if top > peak else 1.0  # squares of 1e200 overflow even in float64
-                peak = max(peak, top)
-                squares = squares * rescale**2 + (float((values / peak).square().sum()) if peak else 0.0)
-                count += values.numel()
-        return peak * math.sqrt(squares / count) if squares else 1.0
+
+def _rms(pieces: list[torch.Tensor]) -> float:
+    """Root mean square of the finite elements; 1 where they are all zero or there are none."""
+    total = sum(float(torch.dot(piece, piece)) for piece in pieces)
+    if math.isfinite(total) and total > 1e-280:  # well inside float64's range: nothing overflowed, nothing was lost
+        return math.sqrt(total / sum(piece.numel() for piece in pieces))
+    values = torch.cat([piece[torch.isfinite(piece)] for piece in pieces])
+    peak = float(values.abs().max()) if values.numel() else 0.0
+    return peak * float((values / peak).square().mean().sqrt()) if peak else 1.0
 
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    return tensor.reshape(-1).split(PIECE)
+    flat = tensor.reshape(-1)
+    return tuple(flat[start : start + PIECE] for start in range(0, flat.numel(), PIECE))
 
 
 def _compare_exact(got: torch.Tensor, expected: Expected) -> OutputError:

@@ -28,9 +28,9 @@ class CpuTarget:
         """Raise `MachineError` where there is no compiler: the processor itself is always there."""
         host_compiler()
 
-    def facts(self) -> DeviceFacts:
+    def facts(self, *, again: bool = False) -> DeviceFacts:
         """Cache sizes and threads as the system tells them, bandwidth and multiply-add rate as measured once."""
-        return cpu_facts()
+        return cpu_facts(again=again)
 
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
         """Where the kernel stands under this machine's roofline."""

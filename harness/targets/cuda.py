@@ -31,7 +31,7 @@ class CudaTarget:
         """Raise `MachineError`: no GPU answers, or one does and this version does not judge on it yet."""
         self._cannot_run()
 
-    def facts(self) -> DeviceFacts:
+    def facts(self, *, again: bool = False) -> DeviceFacts:
         """Raise `MachineError`: the ceilings of a GPU are measured by running on it."""
         self._cannot_run()
 

@@ -42,8 +42,8 @@ class Target(Protocol):
         """Raise `MachineError`, naming the remedy, where kernels of this target cannot run here."""
         ...
 
-    def facts(self) -> DeviceFacts:
-        """The device's ceilings; measured on first use, then cached on disk."""
+    def facts(self, *, again: bool = False) -> DeviceFacts:
+        """The device's ceilings; measured on first use, then cached on disk. With `again` measured once more."""
         ...
 
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:

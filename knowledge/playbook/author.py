@@ -6,6 +6,7 @@ from knowledge.playbook.operations import TABLE
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan, Recipe
+from knowledge.playbook.reductions import RowRecipe
 
 HOW_TO_SET_A_MODEL = (
     "To have a language model write it, run with --model openai:NAME (OPENAI_API_KEY set, or a compatible server's base URL)."
@@ -14,7 +15,7 @@ HOW_TO_SET_A_MODEL = (
 
 def recipes() -> tuple[Recipe, ...]:
     """All recipes, in the order in which they are tried."""
-    return (PointwiseRecipe(),)
+    return (PointwiseRecipe(), RowRecipe())
 
 
 def first_draft(problem: Problem) -> Draft | Decline:

@@ -36,6 +36,14 @@ inline vmask narrow(vlong v) { return __builtin_convertvector(v, vmask); }
 // Masks of 4-byte lanes to masks of 8-byte lanes.
 inline vlong widen(vmask v) { return __builtin_convertvector(v, vlong); }
 """,
+    "below": """
+// The first `count` lanes, as a mask that selects registers of type V.
+template <class V> inline auto below(int count) {
+  auto mask = V{} == V{};
+  for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
+  return mask;
+}
+""",
     "lanewise": """
 // A function of numbers, lane by lane.
 template <class F, class V> inline V lanewise(F f, V a) {
@@ -64,14 +72,14 @@ template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
 """,
     "load": """
 // Elements [i, i + count) of a tile as a register; the lanes beyond repeat the first.
-template <class V, class Tile> inline V load(Tile const& tile, int i, int count) {
+template <class V, class Tile> inline V load(Tile const& tile, int64_t i, int count) {
   V result{};
   for (int k = 0; k < kLanes; ++k) { result[k] = lane_t<V>(tile(k < count ? i + k : i)); }
   if constexpr (std::is_same_v<stored_t<Tile>, bool>) { result = -result; }
   return result;
 }
 // Elements [i, i + kLanes): one instruction where they are neighbours, one broadcast where they are the same.
-template <class V, class Tile> inline V load(Tile const& tile, int i) {
+template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
   using T = stored_t<Tile>;
   if constexpr (steps_by<0, Tile>()) {
     return std::is_same_v<T, bool> ? V(all(lane_t<V>(tile(0)) * 1) * -1) : V(all(lane_t<V>(tile(0))));
@@ -85,11 +93,11 @@ template <class V, class Tile> inline V load(Tile const& tile, int i) {
 }
 """,
     "store": """
-template <class Tile, class V> inline void store(Tile&& tile, int i, V v, int count) {
+template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v, int count) {
   using T = stored_t<std::remove_reference_t<Tile>>;
   for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
 }
-template <class Tile, class V> inline void store(Tile&& tile, int i, V v) {
+template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v) {
   using T = stored_t<std::remove_reference_t<Tile>>;
   if constexpr (steps_by<1, Tile>() && plain<T>) {
     if constexpr (std::is_same_v<T, bool>) { v = -v; }
@@ -101,7 +109,7 @@ template <class Tile, class V> inline void store(Tile&& tile, int i, V v) {
 """,
     "stream": """
 // A store that bypasses the caches, where the address allows it: the line is not read before it is written.
-template <class Tile, class V> inline void stream(Tile&& tile, int i, V v) {
+template <class Tile, class V> inline void stream(Tile&& tile, int64_t i, V v) {
   using T = stored_t<std::remove_reference_t<Tile>>;
   if constexpr (steps_by<1, Tile>() && std::is_same_v<T, lane_t<V>>) {
     T* address = raw_pointer_cast(tile.data()) + i;

@@ -44,23 +44,28 @@ def literal(value: float | int | bool, dtype: str) -> str:
 class Emitter:
     """Collects the statements that compute some nodes. `names` holds what is spelled already.
 
-    `lanes`: on SIMD registers; `exact`: with the playbook's own float32 functions instead of libm, lane by lane.
+    `numbers` are the
+    nodes, by identity, that are one number for a whole row. `lanes`: on SIMD registers; `exact`: with the playbook's own float32 functions instead of libm, lane by lane.
     """
 
     lanes: bool = False
     exact: bool = False
     names: dict[int, str] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
-    prefix: str = "v"
+    numbers: frozenset[int] = frozenset()
 
     @property
     def types(self) -> dict[str, str]:
         """The C++ type of a value that differs between elements, by element type."""
         return LANE_TYPES if self.lanes else ELEMENT_TYPES
 
+    def single(self, node: Node) -> bool:
+        """Whether a value is one number rather than a register of them."""
+        return not self.lanes or node.uniform or id(node) in self.numbers
+
     def type_of(self, node: Node) -> str:
         """The C++ type that holds a node's value."""
-        return ELEMENT_TYPES[node.dtype] if node.uniform else self.types[node.dtype]
+        return (ELEMENT_TYPES if self.single(node) else LANE_TYPES)[node.dtype]
 
     def emit(self, nodes: Iterable[Node]) -> None:
         """Add a statement for every compute node among `nodes` (in dependency order) that has no name yet."""
@@ -68,7 +73,7 @@ class Emitter:
             if node.kind != "compute" or id(node) in self.names:
                 continue
             text = self.spell(node)
-            name = f"{self.prefix}{len(self.names)}"
+            name = f"v{len(self.names)}"
             comment = f"  // {node.origin}" if node.origin else ""
             self.lines.append(f"{self.type_of(node)} const {name} = {text};{comment}")
             self.names[id(node)] = name
@@ -82,11 +87,11 @@ class Emitter:
     def value(self, node: Node, lanes: bool) -> str:
         """The name, a uniform number spread over all lanes where the use needs lanes."""
         name = self.name(node)
-        return f"all({name})" if lanes and node.uniform else name
+        return f"all({name})" if lanes and self.single(node) else name
 
     def spell(self, node: Node) -> str:
         """The right-hand side of a node's statement."""
-        lanes = self.lanes and not node.uniform
+        lanes = not self.single(node)
         if node.op == "cast":
             return self._cast(node, lanes)
         primitive = PRIMITIVES[node.op]

@@ -61,8 +61,8 @@ class Node:
         return int(self.payload[0])
 
 
-def postorder(roots: tuple[Node, ...]) -> Iterator[Node]:
-    """Every node under `roots` once, operands before their users."""
+def postorder(roots: tuple[Node, ...], *, into_reductions: bool = True) -> Iterator[Node]:
+    """Every node under `roots` once, operands before their users; optionally not what a reduction is made of."""
     seen: set[int] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
@@ -74,7 +74,8 @@ def postorder(roots: tuple[Node, ...]) -> Iterator[Node]:
             yield node
         else:
             stack.append((node, True))
-            stack.extend((arg, False) for arg in reversed(node.args))
+            if into_reductions or node.kind != "gathered":
+                stack.extend((arg, False) for arg in reversed(node.args))
 
 
 ViewOf = Callable[[tuple[int, ...], tuple[int, ...]], strided.View]
@@ -129,12 +130,12 @@ class Graph:
     def view(self, node: Node, view_of: ViewOf) -> Node:
         """Apply a view by applying it to every load underneath. Raises `UnwritableError` where strides cannot say it."""
         memo: dict[int, Node] = {}
-        for each in postorder((node,)):
+        for each in postorder((node,), into_reductions=False):
             memo[id(each)] = self._viewed(each, view_of, memo)
         return memo[id(node)]
 
     def _viewed(self, node: Node, view_of: ViewOf, memo: dict[int, Node]) -> Node:
-        if node.uniform or node.kind == "reduce":
+        if node.uniform:
             return node
         try:
             view = view_of(node.shape, node.strides if node.kind != "compute" else strided.packed_strides(node.shape))

@@ -74,6 +74,8 @@ class Form:
 
 def form_of(problem: Problem) -> Form:
     """Bring the traced forward into canonical shape. Raises UncoveredError, saying what is in the way."""
+    if any(argument.numel == 0 for argument in problem.arguments if not isinstance(argument, Scalar)):
+        raise UncoveredError("the GEMM recipe does not cover empty tensors.")
     result = read(problem)
     dtype = _one_dtype(problem)
     output = problem.outputs[0]
@@ -94,8 +96,6 @@ def _one_dtype(problem: Problem) -> str:
     dtypes = {tensor.dtype for tensor in (*tensors, *(result for op in problem.ops for result in op.results))}
     if len(dtypes) != 1 or not dtypes <= BYTES.keys():
         raise UncoveredError(f"the GEMM recipe covers float32 and float64, one of them; this has {sorted(dtypes)}.")
-    if any(tensor.numel == 0 for tensor in tensors):
-        raise UncoveredError("the GEMM recipe does not cover empty tensors.")
     return dtypes.pop()
 
 

@@ -84,7 +84,7 @@ def tiles(form: Form, device: Device, plan: Plan, variant: int) -> dict[str, int
         bk = _even(form.k.extent, max(STREAMS, form.k.extent // MAX_PARTIALS))
         return {"bm": 1, "bn": _round_up(ceil(form.n.extent / _parts(form, device)), nr), "bk": bk}
     elements = device.l2_bytes // BYTES[form.dtype] // TARGET_BLK_K
-    bm, bn = int(elements * rows) // 4, int(elements * columns) // 2
+    bm, bn = max(mr, int(elements * rows) // 4), max(nr, int(elements * columns) // 2)
     m_parts, n_parts = ceil(form.m.extent / bm), ceil(form.n.extent / bn)
     share = device.threads * (4 if form.triangle else 1)
     while (m_parts * n_parts * form.batches) % share and m_parts * n_parts * form.batches < 8 * share:

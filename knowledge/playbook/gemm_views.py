@@ -69,11 +69,14 @@ class View:
         return View(self.source, tuple(expand(dim, extent) for dim, extent in zip(dims, shape, strict=True)))
 
     def reshape(self, shape: Sequence[int]) -> View:
-        """The same elements in row-major order under another shape, without a copy.
+        """The same elements in row-major order under another shape, without a copy. Neighbours that one stride walks merge.
 
         Raises UncoveredError where a dimension would have to be cut at a place that its modes do not allow.
         """
-        pending = [mode for dim in self.dims for mode in dim]
+        pending: list[Mode] = []
+        for extent, stride in (mode for dim in self.dims for mode in dim):
+            merges = pending and pending[-1][1] == extent * stride
+            pending.append((pending.pop()[0] * extent, stride) if merges else (extent, stride))
         dims = [self._take(pending, extent) for extent in reversed(shape)]
         if pending:
             raise UncoveredError(f"{self.source} has more elements than shape {tuple(shape)}.")

@@ -76,6 +76,7 @@ class Lowering:
 class Lowered:
     """The module as expressions: for each output tensor, the node that it holds."""
 
+    graph: Graph
     outputs: tuple[tuple[Tensor, Node], ...]
     operations: tuple[str, ...]
 
@@ -97,7 +98,7 @@ def lower(problem: Problem, table: dict[str, Lower]) -> Lowered:
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
         outputs.append((tensor, node if node.uniform else state.graph.expand(node, tensor.shape)))
-    return Lowered(tuple(outputs), tuple(op.target for op in problem.ops))
+    return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
 
 
 def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:

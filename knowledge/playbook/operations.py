@@ -7,10 +7,11 @@ from functools import lru_cache
 from knowledge.playbook.lowering import Lower, Lowered, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
 from knowledge.playbook.ops_pointwise import POINTWISE
+from knowledge.playbook.ops_reductions import REDUCTIONS
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.problem import Problem
 
-TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS}
+TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS}
 
 
 def lower_problem(problem: Problem) -> Lowered:

@@ -9,7 +9,7 @@ from knowledge.playbook.emission import LANE_TYPES, WIDE
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.pointwise_pass import Pass, passes_of
-from knowledge.playbook.primitives import PRIMITIVES, Primitive
+from knowledge.playbook.primitives import PRIMITIVES
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.promotion import computed_in
 from knowledge.playbook.recipe import Decline, Move, Plan
@@ -18,7 +18,6 @@ from knowledge.playbook.source_text import BYTES
 # Below this many elements starting a second thread costs more than it saves (about 5 us on a server core).
 WORTH_THREADS = 16 << 10
 SMALL_TILE = 2 << 10
-_NO_PRIMITIVE = Primitive("")
 
 
 class PointwiseRecipe:
@@ -75,16 +74,22 @@ def _simd(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     return Move("SIMD", f"one instruction computes {lanes} elements", plan.with_knobs(lanes=lanes))
 
 
-def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+def slow_primitives(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The libm functions among `nodes` that the playbook has a faster form of."""
     slow = {
         node.op
-        for each in passes
-        for node in each.nodes
-        if node.kind == "compute" and PRIMITIVES.get(node.op, _NO_PRIMITIVE).exact and computed_in(node.dtype) == "float32"
+        for node in nodes
+        if node.kind == "compute" and node.op in PRIMITIVES and PRIMITIVES[node.op].exact
+        if computed_in(node.dtype) == "float32"
     }
+    return tuple(sorted(slow))
+
+
+def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    slow = slow_primitives(node for each in passes for node in each.nodes)
     if "exact" in plan.knobs or "lanes" not in plan.knobs or not slow:
         return None
-    why = f"branch-free polynomials for {', '.join(sorted(slow))} keep the registers full; libm takes one element a call"
+    why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
     return Move("cheaper exact math", why, plan.with_knobs(exact=1))
 
 

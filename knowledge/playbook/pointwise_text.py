@@ -154,11 +154,11 @@ class PassText:
     def _tensors(self) -> list[str]:
         space, count = self.part.space, len(self.outputs)
         lines: list[str] = []
-        for load, name, strides in zip(self.part.loads, self.loads, space.strides[count:], strict=True):
-            tensor = self.tensors[load.op]
-            lines += source_text.tensor(name, tensor, self.names, space.extents, strides, load.offset, const=True)
-        for (tensor, _), name, strides in zip(self.part.outputs, self.outputs, space.strides[:count], strict=True):
-            lines += source_text.tensor(name, tensor, self.names, space.extents, strides)
+        for k, (load, name) in enumerate(zip(self.part.loads, self.loads, strict=True), count):
+            layout = source_text.flat_layout(space, k)
+            lines += source_text.tensor(name, self.tensors[load.op], self.names, layout, load.offset, const=True)
+        for k, ((tensor, _), name) in enumerate(zip(self.part.outputs, self.outputs, strict=True)):
+            lines += source_text.tensor(name, tensor, self.names, source_text.flat_layout(space, k))
         return lines
 
 

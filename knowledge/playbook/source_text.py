@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from math import prod
 
 from knowledge.playbook.emission import STORED_TYPES
@@ -11,6 +12,8 @@ from knowledge.playbook.identifiers import identifiers
 from knowledge.playbook.lowering import Lowered, base_name
 from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.recipe import Plan
+from knowledge.playbook.row_program import RowProgram
+from knowledge.playbook.space import Space
 
 SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
 # DLPack's codes for element types: the code of the kind, then bits.
@@ -52,31 +55,56 @@ def nested(values: tuple[int, ...], kind: str) -> str:
     return f"{kind}<{', '.join(static_int(value) for value in values)}>"
 
 
-def layout(extents: tuple[int, ...], strides: tuple[int, ...]) -> str:
-    """A static CuTe layout: the fastest dimension, then all others as one nested mode."""
-    if len(extents) <= 2:
-        return f"make_layout({nested(extents, 'Shape')}{{}}, {nested(strides, 'Stride')}{{}})"
-    shape = f"Shape<{static_int(extents[0])}, {nested(extents[1:], 'Shape')}>"
-    stride = f"Stride<{static_int(strides[0])}, {nested(strides[1:], 'Stride')}>"
-    return f"make_layout({shape}{{}}, {stride}{{}})"
+@dataclass(frozen=True)
+class LayoutText:
+    """A static CuTe layout's modes, each flat or nested: C++ shape, C++ strides, and the extents for the comment."""
+
+    shape: str
+    strides: str
+    extents: str
+
+
+def _mode(extents: tuple[int, ...], strides: tuple[int, ...]) -> LayoutText:
+    if len(extents) == 1:
+        return LayoutText(static_int(extents[0]), static_int(strides[0]), str(extents[0]))
+    shown = ",".join(map(str, extents))
+    return LayoutText(nested(extents, "Shape"), nested(strides, "Stride"), f"({shown})")
+
+
+def flat_layout(space: Space, operand: int) -> LayoutText:
+    """The fastest dimension, then all others as one nested mode."""
+    extents, strides = space.extents, space.strides[operand]
+    modes = [_mode(extents[:1], strides[:1])]
+    return _joined(modes + ([_mode(extents[1:], strides[1:])] if len(extents) > 1 else []))
+
+
+def row_layout(columns: Space, rows: Space, operand: int) -> LayoutText:
+    """Two modes: columns, rows."""
+    spaces = (columns, rows)
+    return _joined([_mode(space.extents, space.strides[operand]) for space in spaces])
+
+
+def _joined(modes: list[LayoutText]) -> LayoutText:
+    shape = ", ".join(mode.shape for mode in modes)
+    strides = ", ".join(mode.strides for mode in modes)
+    return LayoutText(f"Shape<{shape}>", f"Stride<{strides}>", ",".join(mode.extents for mode in modes))
 
 
 def tensor(
-    name: str,
-    argument: Tensor,
-    names: dict[str, str],
-    extents: tuple[int, ...],
-    strides: tuple[int, ...],
-    offset: int = 0,
-    *,
-    const: bool = False,
+    name: str, argument: Tensor, names: dict[str, str], layout: LayoutText, offset: int = 0, *, const: bool = False
 ) -> list[str]:
     """The declaration of `m<name>` over an argument's memory."""
     pointer = f"static_cast<{stored_type(argument)}{' const' if const else ''}*>({names[argument.name]}.data_ptr())"
     head = f"Tensor m{name} = make_tensor("
     start = f"{pointer} + {offset}" if offset else pointer
-    shape = ",".join(map(str, extents))
-    return [f"{head}{start},", f"{' ' * len(head)}{layout(extents, strides)});  // ({shape})"]
+    made = f"make_layout({layout.shape}{{}}, {layout.strides}{{}})"
+    return [f"{head}{start},", f"{' ' * len(head)}{made});  // ({layout.extents})"]
+
+
+def row_operations(program: RowProgram) -> int:
+    """Arithmetic operations on all columns of all rows, a call of a function counted as one."""
+    each = sum(1 for node in program.nodes if node.kind in ("compute", "reduce") and not program.flat(node))
+    return each * prod(program.shape)
 
 
 def load_names(loads: tuple[Node, ...], stems: dict[str, str]) -> list[str]:
@@ -137,7 +165,7 @@ def kernel(comment: list[str], plan: Plan, helpers: str, functions: str, entry_t
     """The whole file: header comment, plan line, includes, helpers, arithmetic, entry."""
     headers = [
         *(["immintrin.h"] if "_mm" in helpers + entry_text else []), "cmath", "cstdint", "initializer_list",
-        "type_traits", "utility", "cute/tensor.hpp", "tvm/ffi/container/tensor.h", "tvm/ffi/error.h",
+        "limits", "type_traits", "utility", "cute/tensor.hpp", "tvm/ffi/container/tensor.h", "tvm/ffi/error.h",
         "tvm/ffi/function.h",
     ]  # fmt: skip
     lines = [f"// {line}".rstrip() for line in comment]

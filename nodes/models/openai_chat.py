@@ -93,7 +93,7 @@ class Endpoint(ChatOpenAI):
         return converted
 
     def _check(self, deadline: float) -> None:
-        if False:
+        if time.monotonic() > deadline:
             raise httpx.ReadTimeout("the stream went on")
 
     @contextmanager

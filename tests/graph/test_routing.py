@@ -77,7 +77,7 @@ def states(draw: st.DrawFn) -> RunState:
     )
 
 
-def tested(state: RunState, settings: Settings) -> RunState:
+def after_the_test(state: RunState, settings: Settings) -> RunState:
     """The state with the stop reason that the tester would write."""
     return state.model_copy(update={"stop_reason": after_test(state, settings)})
 
@@ -96,7 +96,7 @@ def test_each_route_names_nodes_of_the_graph() -> None:
 
 @given(states(), settings_of_any_kind)
 def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings) -> None:
-    state = tested(state, settings)
+    state = after_the_test(state, settings)
     way = routing.after_tester(state, settings)
     assert state.verdict is not None
     if state.stop_reason:
@@ -114,7 +114,7 @@ def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings
 def test_a_failure_is_never_optimized_and_without_a_best_never_reaches_the_optimizer(
     state: RunState, settings: Settings
 ) -> None:
-    state = tested(state, settings)
+    state = after_the_test(state, settings)
     way = routing.after_tester(state, settings)
     if way in ("optimizer", "profiler"):
         assert state.best is not None
@@ -150,7 +150,7 @@ def test_giving_up_goes_where_the_last_repair_would_have_gone(state: RunState, s
     assert state.verdict is not None
     if state.verdict.passed:
         return
-    given_up = tested(state.model_copy(update={"gave_up": True}), settings)
+    given_up = after_the_test(state.model_copy(update={"gave_up": True}), settings)
     assert routing.after_repairer(given_up, settings) == routing.after_tester(given_up, settings)
 
 

@@ -44,6 +44,8 @@ def get_inputs():
 class Bench:
     """Describes tasks once and judges kernel bodies."""
 
+    softsign = SOFTSIGN
+
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
         self.judge = Judge(CpuTarget(), tier=self.tier)

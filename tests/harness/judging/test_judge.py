@@ -2,6 +2,8 @@
 
 import pytest
 
+from harness.judge import Judge
+
 HONEST = """
 void run(TensorView x, TensorView y) {
   #pragma omp parallel for
@@ -154,6 +156,27 @@ def test_a_verdict_can_be_replayed_by_its_seed(bench):
     first, second = bench.verdict(kernel, seed=11), bench.verdict(kernel, seed=11)
     assert first.correctness == second.correctness
     assert bench.verdict(kernel, seed=12).correctness != first.correctness
+
+
+def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong(bench):
+    """The ceiling is what a busy machine measured, far too low: measured again before it refuses anybody."""
+    source = bench.softsign.replace("(37, 129)", "(1024, 1024)")
+    task = bench.task(source)
+    candidate, build = bench.build(HONEST)
+    facts = bench.judge.target.facts()
+
+    class Slow(type(bench.judge.target)):
+        measured_again = 1e-3
+
+        def facts(self, *, again=False):
+            return facts.model_copy(update={"peak_gb_s": self.measured_again if again else 1e-3, "l3_bytes": 1 << 20})
+
+    judge = Judge(Slow(), tier=bench.tier)
+    refused = judge.evaluate(task, candidate, build)
+    assert (refused.status, refused.check) == ("refused", "floor")
+    assert refused.timing is None
+    Slow.measured_again = 1e3
+    assert judge.evaluate(task, candidate, build).status == "passed"
 
 
 def test_a_slower_kernel_is_not_a_win(bench):

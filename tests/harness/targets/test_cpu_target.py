@@ -43,6 +43,18 @@ def test_the_ceilings_outlive_the_process_and_belong_to_the_thread_count(tmp_pat
     assert measured_ceilings(processor()).gb_s == 123.25
 
 
+def test_ceilings_of_a_busy_machine_are_raised_when_measured_again(tmp_path, monkeypatch, facts):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    measured_ceilings(processor())
+    (kept,) = tmp_path.glob("machine/*/*/ceilings.json")
+    kept.write_text('{"gb_s": 0.01, "gflop_s": 1e9}')
+    assert CpuTarget().facts().peak_gb_s == 0.01
+    raised = CpuTarget().facts(again=True)
+    assert raised.peak_gb_s > 0.5
+    assert raised.peak_gflop_s == 1e9
+    assert CpuTarget().facts() == raised
+
+
 def test_a_profile_names_the_nearer_roof_and_the_scalar_loops(facts):
     x = TensorSpec(name="x", shape=(1 << 24,), strides=(1,), dtype="float32")
     signature = Signature(inputs=(x,), outputs=(x.model_copy(update={"name": "y"}),))

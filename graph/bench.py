@@ -1,0 +1,202 @@
+"""`make bench`: what the whole loop costs on this machine, and what it gains on the examples, wins and losses alike."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from graph.api import begin, load_task, make_settings
+from graph.bench_model import BenchResult, ExampleResult, Limit
+from graph.bench_tables import drawn, page, sheets
+from graph.progress import Terminal
+from graph.run_loop import execute
+from graph.run_machine import this_machine
+from graph.run_record import RunRecord
+from graph.runs import RUNS
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.errors import UserError
+from harness.task import TensorSpec
+from tools.judges import choose_target, choose_tier, judge_for
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+WANTED = {
+    "softsign": 1.8, "swish": None, "gelu": None, "softmax": None, "layer_norm": None, "matmul": None,
+    "diag_matmul": 20.0, "linear_relu": None,
+}  # fmt: skip
+"""The examples, and the speed-up that is asked of some of them."""
+
+POINTWISE = "softsign"
+HELP_ROUNDS = 5
+
+
+def main(
+    only: Annotated[list[str] | None, typer.Option(help="Of the examples only this one; may be repeated.")] = None,
+    verdicts: Annotated[int, typer.Option(min=1, help="New kernels to judge for the time of a verdict.")] = 5,
+    write: Annotated[bool, typer.Option("--write", help="Also write docs/results.json and docs/results.md.")] = False,
+) -> None:
+    """Measure, print the tables, store the numbers."""
+    console = Console()
+    result = measure(tuple(only or WANTED), verdicts, console)
+    for sheet in sheets(result):
+        console.print()
+        console.print(drawn(sheet))
+    text = result.model_dump_json(indent=1)
+    RUNS.mkdir(exist_ok=True)
+    (RUNS / "bench.json").write_text(text, encoding="utf-8")
+    if write:
+        (DOCS / "results.json").write_text(text + "\n", encoding="utf-8")
+        (DOCS / "results.md").write_text(page(result), encoding="utf-8")
+
+
+def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchResult:
+    """Run all of it. Raises `UserError` for an example that there is none of."""
+    unknown = set(names) - set(WANTED)
+    if unknown:
+        raise UserError(f"There is no example {min(unknown)}.", f"Choose of {', '.join(WANTED)}.")
+    load = os.getloadavg()[0]
+    with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
+        runs = {name: run_example(name, Path(scratch), console) for name in names}
+    records = {name: record for name, (record, _) in runs.items()}
+    phases = verdict_phases(_kernel_of(records), verdicts)
+    steps = [overhead for _, overhead in runs.values()]
+    facts = choose_target("cpu").facts()
+    limits = (
+        Limit(name="source to verdict, pointwise, 16M floats", measured=phases["in all"], allowed=6, unit="s"),
+        Limit(name="the graph's own time a step", measured=statistics.median(steps), allowed=50, unit="ms"),
+        Limit(name="cutegen --help", measured=help_seconds(), allowed=0.5, unit="s"),
+        Limit(name="memory of the graph's process, peak", measured=peak_memory_mb(), allowed=250, unit="MB"),
+    )
+    return BenchResult(
+        machine=this_machine(),
+        peak_gb_s=facts.peak_gb_s,
+        peak_gflop_s=facts.peak_gflop_s,
+        measured_at=datetime.now(UTC),
+        load=load,
+        limits=limits,
+        verdicts=verdicts,
+        phases=phases,
+        examples=tuple(_summed_up(name, record) for name, record in records.items()),
+    )
+
+
+def run_example(name: str, scratch: Path, console: Console) -> tuple[RunRecord, float]:
+    """One example's run with default settings, and the graph's own milliseconds a node in it.
+
+    Own is what the nodes do not account for themselves: scheduling, checkpoints, progress; not the artifacts' writing.
+    """
+    console.print(f"\n{name}", style="bold")
+    task = load_task(ROOT / "examples" / f"{name}.py")
+    folder, manifest = begin(task, make_settings({"target": "cpu"}), scratch / name)
+    watch = Stopwatch(console)
+    record = execute(folder, manifest, watch)
+    watch.stop()
+    return record, 1e3 * (watch.last - watch.first - record.seconds) / max(1, watch.nodes)
+
+
+class Stopwatch(Terminal):
+    """Shows the run and notes when its first node began and its last step was told of."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self.nodes = 0
+        self.first = 0.0
+        self.last = 0.0
+
+    def started(self, agent: str) -> None:
+        """Count a node."""
+        self.first = self.first or time.monotonic()
+        self.last = time.monotonic()
+        self.nodes += 1
+        super().started(agent)
+
+
+def verdict_phases(kernel: str, verdicts: int) -> dict[str, float]:
+    """Median seconds of each phase from a kernel's source to its verdict; each kernel is new to the build cache."""
+    target, tier = choose_target("cpu"), choose_tier("auto")
+    judge = judge_for("cpu", tier, "ieee")
+    task = load_task(ROOT / "examples" / f"{POINTWISE}.py")
+    began = time.monotonic()
+    described = describe_task(task.source, name=task.name, tier=tier)
+    describing = time.monotonic() - began
+    rows: list[dict[str, float]] = []
+    for _ in range(verdicts):
+        source = f"{kernel}\n// {time.time_ns()}\n"
+        candidate = Candidate(source=source, target=target.name, author="bench")
+        began = time.monotonic()
+        verdict = judge.evaluate(described, candidate, judge.build(candidate), seed=0)
+        whole = time.monotonic() - began
+        isolation = max(0.0, whole - sum(verdict.seconds.values()))
+        rows.append({**verdict.seconds, "isolation and the rest": isolation, "in all": whole})
+    medians = {name: statistics.median(row.get(name, 0.0) for row in rows) for name in rows[0]}
+    return {"describe (once a task, not in the sum)": describing, **medians}
+
+
+def help_seconds() -> float:
+    """Median time of `cutegen --help`."""
+    times = []
+    for _ in range(HELP_ROUNDS):
+        began = time.monotonic()
+        subprocess.run(
+            [sys.executable, "-c", "from graph.cli import app; app()", "--help"], cwd=ROOT, check=True,
+            stdout=subprocess.DEVNULL,
+        )  # fmt: skip
+        times.append(time.monotonic() - began)
+    return statistics.median(times)
+
+
+def peak_memory_mb() -> float:
+    """The largest resident set this process, which held the graph, ever had."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    kib = next(int(line.split()[1]) for line in lines if line.startswith("VmHWM:"))
+    return kib * 1024 / 1e6
+
+
+def _kernel_of(records: dict[str, RunRecord]) -> str:
+    """The pointwise example's kernel, as the runs before found it, or as its own short run finds it."""
+    found = records.get(POINTWISE)
+    if found is None:
+        with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
+            found, _ = run_example(POINTWISE, Path(scratch), Console(quiet=True))
+    if found.best is None:
+        raise UserError(f"No kernel of {POINTWISE} passed: {found.stop_reason}", "See its steps above.")
+    return found.best.candidate.source
+
+
+def _summed_up(name: str, record: RunRecord) -> ExampleResult:
+    profile = record.best.profile if record.best else None
+    best = record.best.candidate.digest if record.best else None
+    moves = [step.move for step in record.steps if step.agent == "tester" and step.candidate == best]
+    return ExampleResult(
+        name=name,
+        shapes=_shapes(record),
+        outcome=record.outcome,
+        timing=record.timing,
+        move=moves[0] if moves else "",
+        share_of_roof=profile.share_of_roof if profile else None,
+        kernels_judged=len(record.verdicts),
+        seconds=record.seconds,
+        stop_reason=record.stop_reason,
+        wanted=WANTED[name],
+    )
+
+
+def _shapes(record: RunRecord) -> str:
+    inputs = record.task.signature.inputs if record.task else ()
+    shapes = ["x".join(map(str, each.shape)) for each in inputs if isinstance(each, TensorSpec)]
+    return ", ".join(shapes)
+
+
+if __name__ == "__main__":
+    typer.run(main)

@@ -1,0 +1,116 @@
+"""The benchmark's tables: for the terminal, and as the page docs/results.md."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from rich.table import Table
+
+from graph.bench_model import BenchResult, ExampleResult, Limit
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A table as text, before it is drawn."""
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def sheets(result: BenchResult) -> tuple[Sheet, ...]:
+    """All tables of a result."""
+    return (
+        Sheet(
+            "Speed-up over eager PyTorch",
+            (
+                "example",
+                "shapes",
+                "speed-up",
+                "95 % interval",
+                "last move kept",
+                "kernel",
+                "eager",
+                "roof",
+                "judged",
+                "run",
+                "asked",
+            ),
+            tuple(_example(example) for example in result.examples),
+        ),
+        Sheet(
+            "Speed and size",
+            ("what", "measured", "allowed", ""),
+            tuple(_limit(limit) for limit in result.limits),
+        ),
+        Sheet(
+            f"From a kernel's source to its verdict, by phase (medians over {result.verdicts} new kernels)",
+            ("phase", "seconds"),
+            tuple((name, f"{seconds:.2f}") for name, seconds in result.phases.items()),
+        ),
+    )
+
+
+def drawn(sheet: Sheet) -> Table:
+    """For the terminal."""
+    table = Table(*sheet.head, title=sheet.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for row in sheet.rows:
+        table.add_row(*row)
+    return table
+
+
+def page(result: BenchResult) -> str:
+    """docs/results.md."""
+    machine = result.machine
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
+    parts = [
+        "# Results",
+        "Written by `python -m graph.bench --write`; the numbers behind it are in `results.json`. Every kernel here "
+        "was written by the playbook, not by a language model, and passed the judge before it was timed. "
+        "Speed-up is eager / kernel, from interleaved runs with cold caches; losses are listed like wins.",
+        f"- Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}\n"
+        f"- Measured ceilings: {result.peak_gb_s:.1f} GB/s, {result.peak_gflop_s:.0f} GFLOP/s\n"
+        f"- Versions: Python {machine.python}, {versions}\n"
+        f"- When: {result.measured_at:%Y-%m-%d %H:%M} UTC, load {result.load:.1f} before the start",
+    ]
+    for sheet in sheets(result):
+        parts += [f"## {sheet.title}", _markdown(sheet.head, sheet.rows)]
+    endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
+    parts += ["## Why each run ended", endings]
+    return "\n\n".join(parts) + "\n"
+
+
+def _example(example: ExampleResult) -> tuple[str, ...]:
+    timing = example.timing
+    run = f"{example.seconds:.0f} s"
+    asked = "" if example.wanted is None else f"{example.wanted:g}x"
+    if timing is None:
+        return (example.name, example.shapes, "no kernel", "", "", "", "", "", str(example.kernels_judged), run, asked)
+    interval = f"{timing.speedup_interval.low:.2f} to {timing.speedup_interval.high:.2f}"
+    if example.wanted is not None:
+        asked += " met" if timing.wins and timing.speedup >= example.wanted else " missed"
+    return (
+        example.name,
+        example.shapes,
+        f"{timing.speedup:.2f}x",
+        interval,
+        example.move,
+        f"{timing.candidate_ms:.3g} ms",
+        f"{timing.baseline_ms:.3g} ms",
+        "" if example.share_of_roof is None else f"{example.share_of_roof:.0%}",
+        str(example.kernels_judged),
+        run,
+        asked,
+    )
+
+
+def _limit(limit: Limit) -> tuple[str, ...]:
+    digits = 2 if limit.unit == "s" else 0
+    measured, allowed = f"{limit.measured:.{digits}f} {limit.unit}", f"{limit.allowed:g} {limit.unit}"
+    return (limit.name, measured, allowed, "met" if limit.met else "missed")
+
+
+def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

@@ -1,0 +1,258 @@
+"""Reductions and normalizations as sums, extrema and the elementwise steps between them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from math import prod
+
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering, dtype_argument
+from knowledge.playbook.ops_activations import Terms
+from knowledge.playbook.ops_pointwise import reciprocal_root, result_dtype
+from knowledge.playbook.problem import Argument, Op
+
+# The machine epsilons that torch takes where a norm's eps is not given.
+EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+
+
+def dimensions(argument: Argument, rank: int) -> tuple[int, ...]:
+    """The reduced dimensions, non-negative and sorted; all of them where none is given."""
+    if argument is None or argument == ():
+        return tuple(range(rank))
+    given = argument if isinstance(argument, tuple) else (argument,)
+    if not all(isinstance(dim, int) for dim in given):
+        raise UnwritableError("a reduction over dimensions that are not known beforehand")
+    return tuple(sorted(int(dim) % max(rank, 1) for dim in given))  # type: ignore[arg-type]
+
+
+class Rows:
+    """A value and the dimensions it is reduced over. Its methods keep those dimensions, with extent 1."""
+
+    def __init__(self, state: Lowering, node: Node, dims: tuple[int, ...]) -> None:
+        if not node.shape:
+            raise UnwritableError("a reduction of a value without dimensions")
+        self.state = state
+        self.node = node
+        self.dims = dims
+        self.f = Terms(state.graph, node.dtype)
+        self.count = prod(node.shape[dim] for dim in dims)
+
+    def reduce(self, op: str, node: Node | None = None, dtype: str = "") -> Node:
+        """Reduce the value, or `node` of the same shape."""
+        operand = self.node if node is None else node
+        return self.state.graph.reduce(op, dtype or operand.dtype, operand, self.dims, keepdim=True)
+
+    def mean(self, node: Node | None = None) -> Node:
+        """The arithmetic mean."""
+        return self.f("div", self.reduce("sum", node), float(self.count))
+
+    def centred(self) -> Node:
+        """The value less its mean."""
+        return self.f("sub", self.node, self.mean())
+
+    def variance(self, correction: float) -> Node:
+        """Mean square of the centred value: two passes, so nothing cancels."""
+        centred = self.centred()
+        total = self.reduce("sum", self.f("mul", centred, centred))
+        return self.f("div", total, max(float(self.count) - correction, 0.0))
+
+    def result(self, node: Node, keepdim: Argument) -> Node:
+        """Drop the reduced dimensions unless they are to be kept."""
+        if keepdim:
+            return node
+        kept = tuple(extent for dim, extent in enumerate(self.node.shape) if dim not in self.dims)
+        return self.state.graph.reshape(node, kept)
+
+
+def _rows(state: Lowering, op: Op, dims: Argument, dtype: str = "") -> Rows:
+    node = state.operand(op.args[0], dtype or result_dtype(op))
+    return Rows(state, node, dimensions(dims, len(node.shape)))
+
+
+def _plain(kind: str) -> Lower:
+    """sum, amax, amin, prod, any, all: (x, dims, keepdim)."""
+
+    def lower(state: Lowering, op: Op) -> Node:
+        has_dims = not op.target.endswith(".default") or kind in ("amax", "amin")
+        dims = state.argument(op, 1, "dim") if has_dims else None
+        rows = _rows(state, op, dims)
+        return rows.result(rows.reduce(kind), state.argument(op, 2, "keepdim", False) if has_dims else False)
+
+    return lower
+
+
+def _mean(state: Lowering, op: Op) -> Node:
+    has_dims = not op.target.endswith(".default")
+    rows = _rows(state, op, state.argument(op, 1, "dim") if has_dims else None)
+    return rows.result(rows.mean(), state.argument(op, 2, "keepdim", False) if has_dims else False)
+
+
+def _extremum(kind: str) -> Callable[[Lowering, Op], Node | tuple[Node, ...]]:
+    """max and min: of everything, along a dimension with the indices, or of two tensors."""
+
+    def lower(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+        if op.target.endswith(".other"):
+            dtype = result_dtype(op)
+            name = {"amax": "maximum", "amin": "minimum"}[kind]
+            return state.graph.compute(name, dtype, *(state.operand(arg, dtype) for arg in op.args[:2]))
+        if op.target.endswith(".default"):
+            rows = _rows(state, op, None)
+            return rows.result(rows.reduce(kind), False)
+        rows = _rows(state, op, state.argument(op, 1, "dim"))
+        keepdim = state.argument(op, 2, "keepdim", False)
+        indices = rows.reduce(kind.replace("a", "arg", 1), dtype="int64")
+        return rows.result(rows.reduce(kind), keepdim), rows.result(indices, keepdim)
+
+    return lower
+
+
+def _index(kind: str) -> Lower:
+    def lower(state: Lowering, op: Op) -> Node:
+        node = state.value(op.args[0])
+        rows = Rows(state, node, dimensions(state.argument(op, 1, "dim"), len(node.shape)))
+        return rows.result(rows.reduce(kind, dtype="int64"), state.argument(op, 2, "keepdim", False))
+
+    return lower
+
+
+def _variance(root: bool, with_mean: bool = False) -> Callable[[Lowering, Op], Node | tuple[Node, ...]]:
+    def lower(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+        plain = op.target.endswith((".default", "var", "std"))
+        dims = None if plain else state.argument(op, 1, "dim")
+        keepdim = False if plain else state.argument(op, 3, "keepdim", op.kwargs.get("keepdim", False))
+        given = op.kwargs.get("correction", state.argument(op, 1 if plain else 2, "unbiased", True))
+        correction = 1.0 if given is None else float(given)  # type: ignore[arg-type]
+        rows = _rows(state, op, dims)
+        spread = rows.variance(correction)
+        spread = rows.f("sqrt", spread) if root else spread
+        result = rows.result(spread, keepdim)
+        return (result, rows.result(rows.mean(), keepdim)) if with_mean else result
+
+    return lower
+
+
+def _exponentials(rows: Rows) -> tuple[Node, Node]:
+    """x - max and e to that power: the largest exponent is 0."""
+    shifted = rows.f("sub", rows.node, rows.reduce("amax"))
+    return shifted, rows.f("exp", shifted)
+
+
+def _softmax(state: Lowering, op: Op) -> Node:
+    rows = _rows(state, op, op.args[1], dtype_argument(state.argument(op, 2, "dtype"), result_dtype(op)))
+    _, powers = _exponentials(rows)
+    return rows.f("div", powers, rows.reduce("sum", powers))
+
+
+def _log_softmax(state: Lowering, op: Op) -> Node:
+    rows = _rows(state, op, op.args[1], dtype_argument(state.argument(op, 2, "dtype"), result_dtype(op)))
+    shifted, powers = _exponentials(rows)
+    return rows.f("sub", shifted, rows.f("log", rows.reduce("sum", powers)))
+
+
+def _logsumexp(state: Lowering, op: Op) -> Node:
+    rows = _rows(state, op, op.args[1])
+    f = rows.f
+    largest = rows.reduce("amax")
+    largest = f("select", f("eq", f("abs", largest), math.inf), f.number(0.0), largest)
+    total = rows.reduce("sum", f("exp", f("sub", rows.node, largest)))
+    return rows.result(f("add", f("log", total), largest), state.argument(op, 2, "keepdim", False))
+
+
+def _norm(state: Lowering, op: Op) -> Node:
+    """norm(x, p, dims, keepdim) and linalg_vector_norm(x, ord, dims, keepdim) for orders 1, 2 and infinity."""
+    order = state.argument(op, 1, "ord" if "linalg" in op.target else "p", 2)
+    rows = _rows(state, op, state.argument(op, 2, "dim"))
+    f, size = rows.f, rows.f("abs", rows.node)
+    if order in (2, None):
+        made = f("sqrt", rows.reduce("sum", f("mul", rows.node, rows.node)))
+    elif order == 1:
+        made = rows.reduce("sum", size)
+    elif order == math.inf:
+        made = rows.reduce("amax", size)
+    else:
+        raise UnwritableError(f"{op.target} of order {order}")
+    return rows.result(made, state.argument(op, 3, "keepdim", False))
+
+
+def _trailing(state: Lowering, op: Op) -> Rows:
+    """The rows that layer_norm and rms_norm work on: the last dimensions, as many as `normalized_shape` has."""
+    shape = op.args[1]
+    if not isinstance(shape, tuple):
+        raise UnwritableError(f"{op.target} over a shape that is not known beforehand")
+    node = state.operand(op.args[0], result_dtype(op))
+    rank = len(node.shape)
+    return Rows(state, node, tuple(range(rank - len(shape), rank)))
+
+
+def _affine(state: Lowering, rows: Rows, node: Node, weight: Argument, bias: Argument) -> Node:
+    if weight is not None:
+        node = rows.f("mul", node, state.operand(weight, node.dtype))
+    return node if bias is None else rows.f("add", node, state.operand(bias, node.dtype))
+
+
+def _layer_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+    rows = _trailing(state, op)
+    eps = state.operand(state.argument(op, 4, "eps", 1e-5), rows.node.dtype)
+    scale = reciprocal_root(state, rows.f("add", rows.variance(0.0), eps))
+    normal = rows.f("mul", rows.centred(), scale)
+    result = _affine(state, rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"))
+    return (result, rows.mean(), scale) if len(op.results) == 3 else result
+
+
+def _rms_norm(state: Lowering, op: Op) -> Node:
+    rows = _trailing(state, op)
+    given = state.argument(op, 3, "eps")
+    eps = rows.f.number(EPSILON[rows.node.dtype]) if given is None else state.operand(given, rows.node.dtype)
+    square = rows.mean(rows.f("mul", rows.node, rows.node))
+    normal = rows.f("mul", rows.node, reciprocal_root(state, rows.f("add", square, eps)))
+    return _affine(state, rows, normal, state.argument(op, 2, "weight"), None)
+
+
+def _instance_norm(state: Lowering, op: Op) -> Node:
+    """Each channel of each image by its own statistics; running statistics must not be asked for."""
+    if state.argument(op, 5, "use_input_stats", True) is not True or op.args[3] is not None:
+        raise UnwritableError(f"{op.target} with running statistics")
+    node = state.operand(op.args[0], result_dtype(op))
+    rows = Rows(state, node, tuple(range(2, len(node.shape))))
+    eps = state.operand(state.argument(op, 7, "eps", 1e-5), node.dtype)
+    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
+    channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
+    for name, argument in (("mul", op.args[1]), ("add", op.args[2])):
+        if argument is not None:
+            normal = rows.f(name, normal, state.graph.reshape(state.operand(argument, node.dtype), channels))
+    return normal
+
+
+def _loss(distance: Callable[[Terms, Node], Node]) -> Lower:
+    """mse_loss and l1_loss: (input, target, reduction) with reduction 0 none, 1 mean, 2 sum."""
+
+    def lower(state: Lowering, op: Op) -> Node:
+        dtype = result_dtype(op)
+        f = Terms(state.graph, dtype)
+        error = distance(f, f("sub", *(state.operand(arg, dtype) for arg in op.args[:2])))
+        reduction = state.argument(op, 2, "reduction", 1)
+        if reduction == 0:
+            return error
+        rows = Rows(state, error, tuple(range(len(error.shape))))
+        return rows.result(rows.mean() if reduction == 1 else rows.reduce("sum"), False)
+
+    return lower
+
+
+def _truth(kind: str) -> Lower:
+    lower = _plain(kind)
+    return lambda state, op: state.cast(lower(state, op), "bool")  # type: ignore[arg-type]
+
+
+REDUCTIONS: dict[str, Lower] = {
+    "sum": _plain("sum"), "prod": _plain("prod"), "amax": _plain("amax"), "amin": _plain("amin"),
+    "any": _truth("any"), "all": _truth("all"), "mean": _mean, "max": _extremum("amax"), "min": _extremum("amin"),
+    "argmax": _index("argmax"), "argmin": _index("argmin"), "var": _variance(root=False),
+    "std": _variance(root=True), "var_mean": _variance(root=False, with_mean=True),
+    "std_mean": _variance(root=True, with_mean=True), "softmax": _softmax, "_softmax": _softmax,
+    "log_softmax": _log_softmax, "_log_softmax": _log_softmax, "logsumexp": _logsumexp,
+    "linalg_vector_norm": _norm, "norm": _norm, "layer_norm": _layer_norm, "native_layer_norm": _layer_norm,
+    "rms_norm": _rms_norm, "instance_norm": _instance_norm,
+    "mse_loss": _loss(lambda f, gap: f("mul", gap, gap)), "l1_loss": _loss(lambda f, gap: f("abs", gap)),
+}  # fmt: skip

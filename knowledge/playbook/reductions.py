@@ -1,0 +1,106 @@
+"""Reductions along rows with everything elementwise around them: softmax, norms, sums, extrema, losses."""
+
+from __future__ import annotations
+
+from knowledge.playbook import reductions_text as text
+from knowledge.playbook.expressions import UnwritableError
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.pointwise import WORTH_THREADS, lanes_for, slow_primitives
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.reducers import REDUCERS
+from knowledge.playbook.row_program import RowProgram
+from knowledge.playbook.source_text import BYTES
+
+# A buffer of one row must leave room in the second cache and on a thread's stack.
+LARGEST_BUFFER_BYTES = 256 << 10
+
+
+class RowRecipe:
+    """Sweeps over rows that stay in the cache."""
+
+    name = "rows"
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """One row after the other, one element after the other; declines where there is no common row."""
+        if problem.target != "cpu":
+            return Decline("The playbook writes kernels for the cpu target only.")
+        try:
+            RowProgram(lower_problem(problem))
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        return Plan(self.name)
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores."""
+        program = RowProgram(lower_problem(problem))
+        makers = (_threads, _simd, _exact, _keep, _accumulators, _streaming)
+        moves = (maker(problem, plan, program) for maker in makers)
+        return tuple(move for move in moves if move is not None)
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source."""
+        lowered = lower_problem(problem)
+        return text.render(problem, plan, lowered, RowProgram(lowered))
+
+
+def _extent(program: RowProgram) -> tuple[int, int]:
+    """Rows and columns."""
+    return program.rows.columns * program.rows.rows, program.columns.columns * program.columns.rows
+
+
+def _threads(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    rows, columns = _extent(program)
+    threads = problem.device.threads
+    if "threads" in plan.knobs or threads < 2 or rows * columns < WORTH_THREADS:
+        return None
+    if rows >= 2 * threads:
+        return Move("threads", f"the rows are independent: {threads} threads share them", plan.with_knobs(threads="rows"))
+    if any(not REDUCERS[each.op].clause for each in program.reductions):
+        return None
+    why = f"with {rows} rows the {threads} threads share each row's columns and join their partial results"
+    return Move("threads", why, plan.with_knobs(threads="columns"))
+
+
+def _simd(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    _, columns = _extent(program)
+    lanes = lanes_for((node for node in program.nodes if not program.flat(node)), problem.device.simd_floats)
+    possible = all(REDUCERS[each.op].lanes for each in program.reductions)
+    if "lanes" in plan.knobs or lanes < 2 or columns < lanes or not possible:
+        return None
+    return Move("SIMD", f"one instruction computes {lanes} columns", plan.with_knobs(lanes=lanes))
+
+
+def _exact(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    slow = slow_primitives(node for node in program.nodes if not program.flat(node))
+    if "exact" in plan.knobs or "lanes" not in plan.knobs or not slow:
+        return None
+    why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
+    return Move("cheaper exact math", why, plan.with_knobs(exact=1))
+
+
+def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    _, columns = _extent(program)
+    size = sum(columns * BYTES.get(node.dtype, 8) for node in program.kept)
+    if "keep" in plan.knobs or not 0 < size <= LARGEST_BUFFER_BYTES or plan.knobs.get("threads") == "columns":
+        return None
+    ops = ", ".join(sorted({node.op for node in program.kept}))
+    why = f"{ops} once an element: the results stay in a buffer of one row until the next sweep"
+    return Move("keep the row", why, plan.with_knobs(keep=1))
+
+
+def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    _, columns = _extent(program)
+    lanes = int(plan.knobs.get("lanes", 1))
+    if "accumulators" in plan.knobs or lanes < 2 or columns < 4 * lanes:
+        return None
+    why = "four independent partial results hide the latency of one addition"
+    return Move("multiple accumulators", why, plan.with_knobs(accumulators=4))
+
+
+def _streaming(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    written = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in program.targets if program.is_full(each))
+    if "streaming" in plan.knobs or "lanes" not in plan.knobs or written < problem.device.l3_bytes // 2:
+        return None
+    why = f"the {written >> 20} MiB written do not stay in the cache: stores that bypass it save reading the lines first"
+    return Move("streaming stores", why, plan.with_knobs(streaming=1))

@@ -1,0 +1,196 @@
+"""Splits expressions with reductions into sweeps over a row.
+
+All reductions run over the same dimensions of the same shape; those dimensions together are the columns, the others the
+rows. A sweep goes over the columns of one row once and computes every reduction whose operand is known by then; values
+that are the same for a whole row are computed between sweeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from math import prod
+
+from knowledge.playbook import strided
+from knowledge.playbook.expressions import Graph, Node, UnwritableError, postorder
+from knowledge.playbook.lowering import Lowered
+from knowledge.playbook.problem import Tensor
+from knowledge.playbook.space import Space, collapse
+
+
+@dataclass(frozen=True)
+class Target:
+    """An output: its tensor, its strides over the common shape (0 along columns for one number a row), its value."""
+
+    tensor: Tensor
+    strides: tuple[int, ...]
+    node: Node
+
+
+class RowProgram:
+    """The sweeps of a kernel with reductions. Raises `UnwritableError` where there is no such common row."""
+
+    def __init__(self, lowered: Lowered) -> None:
+        roots = tuple(node for _, node in lowered.outputs)
+        self.reductions = tuple(node for node in postorder(roots) if node.kind == "reduce")
+        if not self.reductions:
+            raise UnwritableError("a module without a reduction along rows")
+        first = self.reductions[0]
+        self.shape = first.shape
+        self.dims = tuple(int(dim) for dim in first.payload)
+        for each in self.reductions:
+            if each.shape != self.shape or each.payload != first.payload:
+                raise UnwritableError(f"reductions over different dimensions or shapes ({first.origin}, {each.origin})")
+        self.targets = tuple(self._target(lowered.graph, tensor, node) for tensor, node in lowered.outputs)
+        self._levels: dict[int, int] = {}
+        self._flat: dict[int, bool] = {}
+        for node in self.nodes:
+            self._classify(node)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """Every node, operands first."""
+        return tuple(postorder(tuple(target.node for target in self.targets)))
+
+    def level(self, node: Node) -> int:
+        """How many sweeps must be over before the value is known."""
+        return self._levels[id(node)]
+
+    def flat(self, node: Node) -> bool:
+        """Whether the value is the same for a whole row."""
+        return self._flat[id(node)]
+
+    @cached_property
+    def sweeps(self) -> int:
+        """How many times the kernel goes over a row."""
+        reductions = [self.level(each) + 1 for each in self.reductions]
+        return max(reductions + [self.level(each.node) + 1 for each in self.targets if self.is_full(each)])
+
+    def is_full(self, target: Target) -> bool:
+        """Whether an output has one element a column."""
+        return prod(target.tensor.shape) == prod(self.shape)
+
+    def reductions_of(self, sweep: int) -> tuple[Node, ...]:
+        """The reductions that sweep number `sweep` computes."""
+        return tuple(each for each in self.reductions if self.level(each) == sweep)
+
+    def stores_of(self, sweep: int) -> tuple[Target, ...]:
+        """The outputs with one element a column that sweep number `sweep` writes."""
+        return tuple(each for each in self.targets if self.is_full(each) and self.level(each.node) == sweep)
+
+    def row_stores(self, level: int) -> tuple[Target, ...]:
+        """The outputs with one element a row that are known after `level` sweeps."""
+        return tuple(each for each in self.targets if not self.is_full(each) and self.level(each.node) == level)
+
+    def wanted(self, sweep: int) -> tuple[Node, ...]:
+        """The values that sweep number `sweep` computes for each column."""
+        operands = [each.args[0] for each in self.reductions_of(sweep)]
+        return (*operands, *(each.node for each in self.stores_of(sweep)))
+
+    def row_nodes(self, level: int) -> tuple[Node, ...]:
+        """Row values known after `level` sweeps and not before: loads and arithmetic, operands first."""
+        kinds = ("compute", "load")
+        return tuple(
+            node
+            for node in self.nodes
+            if node.kind in kinds and not node.uniform and self.flat(node) and self.level(node) == level
+        )
+
+    @cached_property
+    def kept(self) -> tuple[Node, ...]:
+        """Costly column values that a later sweep needs again: worth a buffer of one row."""
+        result: list[Node] = []
+        for sweep in range(1, self.sweeps):
+            for node in self.cone(self.wanted(sweep)):
+                if node not in result and self.level(node) < sweep and self._costly(node) and self._computed_before(node, sweep):
+                    result.append(node)
+        inner = {id(arg) for node in result for arg in self.cone(node.args)}
+        return tuple(node for node in result if id(node) not in inner)
+
+    def cone(self, nodes: Iterable[Node], stop: frozenset[int] = frozenset()) -> Iterator[Node]:
+        """Column values under `nodes`, operands first; row values and nodes in `stop` are entered by none."""
+        seen: set[int] = set()
+        stack = [(node, False) for node in reversed(list(nodes))]
+        while stack:
+            node, expanded = stack.pop()
+            if id(node) in seen or node.uniform or self.flat(node):
+                continue
+            if expanded:
+                seen.add(id(node))
+                yield node
+                continue
+            stack.append((node, True))
+            if id(node) not in stop:
+                stack.extend((arg, False) for arg in reversed(node.args))
+
+    @cached_property
+    def operands(self) -> tuple[Node, ...]:
+        """All loads."""
+        return tuple(node for node in self.nodes if node.kind == "load")
+
+    @cached_property
+    def columns(self) -> Space:
+        """The column dimensions merged, for the outputs and then the loads."""
+        return self._space(self.dims, ordered=any(each.op in ("argmax", "argmin") for each in self.reductions))
+
+    @cached_property
+    def rows(self) -> Space:
+        """The row dimensions merged, for the outputs and then the loads."""
+        return self._space(tuple(dim for dim in range(len(self.shape)) if dim not in self.dims), ordered=False)
+
+    def _space(self, dims: tuple[int, ...], *, ordered: bool) -> Space:
+        strides = [target.strides for target in self.targets] + [load.strides for load in self.operands]
+        picked = [tuple(each[dim] for dim in dims) for each in strides]
+        shape = tuple(self.shape[dim] for dim in dims)
+        if ordered:
+            return collapse(shape, [*picked, strided.packed_strides(shape)], leading=len(picked))
+        leading = next((k for k, each in enumerate(picked) if any(each)), 0)
+        return collapse(shape, picked, leading=leading)
+
+    def _target(self, graph: Graph, tensor: Tensor, node: Node) -> Target:
+        """Bring an output and its value to the common shape."""
+        graph.origin = f"the output {tensor.name}"
+        try:
+            shape = self.shape
+            if tensor.numel != prod(shape):
+                shape = tuple(1 if dim in self.dims else extent for dim, extent in enumerate(shape))
+            if tensor.numel != prod(shape):
+                raise UnwritableError(f"an output that is neither a row nor a number a row ({tensor.name})")
+            view = strided.reshape(tensor.shape, tensor.strides, shape)
+            view = strided.expand(view.shape, view.strides, self.shape)
+            if not node.uniform:
+                node = graph.expand(graph.reshape(node, shape), self.shape)
+        except strided.NotAView as failure:
+            raise UnwritableError(f"{failure} ({graph.origin})") from failure
+        return Target(tensor, view.strides, node)
+
+    def _classify(self, node: Node) -> None:
+        levels = [self.level(arg) for arg in node.args]
+        if node.kind == "gathered":
+            self._check_gathered(node)
+            self._levels[id(node)], self._flat[id(node)] = levels[0] + 1, True
+            return
+        if node.kind in ("load", "compute") and not node.uniform and node.shape != self.shape:
+            raise UnwritableError(f"a value of another shape than the row's ({node.origin})")
+        still = all(node.strides[dim] == 0 or self.shape[dim] == 1 for dim in self.dims) if node.kind == "load" else True
+        self._levels[id(node)] = max(levels, default=0)
+        self._flat[id(node)] = still and all(self.flat(arg) for arg in node.args) and node.kind != "reduce"
+
+    def _check_gathered(self, node: Node) -> None:
+        """A reduction's result is used by the row that it belongs to, and by no other."""
+        kept = tuple(dim for dim in range(len(self.shape)) if dim not in self.dims)
+        packed = dict(zip(kept, strided.packed_strides(tuple(self.shape[dim] for dim in kept)), strict=True))
+        same = node.shape == self.shape and all(
+            extent == 1 or step == packed.get(dim, 0)
+            for dim, (extent, step) in enumerate(zip(node.shape, node.strides, strict=True))
+        )
+        if not same:
+            raise UnwritableError(f"the result of {node.args[0].origin} used outside of its row")
+
+    def _costly(self, node: Node) -> bool:
+        cheap = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "select", "cast")
+        return any(each.kind == "compute" and each.op not in cheap for each in self.cone((node,)))
+
+    def _computed_before(self, node: Node, sweep: int) -> bool:
+        return any(node in list(self.cone(self.wanted(earlier))) for earlier in range(sweep))

@@ -1,0 +1,134 @@
+"""The LangGraph server on loopback: it serves the graph, draws it, and runs a task with the playbook."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from langgraph_sdk import get_client
+from softsign_script import SOURCE
+from test_routing import DRAWN
+
+from nodes.roles import Agent
+from nodes.state import Result, Step
+
+ROOT = Path(__file__).resolve().parents[2]
+UP_WITHIN_S = 90.0
+QUIET = {
+    "LANGSMITH_TRACING": "false",
+    "LANGGRAPH_CLI_NO_ANALYTICS": "1",
+    "LANGGRAPH_NO_VERSION_CHECK": "true",
+}
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + UP_WITHIN_S
+    while time.monotonic() < deadline:
+        if server.poll() is not None:
+            pytest.fail(f"the server ended:\n{log.read_text()[-4000:]}")
+        try:
+            with urllib.request.urlopen(f"{url}/ok", timeout=5):
+                return
+        except (urllib.error.URLError, ConnectionError, TimeoutError):
+            server.poll()
+            time.sleep(0.1)
+    pytest.fail(f"the server was not up within {UP_WITHIN_S:.0f} s:\n{log.read_text()[-4000:]}")
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a running server, which is taken down with all its children afterwards."""
+    folder, port = tmp_path_factory.mktemp("server"), free_port()
+    log = folder / "server.log"
+    command = [
+        str(Path(sys.executable).parent / "langgraph"), "dev", "--config", str(ROOT / "langgraph.json"), "--no-browser",
+        "--no-reload", "--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", "4",
+    ]  # fmt: skip
+    with log.open("wb") as output:
+        server = subprocess.Popen(
+            command,
+            cwd=folder,
+            env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+        try:
+            wait_until_up(f"http://127.0.0.1:{port}", server, log)
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            os.killpg(server.pid, signal.SIGTERM)
+            try:
+                server.wait(20)
+            except subprocess.TimeoutExpired:
+                os.killpg(server.pid, signal.SIGKILL)
+
+
+async def assistant(client: Any) -> str:
+    [found] = await client.assistants.search(graph_id="cutegen")
+    return str(found["assistant_id"])
+
+
+def test_the_graph_is_drawn_with_all_agents_and_edges(url: str) -> None:
+    async def ask() -> Any:
+        client = get_client(url=url)
+        return await client.assistants.get_graph(await assistant(client), xray=True)
+
+    drawn = asyncio.run(ask())
+    assert set(Agent.__args__) <= {node["id"] for node in drawn["nodes"]}  # type: ignore[attr-defined]
+    assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == DRAWN
+
+
+def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
+    async def ask() -> Any:
+        client = get_client(url=url)
+        return await client.assistants.get_schemas(await assistant(client))
+
+    schemas = asyncio.run(ask())
+    assert set(schemas["input_schema"]["properties"]) == {"source", "name"}
+    settings = schemas["context_schema"]["properties"]
+    assert settings["max_depth"]["title"] == "Depth"
+    assert settings["max_depth"]["minimum"] == 0
+    assert settings["target"]["enum"] == ["auto", "cpu", "cuda"]
+
+
+def test_a_task_runs_to_its_result(url: str) -> None:
+    async def run() -> tuple[list[Step], Any]:
+        client = get_client(url=url)
+        thread = await client.threads.create()
+        steps: list[Step] = []
+        async for event in client.runs.stream(
+            thread["thread_id"],
+            await assistant(client),
+            input={"source": SOURCE, "name": "softsign"},
+            context={"target": "cpu", "max_depth": 1},
+            stream_mode="updates",
+        ):
+            assert event.event != "error", event.data
+            for update in (event.data or {}).values() if event.event == "updates" else ():
+                steps += [Step.model_validate(step) for step in update.get("history", ())]
+        return steps, await client.threads.get_state(thread["thread_id"])
+
+    steps, state = asyncio.run(run())
+    assert [step.agent for step in steps[:3]] == ["generator", "tester", "optimizer"]
+    result = Result.model_validate(state["values"]["result"])
+    assert result.best is not None
+    assert result.best.verdict.passed
+    assert result.stop.name in ("depth", "no_moves_left")

@@ -1,0 +1,151 @@
+"""From the trace to loops and strides: every form is interpreted here and compared with torch."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy
+import pytest
+import torch
+from conftest import trace
+from gemm_cases import PLAIN, STEPS, doubled, rand, trace_fx
+
+from knowledge.playbook.gemm import GemmRecipe
+from knowledge.playbook.gemm_form import Axis, Form, form_of
+from knowledge.playbook.identifiers import identifiers
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline
+
+
+def offsets(axes: list[Axis], place: int) -> numpy.ndarray:
+    """Offsets of one operand over the loops, one array dimension a loop."""
+    total = numpy.zeros([axis.extent for axis in axes], dtype=numpy.int64)
+    for dim, axis in enumerate(axes):
+        steps = numpy.arange(axis.extent) * axis.strides[place]
+        total += steps.reshape([-1 if i == dim else 1 for i in range(len(axes))])
+    return total
+
+
+def storage(tensor: torch.Tensor) -> numpy.ndarray:
+    return torch.as_strided(tensor, (tensor.untyped_storage().size() // tensor.element_size(),), (1,), 0).numpy()
+
+
+def interpret(form: Form, problem: Problem, inputs: list[torch.Tensor]) -> torch.Tensor:
+    """Runs the form's loops in numpy on the operands' storages."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    memory = {names[spec.name]: storage(each) for spec, each in zip(problem.inputs, inputs, strict=True)}
+    (output,) = problem.outputs
+    result = torch.full((max(offset_span(output), 1),), torch.nan, dtype=torch.float64)
+    axes = [*form.batch, form.m, form.n, form.k]
+    values = memory[form.operands[0]][offsets(axes, 0)] * memory[form.operands[1]][offsets(axes, 1)]
+    result.numpy()[offsets(axes[:-1], 2)] = values.sum(-1)
+    return torch.as_strided(result, output.shape, output.strides)
+
+
+def offset_span(tensor) -> int:
+    return 1 + sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.strides, strict=True))
+
+
+# make_fx takes these apart into operations that are no product any more.
+DECOMPOSED = ("einsum outer", "diag of a batch")
+TRACED = [(name, tracer) for name in PLAIN for tracer in ("export", "make_fx") if (name, tracer) not in
+          [(each, "make_fx") for each in DECOMPOSED]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "tracer"), TRACED)
+def test_the_loops_compute_the_product(name, tracer):
+    function, inputs = PLAIN[name]
+    wide = doubled(inputs)
+    problem = trace(function, *wide) if tracer == "export" else trace_fx(function, wide)
+    form = form_of(problem)
+    torch.testing.assert_close(interpret(form, problem, wide), function(*wide))
+
+
+@pytest.mark.parametrize(("name", "m", "n", "k", "batches"), [
+    ("matmul of a batch and a matrix", 24, 6, 5, 1),
+    ("matmul with broadcast batches", 4, 6, 5, 6),
+    ("matrix and a batch", 4, 6, 5, 3),
+    ("einsum", 24, 6, 5, 1),
+    ("result transposed", 4, 6, 5, 1),
+    ("einsum over two", 4, 5, 6, 1),
+    ("dot", 1, 1, 7, 1),
+    ("column vector", 4, 1, 5, 1),
+])  # fmt: skip
+def test_loops_are_merged(name, m, n, k, batches):
+    function, inputs = PLAIN[name]
+    form = form_of(trace(function, *inputs))
+    assert (form.m.extent, form.n.extent, form.k.extent, form.batches) == (m, n, k, batches)
+
+
+@pytest.mark.parametrize("name", [name for name in PLAIN if "diag" not in name])
+def test_c_is_written_along_its_contiguous_dimension(name):
+    function, inputs = PLAIN[name]
+    form = form_of(trace(function, *inputs))
+    strides = {form.m.strides[2], form.n.strides[2]} - {0}
+    assert form.n.strides[2] in (0, 1) or 1 not in strides
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_flops_are_those_of_the_formula(name):
+    function, inputs = PLAIN[name]
+    form = form_of(trace(function, *inputs))
+    sizes = [axis.extent for axis in (form.m, form.n, form.k, *form.batch)]
+    loops = sum(1 for _ in product(*map(range, sizes)))
+    assert form.flops == (2 * loops if form.kind == "contract" else loops)
+
+
+def test_steps_keep_their_order():
+    function, inputs = STEPS["addmm"]
+    assert form_of(trace(function, *inputs)).codes == ("x * T(2.0)", "x + T(0.5) * d0")
+
+
+def test_a_triangle_of_the_transposed_product_is_mirrored():
+    problem = trace(lambda a, b: torch.triu(a @ b, 1), rand(4, 5), rand(5, 6))
+    sideways = problem.model_copy(update={"outputs": (problem.outputs[0].model_copy(update={"strides": (1, 4)}),)})
+    triangle = form_of(sideways).triangle
+    assert triangle is not None
+    assert (triangle.half, triangle.offset) == ("lower", -1)
+
+
+REFUSED = {
+    "no product": (lambda a, b: a + b, (rand(4), rand(4)), "no matrix product"),
+    "two products": (lambda a, b: (a @ b) @ b, (rand(4, 4), rand(4, 4)), "two matrix products"),
+    "softmax after": (lambda a, b: torch.softmax(a @ b, -1), (rand(4, 4), rand(4, 4)), "aten.softmax"),
+    "sum after": (lambda a, b: (a @ b).sum(), (rand(4, 4), rand(4, 4)), "aten.sum"),
+    "operand shifted": (lambda a, b: (a + 1) @ b, (rand(4, 4), rand(4, 4)), "aten.add"),
+    "relu before": (lambda a, b: torch.relu(a) @ b, (rand(4, 4), rand(4, 4)), "aten.relu"),
+    "triu before": (lambda a, b: torch.triu(a) @ b, (rand(4, 4), rand(4, 4)), "aten.triu"),
+    "step after a triangle": (lambda a, b: torch.triu(a @ b) + 1, (rand(4, 4), rand(4, 4)), "triu"),
+    "two diagonals": (lambda a, b: torch.diag(a) @ torch.diag(b), (rand(4), rand(4)), "diagonal"),
+    "diagonal of a matrix": (lambda a, b: torch.diag(a) @ b, (rand(4, 4), rand(4)), "aten.diag"),
+    "shifted diagonal": (lambda a, b: torch.diag(a, 1) @ b, (rand(4), rand(5, 5)), "main diagonal"),
+    "einsum of three": (lambda a, b: torch.einsum("ij,jk,kl->il", a, b, b), (rand(4, 4), rand(4, 4)), "two operands"),
+    "einsum diagonal": (lambda a, b: torch.einsum("ii,ij->ij", a, b), (rand(4, 4), rand(4, 4)), "repeated"),
+    "einsum lone sum": (lambda a, b: torch.einsum("ij,kl->il", a, b), (rand(4, 4), rand(4, 4)), "alone"),
+    "half precision": (lambda a, b: a @ b, (rand(4, 4).half(), rand(4, 4).half()), "float16"),
+    "empty": (lambda a, b: a @ b, (rand(4, 0), rand(0, 4)), "empty"),
+    "product repeated": (lambda a, b: (a @ b).expand(3, 4, 4), (rand(4, 4), rand(4, 4)), "repeating"),
+    "wild sum": (lambda a, b: torch.einsum("ikl,jlk->ij", a, b), (rand(4, 2, 3), rand(5, 3, 2)), "several dimensions"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_not_covered_is_declined_with_the_reason(name):
+    function, inputs, reason = REFUSED[name]
+    answer = GemmRecipe().first_plan(trace(function, *inputs))
+    assert isinstance(answer, Decline)
+    assert reason in answer.reason
+    assert answer.reason.endswith(".")
+
+
+def test_two_outputs_are_declined():
+    answer = GemmRecipe().first_plan(trace(lambda a, b: (a @ b, a), rand(4, 4), rand(4, 4)))
+    assert isinstance(answer, Decline)
+    assert "one output" in answer.reason
+
+
+def test_the_gpu_is_declined():
+    problem = trace(lambda a, b: a @ b, rand(4, 4), rand(4, 4)).model_copy(update={"target": "cuda"})
+    answer = GemmRecipe().first_plan(problem)
+    assert isinstance(answer, Decline)
+    assert "cpu" in answer.reason

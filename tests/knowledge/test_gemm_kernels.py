@@ -1,0 +1,194 @@
+"""The GEMM recipe's kernels, compiled with g++ and compared with torch in float64."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import tvm_ffi
+from conftest import Compiler, call, trace
+from gemm_cases import PLAIN, STEPS, doubled, rand
+
+from knowledge.playbook.gemm import GemmRecipe
+from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.gemm_tiled import fragment, tiles
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Plan
+
+RECIPE = GemmRecipe()
+TWO = Device(threads=2, simd_floats=8)
+
+
+def route(problem: Problem) -> list[tuple[str, Plan]]:
+    """The first plan, then always the first move that was not made before."""
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan), plan
+    steps = [("first kernel", plan)]
+    while moves := [move for move in RECIPE.moves(problem, plan) if move.plan not in [each for _, each in steps]]:
+        plan = moves[0].plan
+        steps.append((moves[0].name, plan))
+        assert len(steps) < 20
+    return steps
+
+
+def check(problem: Problem, library, function, inputs) -> None:
+    """The kernel's result against the same function in float64."""
+    (got,) = call(library, problem, inputs)
+    wanted = function(*doubled(inputs))
+    tolerance = 1e-5 if got.dtype == torch.float32 else 1e-12
+    torch.testing.assert_close(
+        got.double(), wanted, rtol=tolerance, atol=tolerance * float(wanted.std(correction=0) + 1)
+    )
+
+
+def run_all(compiler: Compiler, problem: Problem, plans: list[Plan], function, inputs) -> None:
+    for library in compiler.build_all([RECIPE.render(problem, plan) for plan in plans]):
+        check(problem, library, function, inputs)
+
+
+LARGE = {
+    "gemm": (lambda a, b: a @ b, (rand(131, 301), rand(301, 77))),
+    "rows": (lambda a, b: a @ b, (rand(203, 2501), rand(2501))),
+    "dot": (torch.dot, (rand(300_001), rand(300_001))),
+    "vector and matrix": (lambda a, b: a @ b, (rand(500), rand(500, 1100))),
+    "diag": (lambda a, b: torch.diag(a) @ b, (rand(301), rand(301, 517))),
+}
+NAMES = {
+    "gemm": {"SIMD", "register blocking", "threads", "tiling", "packing"},
+    "rows": {"SIMD", "accumulators", "register blocking"},
+    "dot": {"SIMD", "accumulators"},
+    "vector and matrix": {"SIMD", "register blocking", "threads", "tiling"},
+    "diag": {"threads", "SIMD", "streaming stores"},
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_every_move_leaves_the_result_right(compiler, name):
+    function, inputs = LARGE[name]
+    problem = trace(function, *inputs, device=Device(threads=2, simd_floats=8, l2_bytes=64 << 10))
+    steps = route(problem)
+    assert {move for move, _ in steps} >= NAMES[name]
+    run_all(compiler, problem, [plan for _, plan in steps], function, inputs)
+
+
+@pytest.mark.parametrize(
+    "name", ["both transposed", "right transposed", "strided input", "attention scores", "einsum sideways"]
+)
+def test_packed_operands_of_every_stride(compiler, name):
+    function, inputs = PLAIN[name]
+    problem = trace(function, *inputs)
+    knobs = {"lanes": 8, "mr": 3, "nv": 1, "bm": 3, "bn": 8, "bk": 3, "pack": "AB", "threads": 1, "variant": 0}
+    run_all(compiler, problem, [Plan("gemm", knobs)], function, inputs)
+
+
+@pytest.mark.parametrize("name", ["addmm", "addmm without c", "gelu", "operand scaled", "transposed sum", "lower below", "upper", "diag steps", "mv and bias"])  # fmt: skip
+def test_steps_after_the_product(compiler, name):
+    function, inputs = STEPS[name]
+    problem = trace(function, *inputs)
+    run_all(compiler, problem, [route(problem)[-1][1]], function, inputs)
+
+
+def test_float64_has_half_the_lanes(compiler):
+    inputs = (rand(37, 41).double(), rand(41, 29).double())
+    problem = trace(lambda a, b: a @ b, *inputs)
+    plan = route(problem)[-1][1]
+    assert plan.knobs["lanes"] == 4
+    run_all(compiler, problem, [plan], lambda a, b: a @ b, inputs)
+
+
+def test_a_scalar_argument_is_passed_by_value(compiler):
+    def function(a, b, s):
+        return (a @ b) * s
+
+    inputs = (rand(5, 6), rand(6, 7), 2.5)
+    problem = Problem.model_validate(trace(lambda a, b: (a @ b) * 2.5, *inputs[:2]).model_dump() | {
+        "inputs": [
+            *trace(lambda a, b: a @ b, *inputs[:2]).model_dump()["inputs"],
+            {"kind": "scalar", "name": "s", "type": "float", "value": 2.5},
+        ],
+    })  # fmt: skip
+    ops = [
+        op if "mul" not in op.target else op.model_copy(update={"args": (op.args[0], {"ref": "s"})})
+        for op in problem.ops
+    ]
+    problem = Problem.model_validate(problem.model_dump() | {"ops": [op.model_dump() for op in ops]})
+    library = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
+    for factor in (2.5, -4.0):
+        check(problem, library, function, (*inputs[:2], factor))
+
+
+def test_parameters_keep_their_place_in_the_call(compiler):
+    module = torch.nn.Linear(13, 9)
+    x = rand(4, 13)
+    problem = trace(module, x)
+    state = {name: each.detach() for name, each in module.state_dict().items()}
+    library = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
+    (got,) = call(library, problem, [x], state)
+    torch.testing.assert_close(got, module(x).detach(), rtol=1e-5, atol=1e-5)
+
+
+def test_another_shape_or_type_is_refused(compiler):
+    a, b = rand(4, 5), rand(5, 6)
+    problem = trace(lambda a, b: a @ b, a, b)
+    kernel = tvm_ffi.load_module(str(compiler.build(RECIPE.render(problem, route(problem)[0][1]))))
+    out = torch.empty(4, 6)
+    for wrong in ((a.T.contiguous().T, b, out), (rand(5, 5), b, out), (a, b.double(), out), (a, b, torch.empty(4, 7))):
+        with pytest.raises(ValueError, match="the kernel's"):
+            kernel.run(*wrong)
+
+
+@pytest.mark.parametrize("name", [*PLAIN, *STEPS])
+def test_the_plan_is_read_back_from_the_source(name):
+    function, inputs = {**PLAIN, **STEPS}[name]
+    problem = trace(function, *inputs)
+    for _, plan in route(problem):
+        source = RECIPE.render(problem, plan)
+        assert Plan.read(source) == plan
+        assert "$" not in source
+
+
+def test_moves_differ_in_name_and_from_the_plan():
+    for function, inputs in LARGE.values():
+        problem = trace(function, *inputs, device=TWO)
+        for _, plan in route(problem):
+            moves = RECIPE.moves(problem, plan)
+            assert len({move.name for move in moves}) == len(moves)
+            assert all(move.plan != plan for move in moves)
+
+
+def test_a_small_product_gets_no_threads():
+    problem = trace(lambda a, b: a @ b, rand(32, 32), rand(32, 32), device=TWO)
+    assert "threads" not in {name for name, _ in route(problem)}
+
+
+def test_a_product_that_takes_seconds_starts_blocked_and_packed():
+    problem = trace(lambda a, b: a @ b, torch.empty(2048, 1024), torch.empty(1024, 2048), device=TWO)
+    knobs = route(problem)[0][1].knobs
+    assert (knobs["pack"], knobs["lanes"], knobs["threads"]) == ("AB", 8, 0)
+    assert int(knobs["bm"]) < 2048
+
+
+@pytest.mark.parametrize(("simd", "rows", "columns", "expected"), [
+    (8, 512, 512, {"mr": 6, "nv": 2}),
+    (16, 512, 512, {"mr": 6, "nv": 4}),
+    (16, 512, 16, {"mr": 14, "nv": 1}),
+    (8, 2, 512, {"mr": 2, "nv": 4}),
+])  # fmt: skip
+def test_fragments_fill_the_registers_and_no_more(simd, rows, columns, expected):
+    device = Device(simd_floats=simd)
+    size = fragment(form_of(trace(lambda a, b: a @ b, torch.empty(rows, 64), torch.empty(64, columns))), device)
+    assert size == expected
+    assert size["mr"] * size["nv"] + size["nv"] + 1 <= (32 if simd == 16 else 16)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3, 8, 64])
+@pytest.mark.parametrize("shape", [(512, 512), (100, 3000), (7, 50), (5000, 20)])
+def test_tiles_are_whole_fragments_and_enough_for_all_cores(shape, threads):
+    device = Device(threads=threads, simd_floats=8)
+    form = form_of(trace(lambda a, b: a @ b, torch.empty(shape[0], 300), torch.empty(300, shape[1])))
+    plan = Plan("gemm", {"lanes": 8, "mr": 6, "nv": 2})
+    size = tiles(form, device, plan, 0)
+    assert size["bm"] % 6 == 0
+    assert size["bn"] % 16 == 0
+    count = -(-shape[0] // size["bm"]) * -(-shape[1] // size["bn"])
+    fragments = -(-shape[0] // 6) * -(-shape[1] // 16)
+    assert count >= min(threads, fragments) // 2

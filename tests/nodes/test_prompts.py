@@ -1,0 +1,114 @@
+"""Prompts: rules that stay the same, questions that hold what the role needs, nothing left undefined."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jinja2 import UndefinedError
+from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, task, wrong
+
+from nodes import prompts
+from nodes.diagnosis import Diagnosis
+from nodes.models.local import request_of
+from nodes.request import Request
+from nodes.roles import Speaker
+
+K = kernel("void run() {\n  int x = rows;\n}\n")
+THREADS = kernel("threads\n", parent=K)
+DIAGNOSIS = Diagnosis(intent="adds", cause="line 2", evidence="the report", fix="declare it", proof="it compiles")
+ROLES: tuple[Speaker, ...] = ("generator", "diagnoser", "repairer", "optimizer")
+
+
+def request(role: Speaker, **facts: Any) -> Request:
+    return Request(
+        **{
+            "role": role,
+            "task": task(),
+            "target": "cpu",
+            "precision": "ieee",
+            "device": DEVICE,
+            "stub": "void run(tvm::ffi::TensorView x);",
+            **facts,
+        }
+    )
+
+
+def question(role: Speaker, **facts: Any) -> str:
+    return prompts.messages_for(request(role, **facts))[1].text
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_the_rules_come_first_and_depend_on_nothing_that_changes(role: Speaker, target: str) -> None:
+    plain = prompts.messages_for(request(role, target=target))
+    busy = prompts.messages_for(
+        request(role, target=target, candidate=K, verdict=wrong(K), profile=profile(), diagnosis=DIAGNOSIS)
+    )
+    assert [message.type for message in plain] == ["system", "human"]
+    assert plain[0].text == busy[0].text
+    assert ("OpenMP" in plain[0].text) == (target == "cpu")
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_the_request_travels_with_the_question(role: Speaker) -> None:
+    asked = request(role, candidate=K, verdict=wrong(K), profile=profile())
+    assert request_of(prompts.messages_for(asked)) == asked
+
+
+@pytest.mark.parametrize("role", ROLES)
+def test_every_question_tells_the_task_and_the_machine(role: Speaker) -> None:
+    text = question(role, candidate=K, verdict=wrong(K))
+    for part in ("class Model: ...", "void run(tvm::ffi::TensorView x);", "2 threads", "128 bytes"):
+        assert part in text
+
+
+def test_the_generator_sees_a_failed_start_only_where_there_is_one() -> None:
+    assert "earlier start" not in question("generator")
+    text = question("generator", candidate=K, verdict=not_built(K))
+    assert "earlier start" in text
+    assert "kernel:2:5: error: 'rows' was not declared" in text
+
+
+@pytest.mark.parametrize("role", ["diagnoser", "repairer"])
+def test_lines_are_numbered_for_those_who_point_at_them(role: Speaker) -> None:
+    assert "    2 |   int x = rows;" in question(role, candidate=K, verdict=not_built(K))
+
+
+def test_wrong_numbers_are_told_with_place_and_pattern() -> None:
+    text = question("diagnoser", candidate=K, verdict=wrong(K))
+    assert "inputs 'normal', seed 7" in text
+    assert "25.00% of the elements are wrong" in text
+    assert "first at [3, 1]: expected 1.5, got 2.5; every fourth column" in text
+
+
+def test_the_repairer_sees_the_diagnosis() -> None:
+    text = question("repairer", candidate=K, verdict=wrong(K), diagnosis=DIAGNOSIS)
+    for said in DIAGNOSIS.model_dump().values():
+        assert said in text
+
+
+def test_the_optimizer_sees_timing_remarks_and_what_was_tried() -> None:
+    history = attempt("threads", THREADS, wrong(THREADS))
+    text = question("optimizer", candidate=K, verdict=passed(K, 1.5), history=history)
+    assert "1.500x (95 % interval 1.485 to 1.515)" in text
+    assert "line 3: loop not vectorized" in text
+    assert "- threads: failed (wrong): accuracy" in text
+    assert "Its profile" not in text
+
+
+def test_a_profile_is_shown_where_the_request_has_one() -> None:
+    text = question("optimizer", candidate=K, verdict=passed(K, 1.5), profile=profile())
+    assert "Its profile" in text
+    assert "50% of the roof" in text
+
+
+def test_an_undefined_name_in_a_template_is_an_error() -> None:
+    template = prompts._templates().from_string("{{ sourse }}")
+    with pytest.raises(UndefinedError, match="sourse"):
+        template.render(source="x")
+
+
+def test_kernel_text_is_never_read_as_a_template() -> None:
+    hostile = kernel("{{ 7 * 7 }} {% include 'x' %}\n")
+    assert "{{ 7 * 7 }} {% include 'x' %}" in question("optimizer", candidate=hostile, verdict=passed(hostile, 1.5))
