@@ -87,7 +87,7 @@ def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchRes
         limits=limits,
         verdicts=verdicts,
         phases=phases,
-        examples=tuple(_summed_up(name, record) for name, record in records.items()),
+        examples=tuple(summed_up(name, record) for name, record in records.items()),
     )
 
 
@@ -174,7 +174,8 @@ def _kernel_of(records: dict[str, RunRecord]) -> str:
     return found.best.candidate.source
 
 
-def _summed_up(name: str, record: RunRecord) -> ExampleResult:
+def summed_up(name: str, record: RunRecord) -> ExampleResult:
+    """What the tables show of an example's run."""
     profile = record.best.profile if record.best else None
     best = record.best.candidate.digest if record.best else None
     moves = [step.move for step in record.steps if step.agent == "tester" and step.candidate == best]

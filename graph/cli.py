@@ -41,7 +41,10 @@ class IsolationOption(StrEnum):
 Target = Annotated[TargetOption, typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
 Isolation = Annotated[IsolationOption, typer.Option(help="auto takes the strongest that works here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that kernels are judged on.")]
+Seed = Annotated[
+    int | None,
+    typer.Option(min=0, help="Seed of the inputs that kernels are judged on.", show_default="new for each kernel"),
+]
 
 
 def _version(wanted: bool) -> None:
@@ -75,7 +78,7 @@ def optimize(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
     ] = None,
-    seed: Seed = 0,
+    seed: Seed = None,
     isolation: Isolation = IsolationOption.auto,
     json: Json = False,
 ) -> None:
@@ -107,7 +110,7 @@ def verify(
     kernel: Annotated[Path, typer.Argument(help="A kernel's source file, with its TVM-FFI entry point.")],
     file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
     target: Target = TargetOption.auto,
-    seed: Seed = 0,
+    seed: Seed = None,
     isolation: Isolation = IsolationOption.auto,
     json: Json = False,
 ) -> None:

@@ -101,11 +101,9 @@ def _require_models(settings: Settings) -> None:
 
 
 def _say_how_to_go_on(folder: RunFolder, error: BaseException) -> None:
-    """What is kept, and the command that goes on. A run that verified and cost nothing leaves no folder behind."""
-    if isinstance(error, UserError) and not folder.kernel.exists():
-        folder.discard()
-        return
-    if not isinstance(error, CutegenError | KeyboardInterrupt):
+    """What is kept, and the command that goes on, where there is something to go on with."""
+    resumable = isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists()
+    if not resumable:
         return
     kept = f"The best kernel so far is {_short(folder.kernel)}. " if folder.kernel.exists() else ""
     command = f"cutegen optimize --resume {shlex.quote(_short(folder.path))}"

@@ -24,7 +24,7 @@ def run(
     file: Path,
     *,
     target: Literal["auto", "cpu", "cuda"],
-    seed: int,
+    seed: int | None,
     isolation: Literal["auto"] | Tier,
     as_json: bool,
 ) -> int:
@@ -42,7 +42,12 @@ def run(
 
 
 def judge(
-    kernel: Path, file: Path, *, target: Literal["auto", "cpu", "cuda"], seed: int, isolation: Literal["auto"] | Tier
+    kernel: Path,
+    file: Path,
+    *,
+    target: Literal["auto", "cpu", "cuda"],
+    seed: int | None,
+    isolation: Literal["auto"] | Tier,
 ) -> Verdict:
     """Build, check and time a kernel that lies in a file. Raises `UserError` and `MachineError`."""
     source = _kernel_source(kernel)

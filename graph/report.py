@@ -124,7 +124,7 @@ def _change(record: RunRecord, step: Step, digest: str) -> Change:
 
 def _profiles(record: RunRecord) -> list[tuple[str, Profile]]:
     """The profiles in the order their kernels were judged, each with a short label."""
-    depths = {step.candidate: step.depth for step in record.steps if step.candidate}
+    depths = {step.candidate: step.depth for step in reversed(record.steps) if step.agent == "tester"}
     ordered = sorted(record.profiles.items(), key=lambda item: depths.get(item[0], 0))
     return [(f"depth {depths.get(digest, 0)}", profile) for digest, profile in ordered]
 

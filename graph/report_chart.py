@@ -62,7 +62,8 @@ def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
 def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 300) -> Markup:
     """Achieved rate over arithmetic intensity under the machine's roof; one dot a profile, labelled by its depth."""
     shown = [(label, profile, _intensity(profile)) for label, profile in profiles]
-    shown = [entry for entry in shown if entry[2] > 0]
+    if not all(intensity > 0 for _, _, intensity in shown):
+        return _bandwidths([(label, profile) for label, profile, _ in shown], width)
     if not shown:
         return Markup("")
     roof = shown[-1][1]
@@ -76,6 +77,20 @@ def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 
     parts += [_dot(x.at(at), y.at(profile.achieved_gflop_s), label) for label, profile, at in shown]
     parts.append(_caption("FLOP per byte moved; vertical: GFLOP/s", width, height))
     return _svg(parts, width, height, "Roofline")
+
+
+def _bandwidths(profiles: list[tuple[str, Profile]], width: int) -> Markup:
+    """Bars of the achieved share of the memory bandwidth, for kernels whose FLOPs nobody counted."""
+    row, height = 26, 26 * len(profiles) + 14
+    room = width - 2 * LEFT - RIGHT
+    parts: list[Markup] = []
+    bar = Markup('<rect class="{}" x="{}" y="{}" width="{:.1f}" height="14" rx="3"/>')
+    for index, (label, profile) in enumerate(profiles):
+        y, share = 8 + index * row, min(1.0, profile.achieved_gb_s / profile.peak_gb_s)
+        parts += [bar.format("empty", LEFT, y, room), bar.format("full", LEFT, y, room * share)]
+        parts.append(_text(LEFT - 8, y + 11, label, "end tick"))
+        parts.append(_text(LEFT + room + 8, y + 11, f"{profile.achieved_gb_s:.1f} GB/s", "tick"))
+    return _svg(parts, width, height, "Achieved memory bandwidth of each profiled kernel")
 
 
 def _intensity(profile: Profile) -> float:

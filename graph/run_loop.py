@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from graph.run_store import open_saver
 from graph.runs import Manifest, RunFolder
 from graph.workflow import build_graph
 from harness.candidate import Candidate
-from harness.errors import CutegenError
+from harness.errors import CutegenError, UserError
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Verdict
@@ -36,20 +37,17 @@ def execute(
     """Run to the end and write the artifacts; a folder whose run has ended already only gets them written again.
 
     `control` lets another thread ask for an end after the present step; the record then says "interrupted". An
-    exception, KeyboardInterrupt among them, leaves the artifacts of what was verified so far and goes on upward.
+    exception, KeyboardInterrupt among them, leaves the artifacts of what was verified so far and goes on upward; a file
+    that is no task leaves no folder.
     Raises `UserError` and `MachineError`.
     """
-    with folder.claimed(), open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
-        session = Session(folder, manifest, saver)
+    with folder.claimed():
         try:
-            drained = session.run((log, *observers), control)
-        except BaseException as error:
-            _save_what_there_is(session, log, error)
+            return _execute(folder, manifest, observers, control)
+        except UserError:
+            if not (folder.record.exists() or folder.kernel.exists()):  # nothing here to go on with
+                folder.discard()
             raise
-        record = session.record("interrupted" if drained else None)
-        save(folder, record)
-        log.ended(record.outcome, record.stop_reason)
-        return record
 
 
 class Session:
@@ -158,11 +156,29 @@ def save(folder: RunFolder, record: RunRecord) -> None:
     folder.write(folder.report, render(record))
 
 
+def _execute(
+    folder: RunFolder, manifest: Manifest, observers: tuple[Observer, ...], control: RunControl | None
+) -> RunRecord:
+    with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
+        session = Session(folder, manifest, saver)
+        try:
+            drained = session.run((log, *observers), control)
+        except BaseException as error:
+            _save_what_there_is(session, log, error)
+            raise
+        record = session.record("interrupted" if drained else None)
+        save(folder, record)
+        log.ended(record.outcome, record.stop_reason)
+        return record
+
+
 def _save_what_there_is(session: Session, log: Log, error: BaseException) -> None:
     """Keep what was verified before `error`. A second failure here must not hide the first."""
     try:
         record = session.record("interrupted")
+        if record.task is None and isinstance(error, UserError):
+            return
         save(session.folder, record)
         log.ended("interrupted", f"{type(error).__name__}: {error}")
-    except (CutegenError, OSError, ValueError):
+    except (CutegenError, OSError, ValueError, sqlite3.Error):
         return

@@ -9,7 +9,6 @@ from pydantic import PlainSerializer, model_validator
 
 from harness.frozen import Frozen
 
-
 # Dumped as text everywhere: a graph server shows a path that it keeps in its own way as a list of folder names.
 PathAsText = Annotated[Path, PlainSerializer(str, return_type=str)]
 

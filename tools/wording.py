@@ -7,11 +7,18 @@ from collections.abc import Iterable
 from harness.build import Build, Diagnostic
 from harness.profile.render import render
 from harness.profile.summary import Profile
-from harness.verdict import OutputError, Timing, Trial, Verdict
+from harness.verdict import OutputError, Status, Timing, Trial, Verdict
 
 MAX_DIAGNOSTICS = 20
 MAX_REMARKS = 12
 MAX_MESSAGE_CHARS = 2000
+
+_FAILED: dict[Status, str] = {
+    "refused": "was refused",
+    "crashed": "crashed",
+    "timed_out": "ran out of time",
+    "wrong": "gives wrong results",
+}
 
 
 def say_build(build: Build) -> str:
@@ -34,8 +41,8 @@ def say_verdict(verdict: Verdict) -> str:
         return f"The kernel is right. {say_timing(verdict.timing)}"
     if verdict.status == "build_failed" and verdict.build is not None:
         return say_build(verdict.build)
-    said = verdict.status.replace("_", " ")
-    lines = [f"The kernel is {said}: check {verdict.check}: {verdict.message[:MAX_MESSAGE_CHARS]}"]
+    what = _FAILED.get(verdict.status, verdict.status)
+    lines = [f"The kernel {what} (check {verdict.check}): {verdict.message[:MAX_MESSAGE_CHARS]}"]
     if verdict.correctness is not None:
         lines += [line for trial in verdict.correctness.trials for line in _trial(trial)]
     return "\n".join(lines)

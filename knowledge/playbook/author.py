@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from knowledge.playbook.gemm import GemmRecipe
+from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
+from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
 from knowledge.playbook.operations import TABLE
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
@@ -9,13 +12,18 @@ from knowledge.playbook.recipe import Decline, Draft, Plan, Recipe
 from knowledge.playbook.reductions import RowRecipe
 
 HOW_TO_SET_A_MODEL = (
-    "To have a language model write it, run with --model openai:NAME (OPENAI_API_KEY set, or a compatible server's base URL)."
+    "To have a language model write it, set one: --model openai:NAME with OPENAI_API_KEY, or with the base URL of a "
+    "compatible server."
+)
+WHAT_IT_WRITES = (
+    "It writes elementwise graphs, reductions along rows with elementwise steps around them (softmax, norms, sums, "
+    "extrema), and products of two matrices with what directly follows them"
 )
 
 
 def recipes() -> tuple[Recipe, ...]:
     """All recipes, in the order in which they are tried."""
-    return (PointwiseRecipe(), RowRecipe())
+    return (PointwiseRecipe(), RowRecipe(), GemmRecipe())
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
@@ -24,9 +32,10 @@ def first_draft(problem: Problem) -> Draft | Decline:
     for recipe in recipes():
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan):
-            return Draft(recipe.render(problem, plan), "first kernel", f"plain and correct, by the {recipe.name} recipe")
-        reasons.append(f"{recipe.name}: {plan.reason}")
-    return Decline(f"The playbook cannot write this module ({'; '.join(reasons)}). {HOW_TO_SET_A_MODEL}")
+            source = recipe.render(problem, plan)
+            return Draft(source, "first kernel", f"plain and correct, by the {recipe.name} recipe")
+        reasons.append(f"{recipe.name}: {plan.reason.rstrip('.')}")
+    return Decline(_refusal(problem, reasons))
 
 
 def next_draft(problem: Problem, source: str, tried: tuple[str, ...]) -> Draft | Decline:
@@ -43,4 +52,17 @@ def next_draft(problem: Problem, source: str, tried: tuple[str, ...]) -> Draft |
 
 def writable_ops() -> tuple[str, ...]:
     """The aten operations, without overloads, that some recipe can write."""
-    return tuple(sorted(TABLE))
+    return tuple(sorted(TABLE.keys() | PRODUCTS.keys() | AFTER.keys()))
+
+
+def _refusal(problem: Problem, reasons: list[str]) -> str:
+    """Names the operations that no recipe knows; where all are known, why each recipe cannot put them together."""
+    unknown = dict.fromkeys(op.target for op in problem.ops if not _known(base_name(op.target)))
+    what = f"{', '.join(unknown)}" if unknown else f"this combination ({'; '.join(reasons)})"
+    return (
+        f"The playbook cannot write {what}. {WHAT_IT_WRITES} ({len(writable_ops())} operations). {HOW_TO_SET_A_MODEL}"
+    )
+
+
+def _known(name: str) -> bool:
+    return bool({name, name.removesuffix("_")} & {*writable_ops(), *WITHOUT_EFFECT})

@@ -31,9 +31,9 @@ inline vfloat exp_series(vfloat r) {
 """,
     "scale": """
 // a * 2^n for integers |n| <= 252, in two steps so that results below the normal range are rounded once.
-inline vfloat scale(vfloat a, vfloat n) {
+template <class V> inline V scale(V a, V n) {
 #if defined(__AVX512F__)
-  if constexpr (sizeof(vfloat) == 64) { return vfloat(_mm512_scalef_ps(__m512(a), __m512(n))); }
+  if constexpr (sizeof(V) == 64) { return V(_mm512_scalef_ps(__m512(a), __m512(n))); }
 #endif
   vint const whole = __builtin_convertvector(n, vint);
   vint const half = whole >> 1;

@@ -65,7 +65,8 @@ template <class T> using packed = typename Packed<T>::type;
 template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
 template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
 template <int value, class Tile> constexpr bool steps_by() {
-  return is_constant<value, std::remove_cv_t<std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>>>::value;
+  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
+  return is_constant<value, std::remove_cv_t<Step>>::value;
 }
 // Types that a register converts to and from as a whole; the others go lane by lane.
 template <class T> constexpr bool plain = std::is_arithmetic_v<T>;

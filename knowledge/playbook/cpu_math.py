@@ -62,4 +62,3 @@ template <class T> inline T int_pow(T a, T b) {
 }
 """,
 }
-

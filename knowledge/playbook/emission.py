@@ -44,8 +44,8 @@ def literal(value: float | int | bool, dtype: str) -> str:
 class Emitter:
     """Collects the statements that compute some nodes. `names` holds what is spelled already.
 
-    `numbers` are the
-    nodes, by identity, that are one number for a whole row. `lanes`: on SIMD registers; `exact`: with the playbook's own float32 functions instead of libm, lane by lane.
+    `numbers` are the nodes, by identity, that are one number for a whole row. `lanes`: on SIMD registers; `exact`:
+    with the playbook's own float32 functions instead of libm, lane by lane.
     """
 
     lanes: bool = False
@@ -144,4 +144,3 @@ class Emitter:
         if arg.dtype == "bool":
             return f"convert<{kind}>({name} & 1)"
         return name if LANE_TYPES[arg.dtype] == kind else f"convert<{kind}>({name})"
-

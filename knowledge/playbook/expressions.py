@@ -128,7 +128,7 @@ class Graph:
         return self.view(node, lambda old, strides: strided.reshape(old, strides, shape))
 
     def view(self, node: Node, view_of: ViewOf) -> Node:
-        """Apply a view by applying it to every load underneath. Raises `UnwritableError` where strides cannot say it."""
+        """Apply a view to every load underneath. Raises `UnwritableError` where strides cannot say it."""
         memo: dict[int, Node] = {}
         for each in postorder((node,), into_reductions=False):
             memo[id(each)] = self._viewed(each, view_of, memo)

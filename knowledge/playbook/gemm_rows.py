@@ -22,9 +22,9 @@ ROWS = 4
 LAYOUTS = Template("""\
 $extents
 using BLK_K = Int<$bk>;
-using SPLIT = Int<$split>;   // parts of K summed apart
-using ROWS = Int<$rows>;     // rows that share the vector's loads
-using CHAINS = Int<$chains>; // accumulators a row
+using SPLIT = Int<$split>;  // parts of K summed apart
+using ROWS = Int<$rows>;  // rows that share the vector's loads
+using CHAINS = Int<$chains>;  // accumulators a row
 
 using LayoutA = $layout_a;  // (M,K,L)
 using LayoutB = $layout_b;  // (K,L)

@@ -44,6 +44,9 @@ def fragment(form: Form, device: Device) -> dict[str, int]:
 
     Register counts are x86's: 32 with 16 floats each, else 16. One register a row is left for B, one for A's element.
     """
+    if form.m.extent == 1:
+        # A vector times a matrix: no element of B is used twice, memory is the limit and registers gain nothing.
+        return {"mr": 1, "nv": 1}
     width = lanes(form, device)
     registers = 32 if device.simd_floats >= 16 else 16
     best: tuple[float, int, int] | None = None
@@ -62,7 +65,7 @@ def fragment(form: Form, device: Device) -> dict[str, int]:
 
 
 # Rows of a matrix that memory delivers side by side, and partial sums at most, where a vector is multiplied by it.
-STREAMS = 16
+STREAMS = 8
 MAX_PARTIALS = 2048
 
 # Move, and (rows, columns, depth) of its tiles in multiples of the first's; tried in this order.

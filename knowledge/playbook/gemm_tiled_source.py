@@ -13,9 +13,11 @@ $extents
 using BLK_M = Int<$bm>;
 using BLK_N = Int<$bn>;
 using BLK_K = Int<$bk>;
-using MR = Int<$mr>;      // rows of a fragment
-using NV = Int<$nv>;      // registers in a fragment's row
-using NR = Int<$nr>;      // columns of a fragment
+using MR = Int<$mr>;  // rows of a fragment
+using NV = Int<$nv>;  // registers in a fragment's row
+using NR = Int<$nr>;  // columns of a fragment
+// Packed panels are padded with zeros: reading them needs no guard.
+constexpr bool packed_a = $pack_a, packed_b = $pack_b;
 
 using LayoutA = $layout_a;  // (M,K,L)
 using LayoutB = $layout_b;  // (N,K,L)
@@ -47,10 +49,10 @@ inline void micro_tile(TA const& tA, TB const& tB, TC&& tC, Epilogue const& epil
   for (int k = 0; k < k_len; ++k) {
     Tensor tCrB = make_tensor<Vec>(Layout<NV>{});  // (NV)
     UNROLL
-    for (int j = 0; j < nv; ++j) tCrB(j) = load<Whole || $pack_b>(tB, j * V, k, n_len);
+    for (int j = 0; j < nv; ++j) tCrB(j) = load<Whole || packed_b>(tB, j * V, k, n_len);
     UNROLL
     for (int i = 0; i < mr; ++i) {
-      T const a = Whole || $pack_a || i < m_len ? tA(i, k) : T(0);
+      T const a = Whole || packed_a || i < m_len ? tA(i, k) : T(0);
       UNROLL
       for (int j = 0; j < nv; ++j) tCrC(i, j) += a * tCrB(j);
     }
@@ -73,8 +75,7 @@ inline void micro_tile(TA const& tA, TB const& tB, TC&& tC, Epilogue const& epil
     for (int n = 0; n < columns; ++n) tC(i, n) = tCsC(i, n);
   }
 }
-$pack
-$outside
+$pack$outside
 void kernel(T const* A, T const* B, T* C, Epilogue epilogue) {
   Tensor mA = make_tensor(A, LayoutA{});  // (M,K,L)
   Tensor mB = make_tensor(B, LayoutB{});  // (N,K,L)
@@ -169,6 +170,8 @@ def body(form: Form, plan: Plan) -> Body:
     packed = [name for name, on in (("A", pack_a), ("B", pack_b)) if on]
     layouts = LAYOUTS.substitute(
         knobs, nr=nr, extents="\n".join(extents(form)), smem=_smem(packed),
+        pack_a=str(pack_a).lower(),
+        pack_b=str(pack_b).lower(),
         layout_a=layout(form, 0, (("M", form.m), ("K", form.k))),
         layout_b=layout(form, 1, (("N", form.n), ("K", form.k))),
         layout_c=layout(form, 2, (("M", form.m), ("N", form.n))),
@@ -178,8 +181,6 @@ def body(form: Form, plan: Plan) -> Body:
     code = KERNEL.substitute(
         workspace=f"{WORKSPACE}\n\n" if packed else "",
         pack=PACK if packed else "",
-        pack_a="true" if pack_a else "false",
-        pack_b="true" if pack_b else "false",
         outside=_outside(form),
         parallel="  #pragma omp parallel\n" if threads else "",
         split=f"    #pragma omp for collapse(3) schedule({schedule})\n" if threads else "",
@@ -207,7 +208,8 @@ def _smem(packed: list[str]) -> str:
         rows, block = ("MR", "BLK_M") if name == "A" else ("NR", "BLK_N")
         panels = f"Int<{block}::value / {rows}::value>"
         strides = f"Stride<_1, {rows}, Int<{rows}::value * BLK_K::value>>"
-        lines.append(f"using Smem{name} = Layout<Shape<{rows}, BLK_K, {panels}>, {strides}>;  // ({rows},BLK_K,panel)")
+        lines.append(f"// ({rows},BLK_K,panel)")
+        lines.append(f"using Smem{name} = Layout<Shape<{rows}, BLK_K, {panels}>, {strides}>;")
     return "\n".join(lines)
 
 

@@ -11,6 +11,7 @@ from knowledge.playbook.emission import literal
 from knowledge.playbook.gemm_terms import Labels, Operand, Result, Triangle, contract, stretch
 from knowledge.playbook.gemm_views import UncoveredError, View
 from knowledge.playbook.identifiers import identifiers
+from knowledge.playbook.lowering import WITHOUT_EFFECT
 from knowledge.playbook.problem import Argument, Op, Problem, Ref, Scalar
 
 Value = Operand | Result
@@ -69,13 +70,26 @@ class _Trace:
     def step(self, op: Op) -> None:
         """Follow one operation. Raises UncoveredError where its kind or its arguments are not covered."""
         name = _name(op)
+        if name in WITHOUT_EFFECT:
+            return
         handler = PRODUCTS.get(name) or AFTER.get(name)
-        self.values[op.results[0].name] = handler(self, op) if handler else self._look(name, op)
+        value = handler(self, op) if handler else self._look(name, op)
+        if name.endswith("_"):
+            self._overwrite(op, value)
+        self.values[op.results[0].name] = value
+
+    def _overwrite(self, op: Op, value: Value) -> None:
+        """An operation in place: its operand is the new value, and other views of the old one are out of date."""
+        if isinstance(value, Operand):
+            raise UncoveredError(f"{op.target} in place on an argument of the call is not covered.")
+        self.values = {name: each for name, each in self.values.items() if isinstance(each, Operand)}
+        if isinstance(op.args[0], Ref):
+            self.values[op.args[0].ref] = value
 
     def _look(self, name: str, op: Op) -> Value:
         """An operation that only looks at its operand another way."""
         value = self.value(op, 0)
-        if name in SAME or (name == "dropout" and not op.args[2]):
+        if name in SAME or (name == "dropout" and _argument(op, 2) is False):
             return value
         if isinstance(value, Operand) and value.diagonal:
             if name in ("t", "numpy_T", "mT", "transpose"):
@@ -97,12 +111,12 @@ class _Trace:
         if name in ("transpose", "swapaxes", "swapdims"):
             return view.swap(_int(op, 1), _int(op, 2))
         if name == "permute":
-            return view.permute(cast(tuple[int, ...], op.args[1]))
+            return view.permute(cast(tuple[int, ...], _argument(op, 1)))
         raise UncoveredError(f"the GEMM recipe does not cover {op.target}.")
 
     def value(self, op: Op, index: int) -> Value:
         """The tensor at this place among the arguments."""
-        found = self.maybe_tensor(op.args[index] if index < len(op.args) else None)
+        found = self.maybe_tensor(_argument(op, index))
         if found is None:
             raise UncoveredError(f"the GEMM recipe does not cover {op.target} with these arguments.")
         return found
@@ -132,11 +146,16 @@ def _name(op: Op) -> str:
     return op.target.removeprefix("aten.").split(".")[0]
 
 
+def _argument(op: Op, index: int) -> Argument:
+    """A positional argument, None where the call leaves it out."""
+    return op.args[index] if index < len(op.args) else None
+
+
 Handler = Callable[[_Trace, Op], Value]
 
 
 def _int(op: Op, index: int) -> int:
-    value = op.args[index]
+    value = _argument(op, index)
     if not isinstance(value, int):
         raise UncoveredError(f"{op.target} with these arguments is not covered.")
     return value
@@ -163,7 +182,7 @@ def _linear(trace: _Trace, op: Op) -> Value:
     x, weight = trace.operand(op, 0), trace.operand(op, 1)
     batch = ascii_letters[: x.view.rank - 1]
     result = contract(x, weight, Labels(batch + "Y", "Z" * (weight.view.rank > 1) + "Y", batch + "Z"))
-    bias = trace.maybe_tensor(op.args[2]) if len(op.args) > 2 else None
+    bias = trace.maybe_tensor(_argument(op, 2))
     return _combine(trace, result, bias, "x + {d}") if bias is not None else result
 
 
@@ -181,7 +200,7 @@ def _added(trace: _Trace, op: Op) -> Value:
 
 
 def _einsum(trace: _Trace, op: Op) -> Value:
-    equation, operands = op.args[0], op.args[1]
+    equation, operands = _argument(op, 0), _argument(op, 1)
     if not isinstance(equation, str) or not isinstance(operands, tuple) or len(operands) != 2:
         raise UncoveredError("einsum is covered for two operands.")
     equation = equation.replace(" ", "")
@@ -217,7 +236,7 @@ def _combine(trace: _Trace, value: Value, other: Value | None, code: str) -> Res
 
 def _arithmetic(trace: _Trace, op: Op) -> Value:
     sign = {"add": "+", "sub": "-", "mul": "*", "div": "/"}[_name(op).rstrip("_")]
-    left, right = (trace.maybe_tensor(argument) for argument in op.args[:2])
+    left, right = (trace.maybe_tensor(_argument(op, index)) for index in range(2))
     if op.kwargs.get("alpha", 1) != 1 or "rounding_mode" in op.kwargs:
         raise UncoveredError(f"{op.target} is covered without alpha and without rounding.")
     if isinstance(right, Result) and sign in "+*":
@@ -225,7 +244,7 @@ def _arithmetic(trace: _Trace, op: Op) -> Value:
         op = Op(target=op.target, args=(op.args[1], op.args[0]), results=op.results)
     if right is not None:
         return _combine(trace, left or trace.operand(op, 0), right, f"x {sign} ({{d}})")
-    number = trace.number(op.args[1])
+    number = trace.number(_argument(op, 1))
     if isinstance(left, Operand) and sign in "*/" and not left.diagonal:
         return replace(left, factors=(*left.factors, number if sign == "*" else f"(T(1) / {number})"))
     if not isinstance(left, Result):

@@ -69,8 +69,9 @@ class View:
         return View(self.source, tuple(expand(dim, extent) for dim, extent in zip(dims, shape, strict=True)))
 
     def reshape(self, shape: Sequence[int]) -> View:
-        """The same elements in row-major order under another shape, without a copy. Neighbours that one stride walks merge.
+        """The same elements in row-major order under another shape, without a copy.
 
+        Neighbours that one stride walks are merged first.
         Raises UncoveredError where a dimension would have to be cut at a place that its modes do not allow.
         """
         pending: list[Mode] = []

@@ -5,14 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-RESERVED = frozenset(
-    """alignas alignof and and_eq asm auto bitand bitor bool break case catch char char16_t char32_t class compl const
-    const_cast constexpr continue decltype default delete do double dynamic_cast else enum explicit export extern false
-    float for friend goto if inline int long mutable namespace new noexcept not not_eq nullptr operator or or_eq private
-    protected public register reinterpret_cast return short signed sizeof static static_assert static_cast struct switch
-    template this thread_local throw true try typedef typeid typename union unsigned using virtual void volatile wchar_t
-    while xor xor_eq std cute tvm run math size require make_tensor make_layout min max main""".split()
-)
+RESERVED = frozenset((
+    "alignas", "alignof", "and", "and_eq", "asm", "auto", "bitand", "bitor", "bool", "break", "case", "catch",
+    "char", "char16_t", "char32_t", "class", "compl", "const", "const_cast", "constexpr", "continue", "decltype",
+    "default", "delete", "do", "double", "dynamic_cast", "else", "enum", "explicit", "export", "extern", "false",
+    "float", "for", "friend", "goto", "if", "inline", "int", "long", "mutable", "namespace", "new", "noexcept",
+    "not", "not_eq", "nullptr", "operator", "or", "or_eq", "private", "protected", "public", "register",
+    "reinterpret_cast", "return", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "struct",
+    "switch", "template", "this", "thread_local", "throw", "true", "try", "typedef", "typeid", "typename", "union",
+    "unsigned", "using", "virtual", "void", "volatile", "wchar_t", "while", "xor", "xor_eq", "std", "cute", "tvm",
+    "run", "math", "size", "require", "make_tensor", "make_layout", "min", "max", "main", "all", "load", "store",
+    "stream", "fill", "convert", "narrow", "widen", "lanewise", "below", "local_tile", "make_coord", "Tensor", "Shape",
+    "Stride", "Int", "C", "element", "kLanes", "NAN", "INFINITY", "half_t", "bfloat16_t",
+))  # fmt: skip
+# Names that kernels give their own variables and functions: loop counters, mX, gX, rX, v3, totalSum0, sweep1.
+_OURS = re.compile(r"[cijknrtu]|(?:[mgrv]|total|index|part|memory|element|sweep)[A-Z0-9]\w*")
 
 
 def identifiers(names: Iterable[str]) -> dict[str, str]:
@@ -23,7 +30,7 @@ def identifiers(names: Iterable[str]) -> dict[str, str]:
         stem = re.sub(r"_+", "_", re.sub(r"\W", "_", name, flags=re.ASCII)).strip("_") or "value"
         if stem[0].isdigit():
             stem = f"t{stem}"
-        if stem in RESERVED:
+        if stem in RESERVED or _OURS.fullmatch(stem):
             stem = f"{stem}_"
         chosen, count = stem, 2
         while chosen in taken:

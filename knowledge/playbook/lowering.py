@@ -13,10 +13,11 @@ from knowledge.playbook.strided import NotAView
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
 
 # Results that share storage with their first operand: an in-place operation on one changes the others.
-ALIASING = frozenset(
-    "view reshape _unsafe_view permute transpose t numpy_T mT expand expand_as unsqueeze squeeze slice select detach "
-    "alias unflatten flatten narrow contiguous to broadcast_to view_as movedim chunk split unbind".split()
-)
+ALIASING = frozenset((
+    "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
+    "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "unflatten", "flatten", "narrow", "contiguous",
+    "to", "broadcast_to", "view_as", "movedim", "chunk", "split", "unbind",
+))  # fmt: skip
 
 # Checks that the tracer leaves in the program.
 WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range"))
@@ -62,7 +63,9 @@ class Lowering:
 
     def promoted(self, *arguments: Argument) -> str:
         """The type that torch compares these operands in."""
-        tensors, zero_dim, numbers = [], [], []
+        tensors: list[str] = []
+        zero_dim: list[str] = []
+        numbers: list[float | int | bool] = []
         for argument in arguments:
             node = self.value(argument)
             if not isinstance(argument, Ref) or node.kind == "scalar":
@@ -88,7 +91,7 @@ def base_name(target: str) -> str:
 
 
 def lower(problem: Problem, table: dict[str, Lower]) -> Lowered:
-    """Raises `UnwritableError` naming the operation that has no place in `table`, or the use of one that cannot be written."""
+    """The outputs as expressions. Raises `UnwritableError` naming what has no place in `table` or cannot be written."""
     state = Lowering(Graph())
     for given in (*problem.inputs, *problem.parameters):
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)

@@ -15,7 +15,7 @@ TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS}
 
 
 def lower_problem(problem: Problem) -> Lowered:
-    """The problem's outputs as expressions. Raises `UnwritableError` naming the first operation that has no lowering."""
+    """The problem's outputs as expressions. Raises `UnwritableError` naming the first operation without a lowering."""
     return _lower_json(problem.model_dump_json())
 
 

@@ -63,7 +63,7 @@ def _relu6(state: Lowering, op: Op) -> Node:
 
 
 def _hardtanh(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
+    _, x = _start(state, op)
     return clamp(state, x, state.argument(op, 1, "min_val", -1.0), state.argument(op, 2, "max_val", 1.0))
 
 

@@ -12,8 +12,9 @@ from knowledge.playbook.primitives import COMPARISONS
 from knowledge.playbook.problem import Argument, Op
 
 UNARY = (
-    "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
-).split()
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+)  # fmt: skip
 ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "fix": "trunc", "round": "round"}
 ALIASES = {
     "arcsin": "asin", "arccos": "acos", "arctan": "atan", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh",
@@ -33,7 +34,9 @@ def result_dtype(op: Op) -> str:
 
 def unary(primitive: str) -> Lower:
     """One operand, computed in the type of the result."""
-    return lambda state, op: state.graph.compute(primitive, result_dtype(op), state.operand(op.args[0], result_dtype(op)))
+    return lambda state, op: state.graph.compute(
+        primitive, result_dtype(op), state.operand(op.args[0], result_dtype(op))
+    )
 
 
 def binary(primitive: str) -> Lower:
@@ -284,8 +287,7 @@ def _filled(value: float | None) -> Lower:
 
     def lower(state: Lowering, op: Op) -> Node:
         given = op.args[-1] if value is None else value
-        number = state.operand(given, dtype_argument(op.kwargs.get("dtype"), result_dtype(op)))
-        return number
+        return state.operand(given, dtype_argument(op.kwargs.get("dtype"), result_dtype(op)))
 
     return lower
 
@@ -311,7 +313,8 @@ def _table() -> dict[str, Lower]:
         "sub": lambda state, op: _scaled(state, op, op.args[0], op.args[1], "sub"),
         "rsub": _rsub, "mul": _mul, "div": _div, "fmod": _fmod, "abs": _abs, "sign": _sign, "square": _square,
         "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "clamp": _clamp, "clamp_min": _clamp_min,
-        "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp, "isnan": _isnan, "frac": _frac,
+        "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp,
+        "frac": _frac, "isnan": _isnan,
         "to": _cast, "float": _cast, "double": _cast, "dropout": _dropout, "native_dropout": _dropout,
         "full_like": _filled(None), "fill": _filled(None), "full": _filled(None),
         "clone": _same, "detach": _same, "alias": _same, "contiguous": _same, "lift_fresh_copy": _same,

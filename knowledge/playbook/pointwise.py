@@ -39,7 +39,7 @@ class PointwiseRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, exact math, streaming stores, then unrolling and another tile."""
         passes = passes_of(lower_problem(problem))
-        makers = (_threads, _simd, _exact, _streaming, _unroll, _tile)
+        makers = (_threads, _exact, _simd, _streaming, _unroll, _tile)
         moves = (maker(problem, plan, passes) for maker in makers)
         return tuple(move for move in moves if move is not None)
 
@@ -67,9 +67,17 @@ def lanes_for(nodes: Iterable[Node], simd_floats: int) -> int:
     return simd_floats // 2 if dtypes & set(WIDE) else simd_floats
 
 
-def _simd(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+def _lanes(problem: Problem, plan: Plan, passes: Passes) -> int:
+    """Elements a register that this plan has or could have; 1 where SIMD has no place."""
+    if "lanes" in plan.knobs:
+        return int(plan.knobs["lanes"])
     lanes = lanes_for((node for each in passes for node in each.nodes if not node.uniform), problem.device.simd_floats)
-    if "lanes" in plan.knobs or lanes < 2 or max(each.space.columns for each in passes) < lanes:
+    return lanes if max(each.space.columns for each in passes) >= lanes else 1
+
+
+def _simd(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    lanes = _lanes(problem, plan, passes)
+    if "lanes" in plan.knobs or lanes < 2:
         return None
     return Move("SIMD", f"one instruction computes {lanes} elements", plan.with_knobs(lanes=lanes))
 
@@ -86,19 +94,28 @@ def slow_primitives(nodes: Iterable[Node]) -> tuple[str, ...]:
 
 
 def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    """Brings SIMD along where the plan has none: registers alone gain nothing while libm takes one element a call."""
     slow = slow_primitives(node for each in passes for node in each.nodes)
-    if "exact" in plan.knobs or "lanes" not in plan.knobs or not slow:
+    lanes = _lanes(problem, plan, passes)
+    if "exact" in plan.knobs or lanes < 2 or not slow:
         return None
     why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
-    return Move("cheaper exact math", why, plan.with_knobs(exact=1))
+    return Move("cheaper exact math", why, plan.with_knobs(lanes=lanes, exact=1))
 
 
 def _streaming(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    """Brings SIMD along where the plan has none: only whole registers can be streamed."""
     written = sum(tensor.numel * BYTES[tensor.dtype] for tensor in problem.outputs)
-    if "streaming" in plan.knobs or "lanes" not in plan.knobs or written < problem.device.l3_bytes // 2:
+    lanes = _lanes(problem, plan, passes)
+    if "streaming" in plan.knobs or lanes < 2 or written < problem.device.l3_bytes // 2:
         return None
-    why = f"the {written >> 20} MiB written do not stay in the cache: stores that bypass it save reading the lines first"
-    return Move("streaming stores", why, plan.with_knobs(streaming=1))
+    return Move("streaming stores", streaming_reason(written), plan.with_knobs(lanes=lanes, streaming=1))
+
+
+def streaming_reason(written: int) -> str:
+    """Why stores should bypass the caches."""
+    size = f"{written >> 20} MiB"
+    return f"the {size} written do not stay in the cache: stores that bypass it save reading the lines first"
 
 
 def _unroll(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
@@ -108,6 +125,12 @@ def _unroll(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
 
 
 def _tile(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
-    if "tile" in plan.knobs or "threads" not in plan.knobs or max(each.space.columns for each in passes) < 4 * SMALL_TILE:
+    if (
+        "tile" in plan.knobs
+        or "threads" not in plan.knobs
+        or max(each.space.columns for each in passes) < 4 * SMALL_TILE
+    ):
         return None
-    return Move("tile size", f"tiles of {SMALL_TILE} elements stay in the first cache", plan.with_knobs(tile=SMALL_TILE))
+    return Move(
+        "tile size", f"tiles of {SMALL_TILE} elements stay in the first cache", plan.with_knobs(tile=SMALL_TILE)
+    )

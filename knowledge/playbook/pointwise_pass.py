@@ -46,7 +46,7 @@ class Pass:
 
 
 def passes_of(lowered: Lowered) -> tuple[Pass, ...]:
-    """One pass a shape. Raises `UnwritableError` where a value is a reduction's result, or there is nothing to compute."""
+    """One pass a shape. Raises `UnwritableError` where a reduction takes part, or there is nothing to compute."""
     by_shape: dict[tuple[int, ...], list[tuple[Tensor, Node]]] = {}
     for tensor, node in lowered.outputs:
         if tensor.numel == 0:

@@ -133,7 +133,10 @@ class PassText:
         """Load, compute and store a register from element `i` on; `count` limits it to fewer elements."""
         emitter = self.emitter()
         lines = self._call(
-            [f"load<{emitter.type_of(load)}>(g{name}, i{count})" for load, name in zip(self.part.loads, self.loads, strict=True)]
+            [
+                f"load<{emitter.type_of(load)}>(g{name}, i{count})"
+                for load, name in zip(self.part.loads, self.loads, strict=True)
+            ]
         )
         store = "stream" if self.knobs.streaming and not count else "store"
         return lines + [f"{store}(g{name}, i, r{name}{count});" for name in self.outputs]

@@ -40,7 +40,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Move:
-    """One optimization: `name` as the field calls it ("threads", "register blocking"), what it should gain, the plan after it."""
+    """One optimization: its name in the field ("threads", "register blocking"), what it gains, the plan after it."""
 
     name: str
     why: str

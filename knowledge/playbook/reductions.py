@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.playbook import reductions_text as text
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
-from knowledge.playbook.pointwise import WORTH_THREADS, lanes_for, slow_primitives
+from knowledge.playbook.pointwise import WORTH_THREADS, lanes_for, slow_primitives, streaming_reason
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 from knowledge.playbook.reducers import REDUCERS
@@ -34,7 +34,7 @@ class RowRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores."""
         program = RowProgram(lower_problem(problem))
-        makers = (_threads, _simd, _exact, _keep, _accumulators, _streaming)
+        makers = (_threads, _exact, _simd, _keep, _accumulators, _streaming)
         moves = (maker(problem, plan, program) for maker in makers)
         return tuple(move for move in moves if move is not None)
 
@@ -55,28 +55,39 @@ def _threads(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "threads" in plan.knobs or threads < 2 or rows * columns < WORTH_THREADS:
         return None
     if rows >= 2 * threads:
-        return Move("threads", f"the rows are independent: {threads} threads share them", plan.with_knobs(threads="rows"))
+        return Move(
+            "threads", f"the rows are independent: {threads} threads share them", plan.with_knobs(threads="rows")
+        )
     if any(not REDUCERS[each.op].clause for each in program.reductions):
         return None
     why = f"with {rows} rows the {threads} threads share each row's columns and join their partial results"
     return Move("threads", why, plan.with_knobs(threads="columns"))
 
 
-def _simd(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+def _lanes(problem: Problem, plan: Plan, program: RowProgram) -> int:
+    """Columns a register that this plan has or could have; 1 where SIMD has no place."""
+    if "lanes" in plan.knobs:
+        return int(plan.knobs["lanes"])
     _, columns = _extent(program)
     lanes = lanes_for((node for node in program.nodes if not program.flat(node)), problem.device.simd_floats)
-    possible = all(REDUCERS[each.op].lanes for each in program.reductions)
-    if "lanes" in plan.knobs or lanes < 2 or columns < lanes or not possible:
+    return lanes if columns >= lanes and all(REDUCERS[each.op].lanes for each in program.reductions) else 1
+
+
+def _simd(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    lanes = _lanes(problem, plan, program)
+    if "lanes" in plan.knobs or lanes < 2:
         return None
     return Move("SIMD", f"one instruction computes {lanes} columns", plan.with_knobs(lanes=lanes))
 
 
 def _exact(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Brings SIMD along where the plan has none: registers alone gain nothing while libm takes one element a call."""
     slow = slow_primitives(node for node in program.nodes if not program.flat(node))
-    if "exact" in plan.knobs or "lanes" not in plan.knobs or not slow:
+    lanes = _lanes(problem, plan, program)
+    if "exact" in plan.knobs or lanes < 2 or not slow:
         return None
     why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
-    return Move("cheaper exact math", why, plan.with_knobs(exact=1))
+    return Move("cheaper exact math", why, plan.with_knobs(lanes=lanes, exact=1))
 
 
 def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -99,8 +110,9 @@ def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | N
 
 
 def _streaming(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Brings SIMD along where the plan has none: only whole registers can be streamed."""
     written = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in program.targets if program.is_full(each))
-    if "streaming" in plan.knobs or "lanes" not in plan.knobs or written < problem.device.l3_bytes // 2:
+    lanes = _lanes(problem, plan, program)
+    if "streaming" in plan.knobs or lanes < 2 or written < problem.device.l3_bytes // 2:
         return None
-    why = f"the {written >> 20} MiB written do not stay in the cache: stores that bypass it save reading the lines first"
-    return Move("streaming stores", why, plan.with_knobs(streaming=1))
+    return Move("streaming stores", streaming_reason(written), plan.with_knobs(lanes=lanes, streaming=1))

@@ -155,7 +155,9 @@ class RowText:
         lines, self.row.lines = self.row.lines, []
         for target in self.program.row_stores(level):
             value = self.row.name(target.node)
-            lines.append(f"m{self.stems[target.tensor.name]}(0, r) = {source_text.stored_type(target.tensor)}({value});")
+            lines.append(
+                f"m{self.stems[target.tensor.name]}(0, r) = {source_text.stored_type(target.tensor)}({value});"
+            )
         return lines
 
     def _gather(self, node: Node) -> None:
@@ -203,7 +205,7 @@ class RowText:
         if self.knobs.lanes == 1:
             step = self._call(sweep, "i", "")
             step += [line for each in sweep.reductions for line in self._take(each)]
-            step += [line for line in self._element_stores(sweep)]
+            step += self._element_stores(sweep)
             return [*lines, *pragma, f"for (int64_t i = 0; i < {self._count}; ++i) {{", *indented(step), "}"]
         return [*lines, *pragma, *self._blocks(sweep)]
 
@@ -212,7 +214,8 @@ class RowText:
         if self.knobs.threads != "columns" or any(not REDUCERS[each.op].clause for each in sweep.reductions):
             return []
         clauses = [
-            f" reduction({REDUCERS[each.op].clause} : total{self.reduction_name[id(each)]})" for each in sweep.reductions
+            f" reduction({REDUCERS[each.op].clause} : total{self.reduction_name[id(each)]})"
+            for each in sweep.reductions
         ]
         return [f"#pragma omp parallel for schedule(static){''.join(clauses)}"]
 
@@ -223,7 +226,8 @@ class RowText:
             return [f"{total} = {REDUCERS[each.op].join.format(total, f'{total_type(each)}({value})')};"]
         beats = ">" if each.op == "argmax" else "<"
         return [
-            f"if ({value} {beats} {total} || ({value} != {value} && {total} == {total})) {{  // the first, NaN before all",
+            "// the first one; NaN before all numbers",
+            f"if ({value} {beats} {total} || ({value} != {value} && {total} == {total})) {{",
             f"  {total} = {value};",
             f"  index{name} = i;",
             "}",
@@ -276,10 +280,9 @@ class RowText:
                 neutral = f"all({identity(each, ELEMENT_TYPES[each.args[0].dtype])})"
                 value = f"(below<{LANE_TYPES[each.args[0].dtype]}>(n - i) ? {value} : {neutral})"
             lines.append(f"part{name}({slot}) = {reducer.join.format(f'part{name}({slot})', value)};")
-        for each in sweep.stores:
-            store = "stream" if self.knobs.streaming and not count else "store"
-            name = self.stems[each.tensor.name]
-            lines.append(f"{store}(g{name}, {at}, r{name}{count});")
+        store = "stream" if self.knobs.streaming and not count else "store"
+        names = [self.stems[target.tensor.name] for target in sweep.stores]
+        lines += [f"{store}(g{name}, {at}, r{name}{count});" for name in names]
         for node in sweep.writes:
             name = self.kept_name[id(node)]
             lines.append(f"store(g{name}, {at}, r{name}{count});")

@@ -103,7 +103,12 @@ class RowProgram:
         result: list[Node] = []
         for sweep in range(1, self.sweeps):
             for node in self.cone(self.wanted(sweep)):
-                if node not in result and self.level(node) < sweep and self._costly(node) and self._computed_before(node, sweep):
+                if (
+                    node not in result
+                    and self.level(node) < sweep
+                    and self._costly(node)
+                    and self._computed_before(node, sweep)
+                ):
                     result.append(node)
         inner = {id(arg) for node in result for arg in self.cone(node.args)}
         return tuple(node for node in result if id(node) not in inner)
@@ -173,7 +178,9 @@ class RowProgram:
             return
         if node.kind in ("load", "compute") and not node.uniform and node.shape != self.shape:
             raise UnwritableError(f"a value of another shape than the row's ({node.origin})")
-        still = all(node.strides[dim] == 0 or self.shape[dim] == 1 for dim in self.dims) if node.kind == "load" else True
+        still = (
+            all(node.strides[dim] == 0 or self.shape[dim] == 1 for dim in self.dims) if node.kind == "load" else True
+        )
         self._levels[id(node)] = max(levels, default=0)
         self._flat[id(node)] = still and all(self.flat(arg) for arg in node.args) and node.kind != "reduce"
 

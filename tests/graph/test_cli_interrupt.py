@@ -1,4 +1,4 @@
-"""A run that is stopped keeps what was verified and goes on later: Ctrl-C, SIGTERM, kill -9 in the middle of a build."""
+"""A run that is stopped keeps what was verified and goes on later: Ctrl-C, SIGTERM, kill -9 in a build."""
 
 import json
 import signal

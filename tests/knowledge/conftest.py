@@ -10,11 +10,16 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 import tvm_ffi
 
 from knowledge.playbook.problem import Device, Problem
+
+# A busy machine is no failure.
+hypothesis.settings.register_profile("patient", deadline=None)
+hypothesis.settings.load_profile("patient")
 
 SITE = Path(sysconfig.get_paths()["purelib"])
 HEADERS = (
@@ -60,7 +65,9 @@ def _op(node: torch.fx.Node, names: dict[str, str]) -> dict[str, Any]:
     if value is None:
         return {"target": str(node.target), "results": ()}
     many = isinstance(value, list | tuple)
-    results = [spec(f"{node.name}_{k}" if many else node.name, each) for k, each in enumerate(value if many else [value])]
+    results = [
+        spec(f"{node.name}_{k}" if many else node.name, each) for k, each in enumerate(value if many else [value])
+    ]
     if many:
         for user in node.users:
             results[user.args[1]]["name"] = user.name
@@ -98,9 +105,7 @@ def trace(
             "parameters": [spec(name, each) for name, each in module.state_dict(keep_vars=False).items()],
             "outputs": [spec("output" if single else f"output{k}", each) for k, each in enumerate(values)],
             "ops": [
-                _op(node, renames)
-                for node in nodes
-                if node.op == "call_function" and "getitem" not in str(node.target)
+                _op(node, renames) for node in nodes if node.op == "call_function" and "getitem" not in str(node.target)
             ],
             "returns": [renames.get(node.name, node.name) for node in output],
             "device": device.model_dump(),
@@ -164,7 +169,9 @@ class Compiler:
         assert done.returncode == 0, done.stderr[:6000]
 
 
-def call(library: Path, problem: Problem, inputs: Sequence[Any], state: dict[str, torch.Tensor] | None = None) -> list[torch.Tensor]:
+def call(
+    library: Path, problem: Problem, inputs: Sequence[Any], state: dict[str, torch.Tensor] | None = None
+) -> list[torch.Tensor]:
     """Run a kernel into poisoned outputs of the described strides."""
     tensors = state or {}
     outputs = []
@@ -200,7 +207,9 @@ def assert_close(got: torch.Tensor, reference: torch.Tensor, oracle: torch.Tenso
     """Right where torch's own result is right: same NaN and infinities, error a small multiple of torch's own."""
     assert got.shape == reference.shape and got.dtype == reference.dtype, label
     if not reference.dtype.is_floating_point:
-        assert torch.equal(got, reference), f"{label}: {got[got != reference][:4]} not {reference[got != reference][:4]}"
+        assert torch.equal(got, reference), (
+            f"{label}: {got[got != reference][:4]} not {reference[got != reference][:4]}"
+        )
         return
     for mask in (torch.isnan, torch.isposinf, torch.isneginf):
         differs = mask(got) != mask(reference)

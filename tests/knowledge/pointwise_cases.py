@@ -103,12 +103,11 @@ LOGIC: dict[str, Case] = {
     "xlogy": lambda x, y: torch.xlogy(x, y),
 }
 
-FUNCTIONS: dict[str, Case] = {
-    name: (lambda function: lambda x, y: function(x))(getattr(torch, name))
-    for name in (
-        "exp exp2 expm1 log log2 log10 log1p sin cos tan asin acos atan sinh cosh tanh asinh acosh atanh erf erfc"
-    ).split()
-}
+NAMES = (
+    "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+)  # fmt: skip
+FUNCTIONS: dict[str, Case] = {name: (lambda function: lambda x, y: function(x))(getattr(torch, name)) for name in NAMES}
 
 ACTIVATIONS: dict[str, Case] = {
     "sigmoid": lambda x, y: torch.sigmoid(x),
@@ -155,7 +154,7 @@ class Many(torch.nn.Module):
 
 
 def operands(kind: str, shape: tuple[int, ...] = (3, 67)) -> tuple[torch.Tensor, torch.Tensor]:
-    """Two tensors: "normal", "wide" (+-1e3), "tiny" (1e-30 to 1e-4), or "special" (zeros, infinities, NaN among normal)."""
+    """Two tensors: "normal", "wide" (+-1e3), "tiny" (1e-30 to 1e-4) or "special" (zeros, infinities and NaN too)."""
     generator = torch.Generator().manual_seed(7)
     x, y = (torch.randn(shape, generator=generator) for _ in range(2))
     if kind == "wide":

@@ -138,6 +138,29 @@ def test_what_is_not_covered_is_declined_with_the_reason(name):
     assert answer.reason.endswith(".")
 
 
+def relu_through_a_view(a, b):
+    product = a @ b
+    product.t().relu_()
+    return product
+
+
+def relu_in_place(a, b):
+    return (a @ b).relu_()
+
+
+def scaled_input(a, b):
+    return a.mul_(2) @ b
+
+
+def test_in_place_on_the_product_is_a_step():
+    assert len(form_of(trace(relu_in_place, rand(4, 5), rand(5, 6))).codes) == 1
+
+
+@pytest.mark.parametrize("function", [relu_through_a_view, scaled_input])
+def test_in_place_where_others_would_see_it_is_declined(function):
+    assert isinstance(GemmRecipe().first_plan(trace(function, rand(4, 4), rand(4, 4))), Decline)
+
+
 def test_two_outputs_are_declined():
     answer = GemmRecipe().first_plan(trace(lambda a, b: (a @ b, a), rand(4, 4), rand(4, 4)))
     assert isinstance(answer, Decline)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+from pathlib import Path
+
 import pytest
 import torch
 import tvm_ffi
@@ -11,7 +15,7 @@ from gemm_cases import PLAIN, STEPS, doubled, rand
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.gemm_tiled import fragment, tiles
-from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.problem import Device, Problem, Ref, Scalar
 from knowledge.playbook.recipe import Plan
 
 RECIPE = GemmRecipe()
@@ -45,6 +49,10 @@ def run_all(compiler: Compiler, problem: Problem, plans: list[Plan], function, i
         check(problem, library, function, inputs)
 
 
+STEPPED = (
+    "addmm", "addmm without c", "gelu", "transposed sum", "lower below", "upper", "diag steps", "mv and bias",
+)  # fmt: skip
+
 LARGE = {
     "gemm": (lambda a, b: a @ b, (rand(131, 301), rand(301, 77))),
     "rows": (lambda a, b: a @ b, (rand(203, 2501), rand(2501))),
@@ -56,7 +64,7 @@ NAMES = {
     "gemm": {"SIMD", "register blocking", "threads", "tiling", "packing"},
     "rows": {"SIMD", "accumulators", "register blocking"},
     "dot": {"SIMD", "accumulators"},
-    "vector and matrix": {"SIMD", "register blocking", "threads", "tiling"},
+    "vector and matrix": {"SIMD", "threads", "tiling"},
     "diag": {"threads", "SIMD", "streaming stores"},
 }
 
@@ -80,7 +88,7 @@ def test_packed_operands_of_every_stride(compiler, name):
     run_all(compiler, problem, [Plan("gemm", knobs)], function, inputs)
 
 
-@pytest.mark.parametrize("name", ["addmm", "addmm without c", "gelu", "operand scaled", "transposed sum", "lower below", "upper", "diag steps", "mv and bias"])  # fmt: skip
+@pytest.mark.parametrize("name", STEPPED)
 def test_steps_after_the_product(compiler, name):
     function, inputs = STEPS[name]
     problem = trace(function, *inputs)
@@ -96,24 +104,15 @@ def test_float64_has_half_the_lanes(compiler):
 
 
 def test_a_scalar_argument_is_passed_by_value(compiler):
-    def function(a, b, s):
-        return (a @ b) * s
-
-    inputs = (rand(5, 6), rand(6, 7), 2.5)
-    problem = Problem.model_validate(trace(lambda a, b: (a @ b) * 2.5, *inputs[:2]).model_dump() | {
-        "inputs": [
-            *trace(lambda a, b: a @ b, *inputs[:2]).model_dump()["inputs"],
-            {"kind": "scalar", "name": "s", "type": "float", "value": 2.5},
-        ],
-    })  # fmt: skip
-    ops = [
-        op if "mul" not in op.target else op.model_copy(update={"args": (op.args[0], {"ref": "s"})})
-        for op in problem.ops
-    ]
-    problem = Problem.model_validate(problem.model_dump() | {"ops": [op.model_dump() for op in ops]})
+    matrices = (rand(5, 6), rand(6, 7))
+    traced = trace(lambda a, b: (a @ b) * 2.5, *matrices)
+    product, scaling = traced.ops
+    scaling = scaling.model_copy(update={"args": (scaling.args[0], Ref(ref="s"))})
+    scalar = Scalar(name="s", type="float", value=2.5)
+    problem = traced.model_copy(update={"inputs": (*traced.inputs, scalar), "ops": (product, scaling)})
     library = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
     for factor in (2.5, -4.0):
-        check(problem, library, function, (*inputs[:2], factor))
+        check(problem, library, lambda a, b, s: (a @ b) * s, (*matrices, factor))
 
 
 def test_parameters_keep_their_place_in_the_call(compiler):
@@ -153,6 +152,38 @@ def test_moves_differ_in_name_and_from_the_plan():
             moves = RECIPE.moves(problem, plan)
             assert len({move.name for move in moves}) == len(moves)
             assert all(move.plan != plan for move in moves)
+
+
+def test_the_accumulators_stay_in_registers(compiler):
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("the fragment of this test fills the registers of AVX2")
+    problem = trace(lambda a, b: a @ b, torch.empty(128, 128), torch.empty(128, 128))
+    plan = next(plan for name, plan in reversed(route(problem)) if plan.knobs["pack"] == "AB")
+    library = compiler.build(RECIPE.render(problem, plan))
+    loops = multiply_add_loops(library)
+    assert loops
+    for loop in loops:
+        assert sum("fmadd" in line for line in loop) == int(plan.knobs["mr"]) * int(plan.knobs["nv"])
+        assert not [line for line in loop if "%rsp" in line]
+
+
+def multiply_add_loops(library: Path) -> list[list[str]]:
+    """Instructions of every innermost loop that multiplies and adds vectors."""
+    listing = subprocess.run(["objdump", "-d", "--no-show-raw-insn", str(library)], capture_output=True, text=True)
+    lines = [
+        match
+        for match in map(re.compile(r"\s+([0-9a-f]+):\s+(\S+)\s*(\S*)").match, listing.stdout.splitlines())
+        if match
+    ]
+    at = {match[1]: index for index, match in enumerate(lines)}
+    loops = []
+    for index, match in enumerate(lines):
+        start = at.get(match[3], index) if match[2].startswith("j") else index
+        body = [line[0] for line in lines[start : index + 1]]
+        jumps = [line for line in lines[start : index + 1] if line[2].startswith("j")]
+        if start < index and len(jumps) == 1 and any("fmadd" in line and "ps" in line for line in body):
+            loops.append(body)
+    return loops
 
 
 def test_a_small_product_gets_no_threads():

@@ -132,8 +132,7 @@ BAD = {
     "output 0 holds NaN": elementwise("return torch.log(x - 2)"),
     "get_inputs()[0] is a str": elementwise("return x", "'words'"),
     "get_inputs() raised ZeroDivisionError": elementwise("return x", "1 / 0"),
-    "Model(...) raised TypeError": "import torch\nclass Model(torch.nn.Module):\n    def __init__(self, n): super().__init__()"
-    "\ndef get_inputs(): return []",
+    "Model(...) raised TypeError": elementwise("return x") + "\ndef get_init_inputs():\n    return [1, 2, 3]\n",
     "running it ended its process, ended with exit code 7": "import os\nos._exit(7)",
     "running it ended its process, killed by SIGSEGV": "import ctypes\nctypes.string_at(0)",
 }

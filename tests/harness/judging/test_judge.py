@@ -136,7 +136,8 @@ def test_a_forged_answer_on_stdout_changes_nothing(bench):
 def test_weights_and_numbers_change_between_calls(bench):
     honest = """
     void run(TensorView x, double s, TensorView w, TensorView y) {
-      for (int i = 0; i < 30; ++i) for (int j = 0; j < 40; ++j) out(y)[i * 40 + j] = in(x)[i * 40 + j] * in(w)[j] * float(s);
+      for (int i = 0; i < 30; ++i)
+        for (int j = 0; j < 40; ++j) out(y)[i * 40 + j] = in(x)[i * 40 + j] * in(w)[j] * float(s);
     }
     """
     assert bench.verdict(honest, SCALED_LINEAR).status == "passed"

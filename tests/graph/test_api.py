@@ -1,0 +1,179 @@
+"""cutegen from Python, with a real judge: load, optimize, read the result; sync, async, from a live module."""
+
+import asyncio
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
+
+from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
+from graph.run_record import RunRecord
+from harness.errors import UserError
+from nodes.state import TaskInput
+
+MODULE = """
+import json, sys
+import torch
+from torch import nn
+from graph.api import load_task, optimize
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.rand(1024))
+
+    def forward(self, x):
+        return torch.relu(x) * self.scale
+
+net = Net()
+task = load_task(net, inputs=(torch.randn(64, 1024),))
+result = optimize(task, depth=0, target="cpu", out=sys.argv[1])
+namespace = {}
+exec(task.source, namespace)
+again = namespace["Model"]()
+x = namespace["get_inputs"]()[0]
+print(json.dumps({
+    "status": result.verdict.status if result.verdict else result.record.stop_reason,
+    "parameters": [each.name for each in result.record.task.signature.parameters],
+    "state": list(again.state_dict()),
+    "same": torch.equal(again(x), net(x)),
+}))
+"""
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
+    """One short run, shared by the tests that only read it."""
+    folder = tmp_path_factory.mktemp("api")
+    return optimize(softsign(folder), depth=0, target="cpu", out=folder / "run", seed=3)
+
+
+def test_a_result_is_read_by_its_attributes(result: RunResult) -> None:
+    assert result.verdict is not None
+    assert result.verdict.status == "passed"
+    assert result.verdict.seed == 3
+    assert result.verdict.timing is not None
+    assert result.speedup == result.verdict.timing.speedup
+    assert result.improved == result.verdict.timing.wins
+    assert result.kernel is not None
+    assert "TVM_FFI_DLL_EXPORT_TYPED_FUNC" in result.kernel
+    assert f"{result.speedup:.2f}x" in repr(result)
+
+
+def test_saving_copies_the_drop_in_and_its_proof(result: RunResult, tmp_path: Path) -> None:
+    saved = result.save(tmp_path / "made" / "here")
+    assert {file.name for file in saved.iterdir()} == {"kernel.cu", "model_new.py", "record.json", "report.html"}
+    assert (saved / "kernel.cu").read_text(encoding="utf-8") == result.kernel
+    record = RunRecord.model_validate_json((saved / "record.json").read_bytes())
+    assert record == result.record
+    assert json.loads((saved / "record.json").read_text(encoding="utf-8"))["schema_version"] == 1
+
+
+def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:
+    before = len(events(result.folder))
+    again = resume(result.folder)
+    assert again.record.steps == result.record.steps
+    assert len(events(result.folder)) == before + 1
+
+
+def test_the_process_that_holds_the_graph_never_imports_torch(tmp_path: Path) -> None:
+    code = (
+        "import sys; from graph.api import optimize; "
+        f"r = optimize({str(softsign(tmp_path))!r}, depth=0, target='cpu', out={str(tmp_path / 'run')!r}); "
+        "print(r.verdict.status, 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=240)
+    assert done.stdout.split() == ["passed", "False"], done.stderr
+
+
+def test_tasks_come_from_files_and_texts(tmp_path: Path) -> None:
+    file = softsign(tmp_path)
+    source = file.read_text(encoding="utf-8")
+    assert load_task(file) == load_task(str(file)) == TaskInput(source=source, name="softsign")
+    assert load_task(source) == TaskInput(source=source, name="task")
+    with pytest.raises(UserError, match="There is no file"):
+        load_task(tmp_path / "absent.py")
+    with pytest.raises(UserError, match="Inputs belong to a module"):
+        load_task(file, inputs=(1,))
+
+
+def test_wrong_settings_are_named() -> None:
+    with pytest.raises(UserError, match="max_depth"):
+        make_settings({"depth": -1})
+    with pytest.raises(UserError, match="colour"):
+        make_settings({"colour": "red"})
+
+
+def test_a_live_module_is_optimized_under_its_own_names(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MODULE, str(tmp_path / "run")], cwd=REPOSITORY, capture_output=True, text=True,
+        timeout=240, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == {
+        "status": "passed", "parameters": ["scale"], "state": ["scale"], "same": True,
+    }  # fmt: skip
+
+
+def test_a_module_needs_inputs_that_fit_it() -> None:
+    code = """
+import torch
+from harness.errors import UserError
+from graph.api import load_task
+for inputs in (None, (torch.randn(3, 5),)):
+    try:
+        load_task(torch.nn.Linear(4, 4), inputs)
+    except UserError as error:
+        print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=120)
+    lines = done.stdout.splitlines()
+    assert lines[0].startswith("A module needs inputs"), done.stderr
+    assert lines[1].startswith("Linear cannot be exported with these inputs")
+
+
+def test_async_is_the_same_and_leaves_the_loop_free(tmp_path: Path) -> None:
+    async def both() -> tuple[RunResult, int]:
+        ticks = 0
+        work = asyncio.create_task(aoptimize(softsign(tmp_path), depth=0, target="cpu", out=tmp_path / "run"))
+        while not work.done():
+            await asyncio.sleep(0.01)
+            ticks += 1
+        return work.result(), ticks
+
+    result, ticks = asyncio.run(both())
+    assert result.record.best is not None
+    assert ticks > 10
+
+
+def test_a_cancelled_run_ends_at_its_step_and_resumes(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+
+    async def cancelled() -> None:
+        work = asyncio.create_task(aoptimize(SOFTSIGN.format(one=1.0), depth=1, target="cpu", out=run))
+        began = asyncio.to_thread(wait_until, lambda: bool(events(run)), "the first step")
+        await began
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+
+    asyncio.run(cancelled())
+    record = RunRecord.model_validate_json((run / "record.json").read_bytes())
+    assert record.outcome == "interrupted"
+    assert resume(run).record.best is not None
+
+
+def test_the_six_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    assert len([text for text in block.splitlines() if text.strip()]) == 6
+    (tmp_path / "examples").mkdir()
+    shutil.copy(REPOSITORY / "examples" / "softsign.py", tmp_path / "examples")
+    monkeypatch.chdir(tmp_path)
+    exec(compile(block, "README.md", "exec"), {})
+    assert (tmp_path / "softsign" / "model_new.py").exists()

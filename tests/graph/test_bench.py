@@ -1,0 +1,84 @@
+"""The benchmark's tables and its own measurements; what it measures of the loop is run by `make bench`."""
+
+import re
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from report_records import full_record
+from rich.console import Console
+
+from graph.bench import help_seconds, measure, peak_memory_mb, summed_up
+from graph.bench_model import BenchResult, Limit
+from graph.bench_tables import drawn, page, sheets
+from graph.run_machine import this_machine
+from harness.errors import UserError
+
+
+def result() -> BenchResult:
+    won = summed_up("softsign", full_record())
+    lost = won.model_copy(update={"name": "gelu", "timing": None, "wanted": None})
+    missed = won.model_copy(update={"name": "diag_matmul", "wanted": 20.0})
+    return BenchResult(
+        machine=this_machine(),
+        peak_gb_s=22.0,
+        peak_gflop_s=120.0,
+        measured_at=datetime(2026, 1, 31, tzinfo=UTC),
+        load=0.1,
+        limits=(
+            Limit(name="a verdict", measured=5.2, allowed=6, unit="s"),
+            Limit(name="memory", measured=251, allowed=250, unit="MB"),
+        ),
+        verdicts=5,
+        phases={"build": 2.0, "in all": 5.2},
+        examples=(won, lost, missed),
+    )
+
+
+def test_an_example_issummed_up_from_its_record() -> None:
+    summed = result().examples[0]
+    assert summed.move == "chunk size"
+    assert summed.shapes == "16"
+    assert summed.kernels_judged == 6
+    assert summed.share_of_roof == pytest.approx(0.597, abs=1e-3)
+    assert summed.wanted == 1.8
+
+
+def test_the_page_lists_wins_and_losses_alike() -> None:
+    text = page(result())
+    rows = {line.split("|")[1].strip(): line for line in text.splitlines() if line.startswith("| ")}
+    assert "1.93x" in rows["softsign"]
+    assert "1.8x met" in rows["softsign"]
+    assert "20x missed" in rows["diag_matmul"]
+    assert "no kernel" in rows["gelu"]
+    assert rows["a verdict"].endswith("| met |")
+    assert rows["memory"].endswith("| missed |")
+    assert this_machine().cpu in text
+
+
+def test_every_row_is_as_long_as_its_head(capsys: pytest.CaptureFixture[str]) -> None:
+    for sheet in sheets(result()):
+        assert {len(row) for row in sheet.rows} == {len(sheet.head)}
+        Console(width=200).print(drawn(sheet))
+    assert "last move kept" in capsys.readouterr().out
+
+
+def test_the_result_survives_its_file() -> None:
+    assert BenchResult.model_validate_json(result().model_dump_json()) == result()
+
+
+def test_its_own_measurements_are_plausible() -> None:
+    assert 0.02 < help_seconds() < 30
+    assert 10 < peak_memory_mb() < 10_000
+
+
+def test_an_unknown_example_is_refused() -> None:
+    with pytest.raises(UserError, match="no example nothing"):
+        measure(("nothing",), 1, Console(quiet=True))
+
+
+def test_the_page_in_the_documents_is_of_this_form() -> None:
+    documents = Path(__file__).parents[2] / "docs"
+    stored = BenchResult.model_validate_json((documents / "results.json").read_bytes())
+    assert (documents / "results.md").read_text(encoding="utf-8") == page(stored)
+    assert re.search(r"^# Results", page(stored))

@@ -1,0 +1,117 @@
+"""The front door: what is written first, which moves follow, what is declined and with which words."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import Compiler, assert_close, call, trace
+
+from knowledge.playbook.author import first_draft, next_draft, writable_ops
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan
+
+SMALL_CACHE = Device(threads=2, simd_floats=16, l3_bytes=64 << 10)
+
+
+def moves_from(problem: Problem, draft: Draft, *, keep: bool) -> list[Draft]:
+    """All drafts that follow when every move is kept (or, from the first kernel, when none is)."""
+    drafts, tried = [draft], ()
+    while True:
+        following = next_draft(problem, drafts[-1].source if keep else draft.source, tried)
+        if isinstance(following, Decline):
+            return drafts
+        drafts.append(following)
+        tried = () if keep else (*tried, following.move)
+
+
+def written(problem: Problem) -> Draft:
+    """The first kernel."""
+    draft = first_draft(problem)
+    assert isinstance(draft, Draft), draft
+    return draft
+
+
+def test_pointwise_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler) -> None:
+    def swish(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return x * torch.sigmoid(x) + b
+
+    x, b = torch.randn(41, 1021), torch.randn(1021)
+    problem = trace(swish, x, b, device=SMALL_CACHE)
+    drafts = moves_from(problem, written(problem), keep=True)
+    assert [draft.move for draft in drafts] == [
+        "first kernel",
+        "threads",
+        "cheaper exact math",
+        "streaming stores",
+        "unroll",
+    ]
+    for draft, library in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+        (got,) = call(library, problem, [x, b])
+        assert_close(got, swish(x, b), swish(x.double(), b.double()), draft.move)
+
+
+def test_row_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler) -> None:
+    x = torch.randn(67, 517)
+    problem = trace(lambda x: F.softmax(x * 2, -1), x, device=SMALL_CACHE)
+    drafts = moves_from(problem, written(problem), keep=True)
+    assert [draft.move for draft in drafts] == [
+        "first kernel",
+        "threads",
+        "cheaper exact math",
+        "keep the row",
+        "multiple accumulators",
+        "streaming stores",
+    ]
+    for draft, library in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+        (got,) = call(library, problem, [x])
+        assert_close(got, F.softmax(x * 2, -1), F.softmax(x.double() * 2, -1), draft.move)
+
+
+def test_one_move_changes_one_thing_and_a_tried_one_does_not_come_back() -> None:
+    problem = trace(F.softsign, torch.randn(1 << 20), device=SMALL_CACHE)
+    first = written(problem)
+    drafts = moves_from(problem, first, keep=False)
+    names = [draft.move for draft in drafts]
+    assert len(names) == len(set(names)) >= 4
+    plan = Plan.read(first.source)
+    assert plan is not None and plan.knobs == {}
+    for draft in drafts[1:]:
+        after = Plan.read(draft.source)
+        assert after is not None and after.knobs and draft.why
+
+
+def test_a_stored_kernel_is_all_that_the_next_move_needs() -> None:
+    problem = trace(torch.tanh, torch.randn(1 << 16))
+    draft = next_draft(problem, written(problem).source, ())
+    assert isinstance(draft, Draft)
+    assert Plan.read(draft.source) is not None
+    assert first_draft(problem) == first_draft(Problem.model_validate(problem.model_dump()))
+
+
+def test_the_refusal_names_the_operation_what_can_be_written_and_how_to_set_a_model() -> None:
+    problem = trace(lambda x: torch.cumsum(F.relu(x), 0), torch.randn(4, 4))
+    outcome = first_draft(problem)
+    assert isinstance(outcome, Decline)
+    assert "cannot write aten.cumsum.default" in outcome.reason
+    assert "relu" not in outcome.reason
+    assert "elementwise" in outcome.reason and "--model openai:" in outcome.reason
+
+
+def test_a_known_operation_in_an_unwritable_place_is_explained() -> None:
+    outcome = first_draft(trace(lambda x: x.sum(0) + x.sum(1), torch.randn(4, 4)))
+    assert isinstance(outcome, Decline)
+    assert "different dimensions" in outcome.reason
+
+
+def test_a_foreign_kernel_is_not_optimized() -> None:
+    outcome = next_draft(trace(torch.tanh, torch.randn(8)), "void run() {}", ())
+    assert isinstance(outcome, Decline)
+    assert "only kernels that it wrote" in outcome.reason
+
+
+@pytest.mark.parametrize("name", ["softsign", "gelu", "mm", "softmax", "where", "linear", "layer_norm"])
+def test_writable_ops_lists_all_families(name: str) -> None:
+    expected = {"softsign": "abs"}.get(name, name)
+    assert expected in writable_ops()
+    assert list(writable_ops()) == sorted(set(writable_ops()))

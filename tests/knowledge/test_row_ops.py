@@ -1,0 +1,134 @@
+"""Reductions along rows against torch and float64: every operation, every knob, long rows, odd and strided ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from conftest import Compiler, assert_close, call, trace
+
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Plan
+from knowledge.playbook.reductions import RowRecipe
+
+RECIPE = RowRecipe()
+KNOBS: dict[str, dict[str, int | str]] = {
+    "plain": {},
+    "SIMD": {"lanes": 16},
+    "everything": {"lanes": 16, "exact": 1, "keep": 1, "accumulators": 4, "threads": "rows", "streaming": 1},
+    "columns": {"lanes": 8, "exact": 1, "accumulators": 4, "threads": "columns"},
+    "plain columns": {"threads": "columns"},
+}
+FEW = ("plain", "everything")
+SUMMED = ("plain", "columns", "plain columns")
+
+
+def many(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Every reduction, alone and between elementwise steps."""
+    centred = x - x.mean(-1, keepdim=True)
+    shifted = torch.exp(x - x.amax(1, keepdim=True))
+    return (
+        F.softmax(x, -1), F.log_softmax(x, 1), x.sum(-1), x.mean(-1, keepdim=True), x.amax(-1), x.amin(-1),
+        x.logsumexp(-1), x.norm(dim=-1), x.norm(p=1, dim=-1), x.var(-1), x.std(-1, unbiased=False),
+        F.layer_norm(x, (x.shape[-1],), w, b), F.rms_norm(x, (x.shape[-1],), w),
+        x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * w, F.softmax(x * 0.3, -1), F.normalize(x, dim=-1),
+        (x > 0).any(-1), (x > -5).all(-1), shifted / shifted.sum(-1, keepdim=True), centred.abs().sum(-1),
+        F.gelu(F.layer_norm(x, (x.shape[-1],))),
+    )  # fmt: skip
+
+
+CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[str, ...]]] = {
+    "many": (many, ((9, 1003), (1003,), (1003,)), ("plain", "SIMD", "everything", "columns")),
+    "indices": (lambda x: (*x.max(-1), x.argmin(-1)), ((7, 130),), ("plain",)),
+    "loss": (F.mse_loss, ((9, 1003), (9, 1003)), ("plain", "columns")),
+    "everything summed": (lambda x: x.sum(), ((3, 70000),), SUMMED),
+    "middle dimension": (lambda x: F.softmax(x, 1), ((3, 50, 4, 5),), FEW),
+    "first dimension": (lambda x: x.mean(0), ((40, 33),), FEW),
+    "two dimensions": (lambda x: x.amax((1, 2)) + 1, ((6, 5, 20),), FEW),
+    "permuted": (lambda x: F.layer_norm(x.transpose(0, 1), (48,)), ((48, 10),), ("everything",)),
+    "instance": (lambda x: F.instance_norm(x), ((2, 3, 8, 9),), ("everything",)),
+    "short": (lambda x: F.softmax(x, -1), ((1000, 3),), ("SIMD",)),
+}
+RUNS = [(name, knobs) for name, (_, _, wanted) in CASES.items() for knobs in wanted]
+
+
+def inputs(shapes: tuple[tuple[int, ...], ...], scale: float = 1.0) -> list[torch.Tensor]:
+    """Normal numbers."""
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randn(shape, generator=generator) * scale for shape in shapes]
+
+
+def source(problem: Problem, knobs: str) -> str:
+    """The kernel under some knobs."""
+    first = RECIPE.first_plan(problem)
+    assert isinstance(first, Plan), first
+    return RECIPE.render(problem, first.with_knobs(**KNOBS[knobs]))
+
+
+@pytest.fixture(scope="module")
+def problems() -> dict[str, Problem]:
+    """Each case traced once."""
+    return {name: trace(function, *inputs(shapes)) for name, (function, shapes, _) in CASES.items()}
+
+
+@pytest.fixture(scope="module")
+def sources(problems: dict[str, Problem], compiler: Compiler) -> dict[tuple[str, str], str]:
+    """Each run's source, all compiled, two at a time."""
+    rendered = {(name, knobs): source(problems[name], knobs) for name, knobs in RUNS}
+    compiler.build_all(list(rendered.values()))
+    return rendered
+
+
+@pytest.mark.parametrize(("name", "knobs"), RUNS)
+def test_rows_are_as_right_as_torch(
+    compiler: Compiler, problems: dict[str, Problem], sources: dict[tuple[str, str], str], name: str, knobs: str
+) -> None:
+    function, shapes, _ = CASES[name]
+    library = compiler.build(sources[name, knobs])
+    for scale in (1.0, 1e-4, 30.0):
+        given = inputs(shapes, scale)
+        reference, oracle = function(*given), function(*(each.double() for each in given))
+        many_outputs = isinstance(reference, tuple)
+        pairs = zip(reference, oracle, strict=True) if many_outputs else [(reference, oracle)]
+        for k, (got, (theirs, exact)) in enumerate(zip(call(library, problems[name], given), pairs, strict=True)):
+            assert_close(got, theirs, exact, f"{name}[{k}] times {scale}")
+
+
+@pytest.mark.parametrize("knobs", ["plain", "everything"])
+def test_nan_and_infinity_go_where_torch_puts_them(compiler: Compiler, knobs: str) -> None:
+    x = torch.randn(6, 40)
+    x[0, 39], x[1, 3], x[2, :], x[3, 7], x[4, 0] = torch.nan, torch.inf, -torch.inf, -torch.inf, 3e38
+
+    def extremes(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        return x.amax(-1), x.amin(-1), x.sum(-1), F.softmax(x, -1), x.logsumexp(-1)
+
+    problem = trace(extremes, x)
+    library = compiler.build(source(problem, knobs))
+    for got, theirs, exact in zip(call(library, problem, [x]), extremes(x), extremes(x.double()), strict=True):
+        assert_close(got, theirs, exact, "special")
+
+
+def test_a_long_sum_is_no_worse_than_torch(compiler: Compiler) -> None:
+    x = torch.rand(2, 400_000)
+    problem = trace(lambda x: x.sum(-1), x)
+    for knobs in ("plain", "everything"):
+        (got,) = call(compiler.build(source(problem, knobs)), problem, [x])
+        assert_close(got, x.sum(-1), x.double().sum(-1), knobs)
+
+
+@pytest.mark.parametrize(
+    ("function", "reason"),
+    [
+        (lambda x: x.sum(0) + x.sum(1), "different dimensions"),
+        (lambda x: F.softmax(x, -1).mean(-1).max(), "reduc"),
+        (lambda x: x.sum(-1).flip(0), "aten.flip"),
+        (lambda x: x - x.sum(0).unsqueeze(1), "outside of its row"),
+    ],
+)
+def test_what_has_no_common_row_is_declined(function: Callable[..., Any], reason: str) -> None:
+    outcome = RECIPE.first_plan(trace(function, torch.randn(12, 12)))
+    assert isinstance(outcome, Decline)
+    assert reason in outcome.reason

@@ -1,0 +1,122 @@
+"""The algebra of views and of promotion, against torch's own on random shapes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.playbook import promotion, space, strided
+from knowledge.playbook.identifiers import identifiers, tensor_names
+
+DTYPES = {
+    name: getattr(torch, name)
+    for name in ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
+}
+SHAPES = st.lists(st.integers(1, 6), min_size=1, max_size=4).map(tuple)
+
+
+def same(view: strided.View, expected: torch.Tensor) -> bool:
+    """Equal shapes and offsets, and equal strides wherever the extent makes them matter."""
+    strides = zip(view.shape, view.strides, expected.stride(), strict=True)
+    matter = all(extent == 1 or mine == theirs for extent, mine, theirs in strides)
+    return view.shape == tuple(expected.shape) and matter and view.offset == expected.storage_offset()
+
+
+@st.composite
+def tensors(draw: st.DrawFn) -> torch.Tensor:
+    """A dense tensor, permuted, perhaps expanded."""
+    tensor = torch.empty(draw(SHAPES))
+    tensor = tensor.permute(draw(st.permutations(range(tensor.dim()))))
+    return tensor.unsqueeze(0).expand(3, *tensor.shape) if draw(st.booleans()) else tensor
+
+
+@given(tensors(), st.data())
+def test_slices_and_selections(tensor: torch.Tensor, data: st.DataObject) -> None:
+    dim = data.draw(st.integers(0, tensor.dim() - 1))
+    start, stop, step = (data.draw(st.integers(low, 7)) for low in (0, 0, 1))
+    shape, strides = tuple(tensor.shape), tensor.stride()
+    sliced = tensor[(slice(None),) * dim + (slice(start, stop, step),)]
+    if sliced.numel():
+        assert same(strided.slice_dim(shape, strides, dim, start, stop, step), sliced)
+    index = data.draw(st.integers(-tensor.shape[dim], tensor.shape[dim] - 1))
+    assert same(strided.select(shape, strides, dim, index), tensor.select(dim, index))
+
+
+@given(tensors(), st.data())
+def test_a_reshape_is_a_view_exactly_where_torch_says_so(tensor: torch.Tensor, data: st.DataObject) -> None:
+    factors = [extent for extent in tensor.shape for _ in range(1)]
+    cut = data.draw(st.integers(0, len(factors)))
+    left = int(torch.tensor(factors[:cut]).prod()) if cut else 1
+    target = (left, tensor.numel() // left)
+    try:
+        expected = tensor.view(target)
+    except RuntimeError:
+        with pytest.raises(strided.NotAView):
+            strided.reshape(tuple(tensor.shape), tensor.stride(), target)
+    else:
+        assert same(strided.reshape(tuple(tensor.shape), tensor.stride(), target), expected)
+
+
+@given(SHAPES)
+def test_expansion_and_broadcast(shape: tuple[int, ...]) -> None:
+    narrow = tuple(1 if k % 2 else extent for k, extent in enumerate(shape))
+    tensor = torch.empty(narrow)
+    target = strided.broadcast_shape((narrow, shape, (1,)))
+    assert target == tuple(torch.broadcast_shapes(narrow, shape))
+    assert same(strided.expand(narrow, tensor.stride(), (2, *target)), tensor.expand(2, *target))
+
+
+@settings(max_examples=60)
+@given(tensors(), st.data())
+def test_a_collapsed_space_visits_the_same_elements(tensor: torch.Tensor, data: st.DataObject) -> None:
+    other = torch.empty(tuple(tensor.shape)).permute(*range(tensor.dim()))
+    made = space.collapse(tuple(tensor.shape), [other.stride(), tensor.stride()])
+
+    def visited(shape: tuple[int, ...], strides: list[tuple[int, ...]]) -> list[tuple[int, ...]]:
+        grid = torch.cartesian_prod(*(torch.arange(extent) for extent in shape)).view(-1, len(shape))
+        offsets = [(grid * torch.tensor(each)).sum(1) for each in strides]
+        return sorted(zip(*(each.tolist() for each in offsets), strict=True))
+
+    shape = tuple(tensor.shape)
+    if tensor.numel() > 1:
+        assert visited(made.extents, list(made.strides)) == visited(shape, [other.stride(), tensor.stride()])
+    assert made.columns * made.rows == tensor.numel()
+
+
+@pytest.mark.parametrize("left", DTYPES)
+@pytest.mark.parametrize("right", DTYPES)
+def test_promotion_is_torchs(left: str, right: str) -> None:
+    def tensor(name: str, shape: tuple[int, ...]) -> torch.Tensor:
+        return torch.ones(shape, dtype=DTYPES[name])
+
+    assert DTYPES[promotion.promote([left, right], [], [])] == torch.result_type(
+        tensor(left, (2,)), tensor(right, (2,))
+    )
+    assert DTYPES[promotion.promote([left], [right], [])] == torch.result_type(tensor(left, (2,)), tensor(right, ()))
+    for number in (True, 3, 2.5):
+        assert DTYPES[promotion.promote([left], [], [number])] == torch.result_type(tensor(left, (2,)), number)
+
+
+@given(st.lists(st.text(max_size=12), unique=True, max_size=8))
+def test_identifiers_are_distinct_and_legal(names: list[str]) -> None:
+    made = identifiers(names)
+    assert len(set(made.values())) == len(names)
+    assert all(name.isascii() and name.isidentifier() for name in made.values())
+    assert len(set(tensor_names(made).values())) == len(names)
+
+
+def test_identifiers_avoid_keywords_and_the_kernels_own_names() -> None:
+    made = identifiers(["linear.weight", "linear_weight", "switch", "x", "i", "mX", "2d", "sweep1", "load"])
+    assert list(made.values()) == [
+        "linear_weight",
+        "linear_weight_2",
+        "switch_",
+        "x",
+        "i_",
+        "mX_",
+        "t2d",
+        "sweep1_",
+        "load_",
+    ]

@@ -1,0 +1,102 @@
+"""The tools over the real judge: what they say to a model and what they hand to the nodes."""
+
+from __future__ import annotations
+
+import pytest
+from langchain_core.messages import ToolMessage
+from langchain_core.tools import ToolException
+
+from harness.build import Build
+from harness.describing import describe_task
+from harness.profile.summary import Profile
+from harness.task import Task
+from harness.verdict import Verdict
+from tools.judges import choose_target, choose_tier, judge_for
+from tools.kernel_tools import KernelTools, call_tool
+
+SOURCE = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def forward(self, x):
+        return x + 1
+
+def get_inputs():
+    return [torch.randn(100)]
+
+def get_init_inputs():
+    return []
+"""
+
+KERNEL = """\
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView output) {
+    const float* in = static_cast<const float*>(x.data_ptr());
+    float* out = static_cast<float*>(output.data_ptr());
+    for (int i = 0; i < 100; ++i) out[i] = in[i] + 1.0f;
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+@pytest.fixture(scope="module")
+def task() -> Task:
+    return describe_task(SOURCE, name="plus_one", tier=choose_tier("auto"))
+
+
+@pytest.fixture
+def tools(task: Task) -> KernelTools:
+    return KernelTools(task, judge_for(choose_target("cpu").name, choose_tier("auto"), "ieee"), seed=5)
+
+
+def test_a_tool_call_says_it_in_words_and_hands_the_noun_over(tools: KernelTools) -> None:
+    call = {"type": "tool_call", "id": "1", "name": "compile_kernel", "args": {"source": KERNEL}}
+    message = tools.compile_kernel.invoke(call)
+    assert isinstance(message, ToolMessage)
+    assert message.text.startswith("The kernel compiles")
+    assert isinstance(message.artifact, Build)
+    assert message.artifact.succeeded
+
+
+def test_compiler_errors_are_told_by_line(tools: KernelTools) -> None:
+    words, build = tools.compile(KERNEL.replace("in[i]", "inn[i]"))
+    assert not build.succeeded
+    assert "kernel:7:" in words
+    assert "error: " in words
+    assert "inn" in words
+
+
+def test_a_right_kernel_is_timed_and_can_be_profiled(tools: KernelTools, task: Task) -> None:
+    verdict: Verdict = call_tool(tools.run_kernel, KERNEL)
+    assert verdict.passed
+    assert verdict.seed == 5
+    assert verdict.task == task.digest
+    words, profile = tools.profile(KERNEL)
+    assert isinstance(profile, Profile)
+    assert verdict.timing is not None
+    assert profile.time_ms == pytest.approx(verdict.timing.candidate_ms)
+    assert "of the roof" in words
+
+
+def test_a_wrong_kernel_is_told_with_numbers_and_not_profiled(tools: KernelTools) -> None:
+    wrong = KERNEL.replace("1.0f", "2.0f")
+    words, verdict = tools.run(wrong)
+    assert verdict.status == "wrong"
+    assert "expected" in words
+    assert "got" in words
+    with pytest.raises(ToolException, match="Only a kernel that passes"):
+        tools.profile(wrong)
+
+
+def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
+    assert [tool.name for tool in tools.all] == ["compile_kernel", "run_kernel", "profile_kernel"]
+    assert all(list(tool.args) == ["source"] for tool in tools.all)
+
+
+def test_one_judge_for_each_target_tier_and_precision() -> None:
+    assert judge_for("cpu", "none", "ieee") is judge_for("cpu", "none", "ieee")
+    assert judge_for("cpu", "none", "ieee") is not judge_for("cpu", "none", "tf32")
