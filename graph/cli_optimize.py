@@ -56,10 +56,14 @@ class Summary(Frozen):
 
 def run(options: Options) -> int:
     """Do the command; its exit code."""
-    return guarded(lambda: _run(options), as_json=options.as_json)
+    hints: list[str] = []
+    code = guarded(lambda: _run(options, hints), as_json=options.as_json)
+    for hint in hints:  # after the sentence on what went wrong
+        print(hint, file=sys.stderr)
+    return code
 
 
-def _run(options: Options) -> int:
+def _run(options: Options, hints: list[str]) -> int:
     folder, manifest = _again(options) if options.resume is not None else _fresh(options)
     terminal = Terminal(Console(stderr=options.as_json))
     terminal.console.print(Text(f"{manifest.name} in {_short(folder.path)}"), soft_wrap=True)
@@ -67,7 +71,7 @@ def _run(options: Options) -> int:
         result = carry_on(folder, manifest, terminal)
     except BaseException as error:
         terminal.stop()
-        _say_how_to_go_on(folder, error)
+        hints += _way_on(folder, error)
         raise
     terminal.stop()
     return _finish(result, terminal.console, as_json=options.as_json)
@@ -100,14 +104,14 @@ def _require_models(settings: Settings) -> None:
     open_model(settings.model, ModelOptions(base_url=settings.base_url or None))
 
 
-def _say_how_to_go_on(folder: RunFolder, error: BaseException) -> None:
+def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
     """What is kept, and the command that goes on, where there is something to go on with."""
     resumable = isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists()
     if not resumable:
-        return
+        return []
     kept = f"The best kernel so far is {_short(folder.kernel)}. " if folder.kernel.exists() else ""
     command = f"cutegen optimize --resume {shlex.quote(_short(folder.path))}"
-    print(f"{kept}Go on with: {command}", file=sys.stderr)
+    return [f"{kept}Go on with: {command}"]
 
 
 def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:

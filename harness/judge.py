@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +54,18 @@ class Judge:
         """Compile the candidate in isolation."""
         return self.target.compile(candidate, tier=self.tier)
 
-    def evaluate(self, task: Task, candidate: Candidate, build: Build, *, seed: int | None = None) -> Verdict:
+    def evaluate(
+        self,
+        task: Task,
+        candidate: Candidate,
+        build: Build,
+        *,
+        seed: int | None = None,
+        rival: Verdict | None = None,
+    ) -> Verdict:
         """Check, then time the candidate. A failed build gives a `build_failed` verdict. `seed` replays a verdict.
 
+        With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel.
         Raises `MachineError` where the machine, not the candidate, failed.
         """
         chosen = secrets.randbits(31) if seed is None else seed
@@ -72,7 +81,7 @@ class Judge:
             return Verdict(**facts, status="build_failed", check="build", message=_first_error(build))
         self.target.require_device()
         with _one_at_a_time():
-            outcome = self._run(task, build.library, chosen)
+            outcome = self._run(task, build.library, chosen, rival)
         seconds = {"build": build.seconds, **outcome["seconds"]}
         timing = Timing.model_validate(outcome["timing"]) if "timing" in outcome else None
         correctness = Correctness.model_validate(outcome["correctness"]) if "correctness" in outcome else None
@@ -95,17 +104,12 @@ class Judge:
             raise ValueError("only a passed verdict can be profiled")
         return self.target.profile(task.workloads[0], verdict.timing, verdict.build)
 
-    def _run(self, task: Task, library: Path, seed: int) -> dict[str, Any]:
-        """Start the candidate's runner in its cage, and beside it the judging child that drives it."""
+    def _run(self, task: Task, library: Path, seed: int, rival: Verdict | None) -> dict[str, Any]:
+        """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         memory_bytes = _memory_budget(task)
-        ours, theirs = socket.socketpair()
-        with (
-            tempfile.TemporaryDirectory(prefix="cutegen-") as scratch,
-            ours,
-            theirs,
-            _runner(library, theirs.fileno(), memory_bytes, self.tier, Path(scratch)) as runner,
-        ):
-            theirs.close()
+        with ExitStack() as held:
+            scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-")))
+            runner, link = _start_runner(held, library, memory_bytes, self.tier, scratch / "candidate")
             payload = {
                 "source": task.source,
                 "name": task.name,
@@ -117,11 +121,20 @@ class Judge:
                 "memory_bytes": memory_bytes,
                 "timing_s": TIMING_S,
             }
-            outcome = self._drive(payload, ours.fileno(), Path(scratch), memory_bytes)
+            links = [link.fileno()]
+            if rival and rival.build and rival.build.library and rival.build.library.exists():
+                other, link = _start_runner(held, rival.build.library, memory_bytes, self.tier, scratch / "rival")
+                payload["rival"] = {
+                    "digest": rival.candidate,
+                    "library": str(rival.build.library),
+                    "pid": other.pid,
+                }
+                links.append(link.fileno())
+            outcome = self._drive(payload, links, scratch, memory_bytes)
             ended = runner.wait(2.0) if outcome["check"] == "process" else None
         return outcome if ended is None else outcome | _how_it_ended(ended)
 
-    def _drive(self, payload: dict[str, Any], runner_fd: int, scratch: Path, memory_bytes: int) -> dict[str, Any]:
+    def _drive(self, payload: dict[str, Any], links: list[int], scratch: Path, memory_bytes: int) -> dict[str, Any]:
         limits = Limits(
             wall_s=WALL_S,
             memory_bytes=64 << 30,  # the reference's own: it ran before under the same limit
@@ -130,7 +143,7 @@ class Judge:
         )
         try:
             return warm_parent().run(
-                "judge", payload, tier=self.tier, cwd=scratch, limits=limits, descriptors=(runner_fd,)
+                "judge", payload, tier=self.tier, cwd=scratch, limits=limits, descriptors=tuple(links)
             )
         except JobDiedError as died:
             raise MachineError(
@@ -170,6 +183,17 @@ def _memory_budget(task: Task) -> int:
             "Choose smaller shapes.",
         )
     return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
+
+
+def _start_runner(
+    held: ExitStack, library: Path, memory_bytes: int, tier: Tier, scratch: Path
+) -> tuple[IsolatedProcess, socket.socket]:
+    """A runner for one library, and the judge's end of the line to it; both live as long as `held`."""
+    scratch.mkdir()
+    ours, theirs = socket.socketpair()
+    held.enter_context(ours)
+    with theirs:
+        return held.enter_context(_runner(library, theirs.fileno(), memory_bytes, tier, scratch)), ours
 
 
 def _runner(library: Path, link_fd: int, memory_bytes: int, tier: Tier, scratch: Path) -> IsolatedProcess:

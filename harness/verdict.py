@@ -60,10 +60,19 @@ class Correctness(Frozen):
     trials: tuple[Trial, ...]
 
 
+class Duel(Frozen):
+    """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster."""
+
+    rival: str = Field(description="the earlier kernel's digest")
+    rival_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+
+
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
-    The interval is a bootstrap over the paired rounds.
+    The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds.
     """
 
     candidate_ms: float = Field(gt=0)
@@ -74,6 +83,7 @@ class Timing(Frozen):
     rounds: int
     threads: int
     converged: bool
+    duel: Duel | None = None
 
     @property
     def wins(self) -> bool:

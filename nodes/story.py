@@ -47,14 +47,17 @@ def barren(history: Sequence[Step]) -> int:
 def gains(verdict: Verdict, best: Best | None) -> bool:
     """Whether a verdict makes its kernel the best one.
 
-    The first that passes does. A later one must be faster beyond the noise: its whole speed-up interval lies above
-    the best kernel's median. Both are measured against the same baseline, interleaved with it, so that the machine's
-    mood cancels out; the judge has confirmed both.
+    The first that passes does. A later one must be faster than the best beyond the noise: the judge has run both in
+    the same rounds, and the whole interval of their ratio lies above 1. Where they did not meet (the best's library
+    is gone), the interval over the common baseline must lie above the best's median.
     """
     if verdict.timing is None:
         return False
     if best is None or best.verdict.timing is None:
         return True
+    duel = verdict.timing.duel
+    if duel is not None and duel.rival == best.candidate.digest:
+        return duel.interval.low > 1.0
     return verdict.timing.speedup_interval.low > best.verdict.timing.speedup
 
 

@@ -73,4 +73,10 @@ class Workshop:
         """The tools by which the run's kernels are compiled, run and profiled."""
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
-        return KernelTools(present(state.task, "task"), self.judge(state), seed=self.settings.seed, known=known)
+        return KernelTools(
+            present(state.task, "task"),
+            self.judge(state),
+            seed=self.settings.seed,
+            known=known,
+            rival=state.best.verdict if state.best else None,
+        )

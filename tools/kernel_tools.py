@@ -32,12 +32,22 @@ class KernelTools:
     """Tools for one task and one judge. What was built or judged before is remembered by the source's digest.
 
     `seed` fixes the inputs that kernels are run on. `known` are verdicts of an earlier step: profiling needs one.
+    `rival` is the passed verdict of the kernel that a new one is timed against, beside the reference.
     """
 
-    def __init__(self, task: Task, judge: Judge, *, seed: int | None = None, known: tuple[Verdict, ...] = ()) -> None:
+    def __init__(
+        self,
+        task: Task,
+        judge: Judge,
+        *,
+        seed: int | None = None,
+        known: tuple[Verdict, ...] = (),
+        rival: Verdict | None = None,
+    ) -> None:
         self._task = task
         self._judge = judge
         self._seed = seed
+        self._rival = rival
         self._builds = {verdict.candidate: verdict.build for verdict in known if verdict.build is not None}
         self._verdicts = {verdict.candidate: verdict for verdict in known}
         self.compile_kernel = _tool(self.compile, "compile_kernel", "Compile a kernel; says what the compiler says.")
@@ -77,7 +87,9 @@ class KernelTools:
 
     def _judged(self, source: str) -> Verdict:
         candidate = self._candidate(source)
-        verdict = self._judge.evaluate(self._task, candidate, self._build(candidate), seed=self._seed)
+        verdict = self._judge.evaluate(
+            self._task, candidate, self._build(candidate), seed=self._seed, rival=self._rival
+        )
         self._verdicts[candidate.digest] = verdict
         return verdict
 

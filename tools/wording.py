@@ -51,9 +51,16 @@ def say_verdict(verdict: Verdict) -> str:
 def say_timing(timing: Timing) -> str:
     """Medians and speed-up with its interval."""
     interval = timing.speedup_interval
-    return (
+    words = (
         f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch on "
         f"{timing.threads} threads: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
+    )
+    if timing.duel is None:
+        return words
+    duel = timing.duel
+    return (
+        f"{words} Against the best kernel before it, in the same rounds: {duel.speedup:.3f}x "
+        f"({duel.interval.low:.3f} to {duel.interval.high:.3f})."
     )
 
 

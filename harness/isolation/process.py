@@ -99,6 +99,8 @@ class IsolatedProcess:
         self._broken: tuple[Outcome, str] | None = None  # written by the watcher only
         self._peak = 0
         self._completed: Completed | None = None
+        # Not the thread's own end: a join that Ctrl-C interrupts makes Python 3.11 believe that the thread has ended.
+        self._done = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name=f"isolated-{self.pid}", daemon=True)
         self._watcher.start()
 
@@ -113,11 +115,11 @@ class IsolatedProcess:
     @property
     def running(self) -> bool:
         """Whether something of it is still alive."""
-        return self._watcher.is_alive()
+        return not self._done.is_set()
 
     def wait(self, timeout_s: float) -> Completed:
         """How it ended; after `timeout_s` seconds it is killed and has timed out."""
-        self._watcher.join(timeout_s)
+        self._done.wait(timeout_s)
         return self._end("timed_out", f"over its time of {timeout_s:g} s")
 
     def kill(self) -> Completed:
@@ -125,9 +127,9 @@ class IsolatedProcess:
         return self._end("signalled", "killed by its owner")
 
     def _end(self, outcome: Outcome, note: str) -> Completed:
-        if self._watcher.is_alive():
+        if not self._done.is_set():
             self._asked = self._asked or (outcome, note)
-            self._watcher.join()
+            self._done.wait()
         if self._completed is None:
             raise MachineError(
                 f"The watcher of process {self.pid} failed.", "See its traceback; the machine may be out of memory."
@@ -149,6 +151,7 @@ class IsolatedProcess:
                 process.wait()
             self._output.close()
             self._launched.close()
+            self._done.set()
 
     def _follow(self) -> None:
         """Until it has ended, broken a limit, or its owner wants its end."""

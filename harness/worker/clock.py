@@ -1,4 +1,4 @@
-"""Who is faster: candidate and eager reference by turns, on the judge's own clock."""
+"""Who is faster: candidate, eager reference and an earlier kernel by turns, on the judge's own clock."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from statistics import median
 
 import torch
 
 from harness.statistics import median_ratio
-from harness.verdict import Timing
-from harness.worker.link import CandidateFailedError
+from harness.verdict import Duel, Timing
+from harness.worker.link import CandidateFailedError, RunnerLink
+from harness.worker.memory import SharedMemory
 from harness.worker.trials import Bench
 
 BURST_S = 0.004
@@ -21,7 +23,14 @@ SETTLE_S = 0.002
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
-SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A runner and the memory that it works on."""
+
+    link: RunnerLink
+    memory: SharedMemory
 
 
 @dataclass(frozen=True)
@@ -33,83 +42,121 @@ class Pace:
     timeout_s: float
 
 
-def time_both(bench: Bench, pace: Pace, limit_s: float, verify: Callable[[int], None]) -> Timing:
-    """Interleaved rounds until the interval is narrow; then `verify(slot)` checks, or refuses, what was timed."""
-    candidate: list[float] = []
-    baseline: list[float] = []
-    deadline = time.monotonic() + limit_s
-    while True:
-        turns = [(candidate, _candidate_burst), (baseline, _eager_burst)]
-        for samples, burst in turns if len(candidate) % 2 else reversed(turns):
-            samples.append(burst(bench, pace, len(samples)))
-        if len(candidate) < MIN_ROUNDS:
-            continue
-        speedup, interval = median_ratio(baseline, candidate)
-        converged = interval.high - interval.low <= 2 * GOAL * speedup
-        if converged or len(candidate) >= MAX_ROUNDS or time.monotonic() > deadline:
+Burst = Callable[[int], float]
+"""One side's turn in a round: seconds a call."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An earlier kernel, by its digest, that has passed before."""
+
+    digest: str
+    kernel: Kernel
+
+    def burst(self, pace: Pace, turn: int) -> float:
+        """As a candidate's; whatever fails here is not the candidate's fault."""
+        try:
+            return _kernel_burst(self.kernel, pace, turn)
+        except CandidateFailedError as failure:
+            raise RivalFailedError(str(failure)) from failure
+
+
+class RivalFailedError(Exception):
+    """The earlier kernel did not get through this time."""
+
+
+def time_by_turns(bench: Bench, pace: Pace, limit_s: float, rival: Rival | None = None) -> Timing:
+    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`."""
+    sides: list[Burst] = [
+        lambda turn: _kernel_burst(Kernel(bench.link, bench.memory), pace, turn),
+        lambda turn: _eager_burst(bench, pace, turn),
+    ]
+    if rival:
+        sides.append(lambda turn: rival.burst(pace, turn))
+    samples: list[list[float]] = [[] for _ in sides]
+    deadline = time.monotonic() + limit_s * len(sides) / 2
+    for turn in range(MAX_ROUNDS):
+        for side in _order(len(sides), turn):
+            samples[side].append(sides[side](turn))
+        if turn + 1 >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
             break
-    for slot in range(bench.memory.slots):
-        verify(slot)
+    candidate, baseline = samples[:2]
+    speedup, interval = median_ratio(baseline, candidate)
     return Timing(
-        candidate_ms=_median(candidate) * 1e3,
-        baseline_ms=_median(baseline) * 1e3,
+        candidate_ms=median(candidate) * 1e3,
+        baseline_ms=median(baseline) * 1e3,
         speedup=speedup,
         speedup_interval=interval,
         rounds=len(candidate),
         threads=torch.get_num_threads(),
-        converged=converged,
+        converged=_converged(samples),
+        duel=_duel(rival.digest, samples[2], candidate) if rival else None,
     )
+
+
+def _order(sides: int, turn: int) -> list[int]:
+    """Who goes first changes every round: what one side leaves in the caches helps or harms each in turn."""
+    return [(turn + i) % sides for i in range(sides)]
+
+
+def _converged(samples: list[list[float]]) -> bool:
+    candidate = samples[0]
+    for other in samples[1:]:
+        speedup, interval = median_ratio(other, candidate)
+        if interval.high - interval.low > 2 * GOAL * speedup:
+            return False
+    return True
+
+
+def _duel(digest: str, rival: list[float], candidate: list[float]) -> Duel:
+    speedup, interval = median_ratio(rival, candidate)
+    return Duel(rival=digest, rival_ms=median(rival) * 1e3, speedup=speedup, interval=interval)
 
 
 def set_pace(bench: Bench, timeout_s: float) -> Pace:
     """Warm both sides up and see how many calls a burst needs."""
-    slots = _rotation(bench, bench.memory.slots, 0)
-    bench.link.resume()
-    bench.link.call(slots, timeout_s * len(slots))
-    bench.link.call(slots[:1], timeout_s)
-    overhead = min(_candidate_seconds(bench, [], timeout_s) for _ in range(20))
-    once = max(_candidate_seconds(bench, slots[:1], timeout_s) - overhead, 1e-7)
+    kernel = Kernel(bench.link, bench.memory)
+    slots = _rotation(bench.memory.slots, bench.memory.slots, 0)
+    with kernel.link.running():
+        kernel.link.call(slots, timeout_s * len(slots))
+        kernel.link.call(slots[:1], timeout_s)
+        overhead = min(_kernel_seconds(kernel, [], timeout_s) for _ in range(20))
+        once = max(_kernel_seconds(kernel, slots[:1], timeout_s) - overhead, 1e-7)
     eager = _eager_seconds(bench, slots[:1])
     calls = math.ceil(BURST_S / max(min(once, eager), 1e-6))
     return Pace(calls=min(calls, 2000), overhead_s=overhead, timeout_s=timeout_s)
 
 
-def _rotation(bench: Bench, calls: int, round_number: int) -> list[int]:
+def _rotation(slots: int, calls: int, turn: int) -> list[int]:
     """Slots in turn; each round starts where the last one stopped, so that nothing repeats."""
-    start = round_number * calls
-    return [(start + i) % bench.memory.slots for i in range(calls)]
+    return [(turn * calls + i) % slots for i in range(calls)]
 
 
-def _candidate_burst(bench: Bench, pace: Pace, round_number: int) -> float:
-    slots = _rotation(bench, pace.calls, round_number)
-    bench.link.pause()
+def _kernel_burst(kernel: Kernel, pace: Pace, turn: int) -> float:
+    slots = _rotation(kernel.memory.slots, pace.calls, turn)
     for slot in set(slots):
-        bench.memory.poison(slot)
-    bench.link.resume()
-    time.sleep(SETTLE_S)
-    spent = _candidate_seconds(bench, slots, pace.timeout_s * len(slots)) - pace.overhead_s
+        kernel.memory.poison(slot)
+    with kernel.link.running():
+        time.sleep(SETTLE_S)
+        spent = _kernel_seconds(kernel, slots, pace.timeout_s * len(slots)) - pace.overhead_s
     if spent <= 0:
         raise CandidateFailedError("refused", "clock", "The burst took no longer than an empty one.")
     return spent / len(slots)
 
 
-def _candidate_seconds(bench: Bench, slots: list[int], timeout_s: float) -> float:
+def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
     """From the order until a sample of the outputs has been read: an answer before the work is done gains nothing."""
     before = time.perf_counter()
-    bench.link.call(slots, timeout_s)
-    for slot in set(slots[-bench.memory.slots :]):
-        for output in bench.memory.outputs(slot):
-            output.flatten()[:: max(1, output.numel() // SAMPLES)].clone()
+    kernel.link.call(slots, timeout_s)
+    for slot in set(slots):
+        kernel.memory.sample(slot)
     return time.perf_counter() - before
 
 
-def _eager_burst(bench: Bench, pace: Pace, round_number: int) -> float:
-    bench.link.pause()
-    slots = _rotation(bench, pace.calls, round_number)
+def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
+    slots = _rotation(bench.memory.slots, pace.calls, turn)
     time.sleep(SETTLE_S)
-    spent = _eager_seconds(bench, slots)
-    bench.link.resume()
-    return spent / len(slots)
+    return _eager_seconds(bench, slots) / len(slots)
 
 
 def _eager_seconds(bench: Bench, slots: list[int]) -> float:
@@ -119,9 +166,3 @@ def _eager_seconds(bench: Bench, slots: list[int]) -> float:
         for model, inputs in calls:
             model(*inputs)
         return time.perf_counter() - before
-
-
-def _median(samples: list[float]) -> float:
-    ordered = sorted(samples)
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

@@ -13,8 +13,8 @@ import torch
 
 from harness.checks.errors import FLOOR_EPS, Expected, compare
 from harness.task import ScalarSpec, Signature
-from harness.verdict import Correctness, Trial
-from harness.worker.clock import set_pace, time_both
+from harness.verdict import Correctness, Timing, Trial
+from harness.worker.clock import Kernel, Rival, RivalFailedError, set_pace, time_by_turns
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
@@ -31,10 +31,11 @@ class WrongError(Exception):
     """A trial found a wrong output."""
 
 
-def judge(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
+def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, signature, library, seed, runner_pid, slot_target_bytes, memory_bytes, timing_s.
+    `payload`: source, name, signature, library, seed, runner_pid, slot_target_bytes, memory_bytes, timing_s; with
+    `rival_fd` also rival: {digest, library, pid} of an earlier kernel that is to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -46,7 +47,11 @@ def judge(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
             timeout_s = _check(bench, payload["seed"], trials)
         with _phase(seconds, "time"):
             _use_small_pages()
-            outcome["timing"] = _time(bench, payload, timeout_s, _timed_allowances(trials))
+            rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
+            timing = _time(bench, payload, timeout_s, rival)
+            for slot in range(bench.memory.slots):
+                _verify_timed(bench, slot, _timed_allowances(trials))
+            outcome["timing"] = timing.model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except WrongError as wrong:
@@ -127,7 +132,6 @@ def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.
 
 def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
     """Run the trials, the first failing one last; returns the time a call may take."""
-    bench.link.pause()
     bench.fill(0, seed, "given")
     began = time.perf_counter()
     bench.reference.run(bench.inputs(0), bench.replicas[0])
@@ -152,13 +156,25 @@ def _raise_if_wrong(trial: Trial) -> None:
         )
 
 
-def _time(bench: Bench, payload: dict[str, Any], timeout_s: float, allowances: list[float]) -> dict[str, Any]:
+def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None:
+    """The earlier kernel over the same inputs; None where it does not even load any more."""
+    link, memory = RunnerLink(descriptor, rival["pid"]), bench.memory.beside()
+    try:
+        link.open(memory, bench.numbers, rival["library"])
+    except CandidateFailedError:
+        return None
+    return Rival(rival["digest"], Kernel(link, memory))
+
+
+def _time(bench: Bench, payload: dict[str, Any], timeout_s: float, rival: Rival | None) -> Timing:
     for slot in range(bench.memory.slots):
         bench.fill(slot, payload["seed"] + slot, "given")
         bench.memory.poison(slot)
     pace = set_pace(bench, timeout_s)
-    timing = time_both(bench, pace, payload["timing_s"], lambda slot: _verify_timed(bench, slot, allowances))
-    return timing.model_dump(mode="json")
+    try:
+        return time_by_turns(bench, pace, payload["timing_s"], rival)
+    except RivalFailedError:
+        return time_by_turns(bench, pace, payload["timing_s"])
 
 
 def _timed_allowances(trials: list[Trial]) -> list[float]:
@@ -175,7 +191,6 @@ def _verify_timed(bench: Bench, slot: int, allowances: list[float]) -> None:
 
     Compared with PyTorch's own result here: an oracle for every slot would double the verdict's time.
     """
-    bench.link.pause()
     wanted = [writable(out) for out in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
     outputs = bench.memory.outputs(slot)
     for spec, got, want, allowed in zip(bench.signature.outputs, outputs, wanted, allowances, strict=True):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from harness.isolation.tree import pause_tree, resume_tree
@@ -37,7 +38,7 @@ class RunnerLink:
 
         `numbers` are the scalar inputs of each slot.
         """
-        socket.send_fds(self._socket, [b"F"], [memory.inputs_fd, memory.outputs_fd])
+        socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
         signature = memory.signature
         arguments = [
             [
@@ -50,6 +51,7 @@ class RunnerLink:
         ]
         self._ask({"arguments": arguments}, "mapped", 60.0)
         self._ask({"load": library}, "loaded", 60.0)
+        pause_tree(self._pid)
 
     def call(self, slots: Sequence[int], timeout_s: float) -> None:
         """Have the entry called once on each of these slots, in order."""
@@ -59,13 +61,14 @@ class RunnerLink:
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
 
-    def pause(self) -> None:
-        """Stop every thread of the runner: nothing is computed, or watched, while the judge works."""
-        pause_tree(self._pid)
-
-    def resume(self) -> None:
-        """Let it go on."""
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches."""
         resume_tree(self._pid)
+        try:
+            yield
+        finally:
+            pause_tree(self._pid)
 
     def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s

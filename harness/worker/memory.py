@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from dataclasses import dataclass
 
 import torch
 
@@ -18,18 +19,31 @@ F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
 GUARD_BYTE = 0xA5
 POISON_BYTE = 0x5B
 """Fills integer outputs before a call; floating-point outputs are filled with NaN."""
+SAMPLES = 64
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A memory file and our mapping of it."""
+
+    descriptor: int
+    mapped: mmap.mmap
 
 
 class SharedMemory:
     """Inputs that the runner can only read, outputs whose size nobody can change."""
 
-    def __init__(self, signature: Signature, slots: int) -> None:
+    def __init__(self, signature: Signature, slots: int, inputs: Segment | None = None) -> None:
         self.signature = signature
         self.layout: Layout = lay_out(signature, slots)
-        self.inputs_fd, self._inputs = _segment("inputs", self.layout.input_bytes, F_SEAL_FUTURE_WRITE)
-        self.outputs_fd, self._outputs = _segment("outputs", self.layout.output_bytes, 0)
-        self._raw_outputs = torch.frombuffer(self._outputs, dtype=torch.uint8)
+        self.inputs = inputs or _segment("inputs", self.layout.input_bytes, F_SEAL_FUTURE_WRITE)
+        self.written = _segment("outputs", self.layout.output_bytes, 0)
+        self._raw_outputs = torch.frombuffer(self.written.mapped, dtype=torch.uint8)
         self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
+
+    def beside(self) -> SharedMemory:
+        """The same inputs, with outputs of another kernel's own."""
+        return SharedMemory(self.signature, self.slots, self.inputs)
 
     @property
     def slots(self) -> int:
@@ -39,6 +53,11 @@ class SharedMemory:
     def outputs(self, slot: int) -> list[torch.Tensor]:
         """Views of a slot's outputs."""
         return [self.views[slot][spec.name] for spec in self.signature.outputs]
+
+    def sample(self, slot: int) -> None:
+        """Read a few elements of every output of a slot, spread over its whole memory."""
+        for spec in self.signature.outputs:
+            self._bytes_of(slot, spec)[:: max(1, span_bytes(spec) // SAMPLES)].clone()
 
     def parameters(self, slot: int) -> dict[str, torch.Tensor]:
         """Views of a slot's parameters and buffers by their state_dict names."""
@@ -64,7 +83,7 @@ class SharedMemory:
         return ""
 
     def _view(self, place: Place) -> torch.Tensor:
-        segment = self._inputs if place.memory == "in" else self._outputs
+        segment = (self.inputs if place.memory == "in" else self.written).mapped
         spec = place.spec
         flat = torch.frombuffer(segment, dtype=TORCH_DTYPES[spec.dtype], count=spec.span, offset=place.offset)
         return flat.as_strided(spec.shape, spec.strides)
@@ -79,10 +98,10 @@ class SharedMemory:
         return self._raw_outputs[start - GUARD : start], self._raw_outputs[end : end + GUARD]
 
 
-def _segment(name: str, size: int, extra_seal: int) -> tuple[int, mmap.mmap]:
+def _segment(name: str, size: int, extra_seal: int) -> Segment:
     """A memfd mapped by us, then sealed: with FUTURE_WRITE only this mapping can ever write to it."""
     descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     os.ftruncate(descriptor, size)
     mapped = mmap.mmap(descriptor, size)
     fcntl.fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | extra_seal)
-    return descriptor, mapped
+    return Segment(descriptor, mapped)

@@ -19,7 +19,10 @@ from harness.worker.reference import Reference, Value, writable
 
 @dataclass
 class Bench:
-    """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights."""
+    """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
+
+    Runners are paused, except while a call of theirs is waited for.
+    """
 
     reference: Reference
     signature: Signature
@@ -58,17 +61,15 @@ def plan_trials(seed: int) -> Iterator[tuple[str, int]]:
 
 def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:
     """Run one trial; None where the reference itself refuses such inputs. The oracle is computed after the call."""
-    bench.link.pause()
     bench.fill(slot, seed, distribution)
     bench.memory.poison(slot)
-    bench.link.resume()
     try:
-        bench.link.call([slot], timeout_s)
+        with bench.link.running():
+            bench.link.call([slot], timeout_s)
     except CandidateFailedError:
         if _defined(bench, slot):
             raise
         return None
-    bench.link.pause()
     broken = bench.memory.broken_guard(slot)
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")

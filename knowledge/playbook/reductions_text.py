@@ -83,7 +83,7 @@ class RowText:
         for index in range(self.program.sweeps):
             sweep = Sweep(index, reductions=self.program.reductions_of(index), stores=self.program.stores_of(index))
             wanted = self.program.wanted(index)
-            used: dict[int, Node] = {id(node): node for node in wanted if self.program.flat(node) and not node.uniform}
+            used: dict[int, Node] = {id(node): node for node in wanted if self.program.flat(node)}
             for node in self.program.cone(wanted, available):
                 if node.kind == "load":
                     sweep.loads.append(node)
@@ -92,7 +92,7 @@ class RowText:
                 else:
                     used |= {id(arg): arg for arg in node.args if self.program.flat(arg)}
                     sweep.writes += [node] if id(node) in self.kept_name else []
-            sweep.numbers = [node for node in used.values() if node.kind != "const" and not _constant(node)]
+            sweep.numbers = [node for node in used.values() if node.kind != "const"]
             available |= {id(node) for node in sweep.writes}
             sweeps.append(sweep)
         return sweeps
@@ -309,11 +309,6 @@ class RowText:
         arguments += [self.row.name(node) for node in sweep.numbers]
         arguments += [f"r{name}" for name, _ in results]
         return [*lines, f"sweep{sweep.index}({', '.join(arguments)});"]
-
-
-def _constant(node: Node) -> bool:
-    """Whether a uniform value is built of constants alone: such a value is computed inside the sweep."""
-    return node.uniform and node.kind == "compute"
 
 
 def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) -> str:

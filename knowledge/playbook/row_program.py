@@ -92,9 +92,7 @@ class RowProgram:
         """Row values known after `level` sweeps and not before: loads and arithmetic, operands first."""
         kinds = ("compute", "load")
         return tuple(
-            node
-            for node in self.nodes
-            if node.kind in kinds and not node.uniform and self.flat(node) and self.level(node) == level
+            node for node in self.nodes if node.kind in kinds and self.flat(node) and self.level(node) == level
         )
 
     @cached_property

@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from conftest import Compiler, assert_close, call, trace
 
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import Problem, Scalar
 from knowledge.playbook.recipe import Decline, Plan
 from knowledge.playbook.reductions import RowRecipe
 
@@ -109,6 +109,15 @@ def test_nan_and_infinity_go_where_torch_puts_them(compiler: Compiler, knobs: st
     library = compiler.build(source(problem, knobs))
     for got, theirs, exact in zip(call(library, problem, [x]), extremes(x), extremes(x.double()), strict=True):
         assert_close(got, theirs, exact, "special")
+
+
+def test_a_number_passed_by_value_scales_the_rows(compiler: Compiler) -> None:
+    x = torch.randn(5, 60)
+    traced = trace(lambda a, b: F.softmax(a * b, -1) + b, x, torch.tensor(2.0))
+    problem = traced.model_copy(update={"inputs": (traced.inputs[0], Scalar(name="b", type="float", value=2.0))})
+    for knobs in ("plain", "everything"):
+        (got,) = call(compiler.build(source(problem, knobs)), problem, [x, -0.5])
+        assert_close(got, F.softmax(x * -0.5, -1) - 0.5, F.softmax(x.double() * -0.5, -1) - 0.5, knobs)
 
 
 def test_a_long_sum_is_no_worse_than_torch(compiler: Compiler) -> None:

@@ -254,3 +254,30 @@ def test_inputs_cannot_be_made_writable(bench, reach):
     verdict = bench.verdict(body)
     assert verdict.check == "exit"
     assert "code 41" in verdict.message
+
+
+def test_a_kernel_meets_its_rival_in_the_same_rounds(bench):
+    slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
+    rival = bench.verdict(slow)
+    candidate, build = bench.build(HONEST)
+    task = bench.task(bench.softsign)
+    duel = bench.judge.evaluate(task, candidate, build, rival=rival).timing.duel
+    assert duel.rival == rival.candidate
+    assert duel.interval.low > 1
+    lost = bench.judge.evaluate(task, *bench.build(slow), rival=bench.verdict(HONEST)).timing.duel
+    assert lost.interval.high < 1
+
+
+def test_a_rival_that_is_gone_or_fails_costs_the_duel_only(bench, tmp_path):
+    task = bench.task(bench.softsign)
+    candidate, build = bench.build(HONEST)
+    passed = bench.judge.evaluate(task, candidate, build)
+    assert passed.timing.duel is None
+    missing = passed.build.model_copy(update={"library": tmp_path / "gone.so"})
+    verdict = bench.judge.evaluate(task, candidate, build, rival=passed.model_copy(update={"build": missing}))
+    assert verdict.status == "passed"
+    assert verdict.timing.duel is None
+    _, crashing = bench.build(HOSTILE[("crashed", "signal", "SIGABRT")])
+    verdict = bench.judge.evaluate(task, candidate, build, rival=passed.model_copy(update={"build": crashing}))
+    assert verdict.status == "passed"
+    assert verdict.timing.duel is None

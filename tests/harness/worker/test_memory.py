@@ -65,8 +65,8 @@ def test_guards_see_an_overrun_on_either_side(memory):
 
 def test_inputs_cannot_be_mapped_writable_by_anyone_else(memory):
     with pytest.raises(PermissionError):
-        mmap.mmap(memory.inputs_fd, 0)
-    with mmap.mmap(memory.inputs_fd, 0, prot=mmap.PROT_READ) as mapped:
+        mmap.mmap(memory.inputs.descriptor, 0)
+    with mmap.mmap(memory.inputs.descriptor, 0, prot=mmap.PROT_READ) as mapped:
         memory.views[0]["x"].fill_(1)
         assert mapped[:4] == b"\x00\x00\x80\x3f"
 
@@ -76,7 +76,16 @@ def test_nobody_resizes_the_outputs(memory):
 
     for size in (0, 1 << 24):
         with pytest.raises(PermissionError):
-            os.ftruncate(memory.outputs_fd, size)
+            os.ftruncate(memory.written.descriptor, size)
+
+
+def test_a_second_kernel_reads_the_same_inputs_and_writes_its_own_outputs(memory):
+    other = memory.beside()
+    memory.views[1]["x"].fill_(3)
+    assert other.views[1]["x"].eq(3).all()
+    memory.poison(1)
+    other.views[1]["y"].fill_(1)
+    assert memory.views[1]["y"].isnan().all()
 
 
 def test_parameters_are_found_by_their_state_dict_names(memory):
