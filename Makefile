@@ -9,7 +9,7 @@ INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS
 .PHONY: demo test check bench format clean
 
 demo: .make/run
-	$(BIN)/cutegen optimize examples/softsign.py --out runs/demo
+	$(BIN)/cutegen optimize examples/softsign.py
 
 test: .make/test check
 	$(BIN)/python -m pytest

@@ -9,6 +9,9 @@ from rich.table import Table
 
 from graph.bench_model import BenchResult, ExampleResult, Limit
 
+BUSY_LOAD = 0.5
+"""Runnable processes beside the benchmark, from which on its numbers are not those of a quiet machine."""
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -74,6 +77,10 @@ def page(result: BenchResult) -> str:
         f"- Versions: Python {machine.python}, {versions}\n"
         f"- When: {result.measured_at:%Y-%m-%d %H:%M} UTC, load {result.load:.1f} before the start",
     ]
+    if result.load > BUSY_LOAD:
+        parts.append(
+            "The machine was busy with other work while this was measured: times are too long, and speed-ups off."
+        )
     for sheet in sheets(result):
         parts += [f"## {sheet.title}", _markdown(sheet.head, sheet.rows)]
     endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)

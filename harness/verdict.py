@@ -8,9 +8,9 @@ from pydantic import Field, model_validator
 
 from harness.build import Build
 from harness.frozen import Frozen
+from harness.isolation.policy import Tier as Tier
 
 Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
-Tier = Literal["bubblewrap", "landlock", "none"]
 Precision = Literal["ieee", "tf32"]
 
 

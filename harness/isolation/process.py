@@ -101,7 +101,7 @@ class IsolatedProcess:
         self._completed: Completed | None = None
         # Not the thread's own end: a join that Ctrl-C interrupts makes Python 3.11 believe that the thread has ended.
         self._done = threading.Event()
-        self._watcher = threading.Thread(target=self._watch, name=f"isolated-{self.pid}", daemon=True)
+        self._watcher = threading.Thread(target=self._watch_and_tell, name=f"isolated-{self.pid}", daemon=True)
         self._watcher.start()
 
     def __enter__(self) -> Self:
@@ -136,6 +136,12 @@ class IsolatedProcess:
             )
         return self._completed
 
+    def _watch_and_tell(self) -> None:
+        try:
+            self._watch()
+        finally:
+            self._done.set()
+
     def _watch(self) -> None:
         process = self._launched.process
         try:
@@ -151,7 +157,6 @@ class IsolatedProcess:
                 process.wait()
             self._output.close()
             self._launched.close()
-            self._done.set()
 
     def _follow(self) -> None:
         """Until it has ended, broken a limit, or its owner wants its end."""

@@ -68,7 +68,8 @@ class WarmParent:
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
-        access = Access(read=(*interpreter_paths(), str(ROOT), str(exported_modules().root), *read), write=(str(cwd),))
+        readable = (*interpreter_paths(), str(ROOT / "harness"), str(exported_modules().root), *read)
+        access = Access(read=readable, write=(str(cwd),))
         job = {
             "kind": kind,
             "payload": payload,

@@ -56,6 +56,11 @@ def test_the_page_lists_wins_and_losses_alike() -> None:
     assert this_machine().cpu in text
 
 
+def test_a_busy_machine_is_admitted() -> None:
+    assert "busy" not in page(result())
+    assert "busy" in page(result().model_copy(update={"load": 4.0}))
+
+
 def test_every_row_is_as_long_as_its_head(capsys: pytest.CaptureFixture[str]) -> None:
     for sheet in sheets(result()):
         assert {len(row) for row in sheet.rows} == {len(sheet.head)}
