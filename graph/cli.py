@@ -9,7 +9,8 @@ from typing import Annotated
 import typer
 
 EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed); 1 nothing faster (verify: it did not pass);
-2 something is wrong with what you gave; 3 something is wrong with this machine; 130 interrupted."""
+2 something is wrong with what you gave; 3 something is wrong with this machine; 70 a defect of
+cutegen's own; 130 interrupted."""
 
 app = typer.Typer(
     name="cutegen",
@@ -73,7 +74,7 @@ def optimize(
     target: Target = TargetOption.auto,
     model: Annotated[str, typer.Option(help="playbook, openai:NAME or replay:FILE.")] = "playbook",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")] = "",
-    depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 6,
+    depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 12,
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)

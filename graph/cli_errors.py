@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from types import FrameType
 
 from harness.errors import CutegenError, UserError
 
-IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, INTERRUPTED = 0, 1, 2, 3, 130
+IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
 
 
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:
@@ -32,6 +33,10 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         if as_json:
             print(json.dumps({"error": "interrupted", "problem": "The command was interrupted.", "remedy": ""}))
         return INTERRUPTED
+    except Exception:  # noqa: BLE001 (a defect of ours: its traceback is what a report needs, its code its own)
+        traceback.print_exc()
+        print("cutegen: this is a defect in cutegen; please report the lines above.", file=sys.stderr)
+        return DEFECT
     finally:
         signal.signal(signal.SIGTERM, before)
 

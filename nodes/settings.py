@@ -75,7 +75,7 @@ class Settings(BaseModel):
     )
 
     max_depth: int = Field(
-        default=6, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
+        default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
     )
     max_attempts: int = Field(
         default=60,

@@ -11,6 +11,7 @@ from command_line import cutegen, one_object, softsign
 from typer.testing import CliRunner
 
 from graph.cli import app
+from graph.cli_errors import guarded
 
 MODEL = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {body}\n"
 INPUTS = "\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return []\n"
@@ -160,3 +161,13 @@ def test_a_model_that_answers_nonsense_forever_ends_the_run_with_what_it_has(tmp
     assert 1 <= _Babble.asked <= 20
     assert (tmp_path / "run" / "report.html").exists()
     assert not (tmp_path / "run" / "kernel.cu").exists()
+
+
+def test_a_defect_of_ours_has_a_code_and_a_traceback_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def defective() -> int:
+        raise ZeroDivisionError("a bug")
+
+    assert guarded(defective, as_json=False) == 70
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: a bug" in said
+    assert said.rstrip().endswith("please report the lines above.")
