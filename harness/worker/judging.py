@@ -78,7 +78,9 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
     weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
-    bench = Bench(reference, signature, memory, link, numbers, replicas, reference.double(), weights)
+    bench = Bench(
+        reference, signature, memory, link, numbers, replicas, reference.double(), weights, reference.inputs(0)
+    )
     link.open(memory, numbers, payload["library"])
     return bench
 

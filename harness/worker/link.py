@@ -63,12 +63,13 @@ class RunnerLink:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches."""
+        """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches.
+
+        After a failure it is left running: a process that is just dying has to get to its end.
+        """
         resume_tree(self._pid)
-        try:
-            yield
-        finally:
-            pause_tree(self._pid)
+        yield
+        pause_tree(self._pid)
 
     def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s

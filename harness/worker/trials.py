@@ -21,7 +21,8 @@ from harness.worker.reference import Reference, Value, writable
 class Bench:
     """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
 
-    Runners are paused, except while a call of theirs is waited for.
+    `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
+    except while a call of theirs is waited for.
     """
 
     reference: Reference
@@ -32,6 +33,7 @@ class Bench:
     replicas: list[torch.nn.Module]
     oracle: torch.nn.Module
     weights: dict[str, torch.Tensor]
+    pattern: list[Value]
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
@@ -44,7 +46,7 @@ class Bench:
     def fill(self, slot: int, seed: int, distribution: str) -> None:
         """Write one distribution's inputs, and weights of their own, into a slot."""
         generator = torch.Generator().manual_seed(seed)
-        given = self.reference.inputs(seed)
+        given = self.reference.inputs(seed) if distribution == "given" else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):
                 self.memory.views[slot][spec.name].copy_(draw(distribution, value, generator))
