@@ -114,6 +114,9 @@ def _environment() -> dict[str, str]:
         "PYTHONPATH": str(ROOT),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
+        # An idle OpenMP thread spins this often before it sleeps: about 0.5 ms, where libgomp's own choice (300,000) is
+        # 7 ms, in which eager's last thread would take a core from the candidate.
+        "GOMP_SPINCOUNT": "20000",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # oracles are large and short-lived: huge pages save their faults

@@ -53,10 +53,10 @@ class Rival:
     digest: str
     kernel: Kernel
 
-    def burst(self, pace: Pace, turn: int) -> float:
+    def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
         """As a candidate's; whatever fails here is not the candidate's fault."""
         try:
-            return _kernel_burst(self.kernel, pace, turn)
+            return _kernel_burst(bench, self.kernel, pace, turn)
         except CandidateFailedError as failure:
             raise RivalFailedError(str(failure)) from failure
 
@@ -68,11 +68,11 @@ class RivalFailedError(Exception):
 def time_by_turns(bench: Bench, pace: Pace, limit_s: float, rival: Rival | None = None) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`."""
     sides: list[Burst] = [
-        lambda turn: _kernel_burst(Kernel(bench.link, bench.memory), pace, turn),
+        lambda turn: _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn),
         lambda turn: _eager_burst(bench, pace, turn),
     ]
     if rival:
-        sides.append(lambda turn: rival.burst(pace, turn))
+        sides.append(lambda turn: rival.burst(bench, pace, turn))
     samples: list[list[float]] = [[] for _ in sides]
     deadline = time.monotonic() + limit_s * len(sides) / 2
     for turn in range(MAX_ROUNDS):
@@ -132,10 +132,11 @@ def _rotation(slots: int, calls: int, turn: int) -> list[int]:
     return [(turn * calls + i) % slots for i in range(calls)]
 
 
-def _kernel_burst(kernel: Kernel, pace: Pace, turn: int) -> float:
+def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
     slots = _rotation(kernel.memory.slots, pace.calls, turn)
     for slot in set(slots):
         kernel.memory.poison(slot)
+    bench.empty_caches()
     with kernel.link.running():
         time.sleep(SETTLE_S)
         spent = _kernel_seconds(kernel, slots, pace.timeout_s * len(slots)) - pace.overhead_s
@@ -155,6 +156,7 @@ def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float
 
 def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
     slots = _rotation(bench.memory.slots, pace.calls, turn)
+    bench.empty_caches()
     time.sleep(SETTLE_S)
     return _eager_seconds(bench, slots) / len(slots)
 

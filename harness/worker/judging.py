@@ -78,11 +78,19 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
     weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
-    bench = Bench(
-        reference, signature, memory, link, numbers, replicas, reference.double(), weights, reference.inputs(0)
-    )
     link.open(memory, numbers, payload["library"])
-    return bench
+    return Bench(
+        reference=reference,
+        signature=signature,
+        memory=memory,
+        link=link,
+        numbers=numbers,
+        replicas=replicas,
+        oracle=reference.double(),
+        weights=weights,
+        pattern=reference.inputs(0),
+        evictor=torch.ones(payload["slot_target_bytes"] // 4, dtype=torch.int32),
+    )
 
 
 def _keep_freed_memory() -> None:

@@ -22,7 +22,7 @@ class Bench:
     """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
 
     `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
-    except while a call of theirs is waited for.
+    except while a call of theirs is waited for. `evictor` is larger than the last-level cache.
     """
 
     reference: Reference
@@ -34,6 +34,11 @@ class Bench:
     oracle: torch.nn.Module
     weights: dict[str, torch.Tensor]
     pattern: list[Value]
+    evictor: torch.Tensor
+
+    def empty_caches(self) -> None:
+        """Read memory until nothing else is cached. Reading leaves clean lines: nobody has to write them back."""
+        self.evictor.sum()
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
