@@ -49,7 +49,7 @@ def judge(
     seed: int | None,
     isolation: Literal["auto"] | Tier,
 ) -> Verdict:
-    """Build, check and time a kernel that lies in a file. Raises `UserError` and `MachineError`."""
+    """Screen, build, check and time a kernel that lies in a file. Raises `UserError` and `MachineError`."""
     source = _kernel_source(kernel)
     task = load_task(file)
     tier = choose_tier(isolation)
@@ -57,7 +57,7 @@ def judge(
     described = describe_task(task.source, name=task.name, tier=tier)
     judging = judge_for(chosen.name, tier, "ieee")
     candidate = Candidate(source=source, target=chosen.name, author="verify:file")
-    return judging.evaluate(described, candidate, judging.build(candidate), seed=seed)
+    return judging.evaluate(described, candidate, seed=seed)
 
 
 def _kernel_source(kernel: Path) -> str:

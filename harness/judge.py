@@ -1,4 +1,4 @@
-"""The judge's front door: build a candidate, evaluate it, profile it."""
+"""The judge's front door: screen and build a candidate, evaluate it, profile it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,11 @@ from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
 from harness.profile.summary import Profile
+from harness.screen.imports import screen_library
+from harness.screen.refusal import Refusal
+from harness.screen.source import screen_source
 from harness.targets.target import DeviceFacts, Target
-from harness.task import Task, Workload
+from harness.task import Task, TensorSpec, Workload
 from harness.verdict import Correctness, Precision, Tier, Timing, Verdict
 from harness.worker.client import ROOT, JobDiedError, usable_threads, warm_parent
 from harness.worker.layout import slot_bytes
@@ -54,17 +57,27 @@ class Judge:
         """Compile the candidate in isolation."""
         return self.target.compile(candidate, tier=self.tier)
 
+    def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
+        """Why the candidate's source may not run, told within milliseconds; None where nothing speaks against it."""
+        tensors = (spec for work in task.workloads for spec in work.signature.arguments if isinstance(spec, TensorSpec))
+        return screen_source(candidate.source, frozenset({self.precision, *(spec.dtype for spec in tensors)}))
+
+    def screen_build(self, build: Build) -> Refusal | None:
+        """Why the built library may not be loaded, or None."""
+        return screen_library(build.library) if build.library is not None else None
+
     def evaluate(
         self,
         task: Task,
         candidate: Candidate,
-        build: Build,
+        build: Build | None = None,
         *,
         seed: int | None = None,
         rival: Verdict | None = None,
     ) -> Verdict:
-        """Check, then time the candidate. A failed build gives a `build_failed` verdict. `seed` replays a verdict.
+        """Screen, build unless a `build` is given, check, then time the candidate. `seed` replays a verdict.
 
+        A source that the screen refuses is not built: its verdict holds a build only where one was given.
         With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel.
         Raises `MachineError` where the machine, not the candidate, failed.
         """
@@ -75,10 +88,15 @@ class Judge:
             "seed": chosen,
             "tier": self.tier,
             "precision": self.precision,
-            "build": build,
         }
+        if refusal := self.screen(task, candidate):
+            return _refused(refusal, build=build, **facts)
+        build = build or self.build(candidate)
+        facts["build"] = build
         if build.library is None:
             return Verdict(**facts, status="build_failed", check="build", message=_first_error(build))
+        if refusal := self.screen_build(build):
+            return _refused(refusal, **facts)
         self.target.require_device()
         with _one_at_a_time():
             outcome = self._run(task, build.library, chosen, rival)
@@ -243,6 +261,10 @@ def _how_it_ended(ended: Completed) -> dict[str, str]:
     note = ended.note or f"it exited with code {ended.exit_code}"
     said = ended.stderr.decode(errors="replace").strip()[-500:]
     return {"status": "crashed", "check": "exit", "message": f"The kernel ended its process: {note}. {said}".strip()}
+
+
+def _refused(refusal: Refusal, **facts: Any) -> Verdict:
+    return Verdict(**facts, status="refused", check=refusal.check, message=str(refusal))
 
 
 def _first_error(build: Build) -> str:

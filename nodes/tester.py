@@ -58,10 +58,13 @@ def tester(state: RunState, workshop: Workshop) -> Update:
 
 def _judge(state: RunState, candidate: Candidate, workshop: Workshop) -> tuple[Verdict, float]:
     """The verdict, and the seconds that the kernel held the device for."""
+    judge, task = workshop.judge(state), present(state.task, "task")
+    if judge.screen(task, candidate) is not None:
+        return judge.evaluate(task, candidate), 0.0
     tools = workshop.tools(state)
     build: Build = call_tool(tools.compile_kernel, candidate.source)
     if not build.succeeded:
-        return workshop.judge(state).evaluate(present(state.task, "task"), candidate, build), 0.0
+        return judge.evaluate(task, candidate, build), 0.0
     started = time.monotonic()
     verdict: Verdict = call_tool(tools.run_kernel, candidate.source)
     return verdict, time.monotonic() - started

@@ -1,0 +1,81 @@
+"""Inline assembly: allowed where its text can be read and holds neither system calls nor the assembler's directives.
+
+PTX is read by the same rules as the processor's own instructions, since host code stands in the same file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from harness.screen.refusal import Refusal
+from harness.screen.tokens import Token
+
+KEYWORDS = frozenset({"asm", "__asm", "__asm__"})
+_QUALIFIERS = frozenset({"volatile", "__volatile__", "__volatile", "inline", "__inline__", "goto"})
+_ENDS = frozenset({":", "::", ")"})
+_LITERAL = re.compile(r'(?:u8|[uUL])?(?:R"([^(]*)\((?P<raw>.*)\)\1"|"(?P<plain>.*)")', re.DOTALL)
+_ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\\\": "\\", "\\'": "'"}
+
+_SYSTEM_CALL = re.compile(
+    r"\b(?:syscall|sysenter|sysexit|svc|swi|hvc|int\s*\$?\s*(?:0x80|0x2e|128|0200|0b10000000))\b", re.I
+)
+_DIRECTIVE = re.compile(
+    r"(?:^|[;\n{:])\s*\.(?:byte|2byte|4byte|8byte|short|hword|value|word|int|long|quad|octa|inst|float|double|single"
+    r"|ascii|asciz|string\w*|fill|space|skip|zero|org|incbin|include|section|pushsection|text|data|macro|altmacro|rept"
+    r"|irpc?|set|equ\w*|symver|weak\w*|globa?l\s|type|hidden|init_array|uleb128|sleb128|reloc|code\d+|intel_syntax)\b",
+    re.I,
+)
+# Operands and dialects can complete a word that the text does not show: "sys%c0", "{sys|x}call".
+_COMPLETED = re.compile(
+    r"[A-Za-z0-9_.\]]%[^%]|%[A-Za-z]?\d+[A-Za-z_]|[A-Za-z0-9_.}]\{[^{}]*\||\|[^{}]*\}[A-Za-z0-9_{%]"
+)
+
+
+def refuse_assembly(tokens: Sequence[Token], at: int) -> Refusal | None:
+    """Judge the statement whose keyword is `tokens[at]`."""
+    after = at + 1
+    while after < len(tokens) and tokens[after].text in _QUALIFIERS:
+        after += 1
+    line = tokens[at].line
+    unreadable = _refusal(line, "The text of an asm statement must stand in its parentheses as string literals.")
+    if after >= len(tokens) or tokens[after].text != "(":
+        return unreadable
+    pieces: list[str] = []
+    for token in tokens[after + 1 :]:
+        if token.kind == "string":
+            piece = _contents(token.text)
+            if piece is None:
+                return _refusal(line, r"The text of an asm statement may hold no escapes but \n, \t, \" and \\.")
+            pieces.append(piece)
+        else:
+            return _judge("".join(pieces), line) if token.text in _ENDS else unreadable
+    return unreadable
+
+
+def _judge(text: str, line: int) -> Refusal | None:
+    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    if found := _SYSTEM_CALL.search(text):
+        return _refusal(line, f'"{found[0]}" in inline assembly: a kernel makes no system calls.')
+    if found := _DIRECTIVE.search(text):
+        return _refusal(line, f'"{found[0].strip()}" in inline assembly: write instructions, no assembler directives.')
+    if found := _COMPLETED.search(text):
+        return _refusal(line, f'"{found[0]}" in inline assembly: operands and braces may not be parts of words.')
+    return None
+
+
+def _contents(literal: str) -> str | None:
+    """What the literal stands for; None where it has escapes that hide text."""
+    found = _LITERAL.fullmatch(literal)
+    if found is None:
+        return None
+    if found["raw"] is not None:
+        return found["raw"]
+    escapes = re.findall(r"\\.", found["plain"])
+    if any(escape not in _ESCAPES for escape in escapes):
+        return None
+    return re.sub(r"\\.", lambda escape: _ESCAPES[escape[0]], found["plain"])
+
+
+def _refusal(line: int, message: str) -> Refusal:
+    return Refusal(kind="assembly", line=line, message=message)

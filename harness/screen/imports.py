@@ -1,0 +1,133 @@
+"""What a built library asks the loader for, against what an honest kernel needs.
+
+The source can name a function in ways that no screen of tokens sees through; the library has to name it plainly.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from harness.errors import MachineError
+from harness.screen.refusal import Refusal
+
+_NEEDED = re.compile(
+    r"lib(?:stdc\+\+|c|m|mvec|gcc_s|gomp|atomic|pthread|dl|tvm_ffi|cudart)\.so(?:\.[0-9]+)*|ld-linux[\w-]*\.so\.[0-9]+"
+)
+_C = """
+    memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr strstr strcpy strncpy malloc calloc
+    realloc free aligned_alloc posix_memalign memalign abort qsort bsearch abs labs llabs div ldiv lldiv rand srand
+    strtol strtoul strtoll strtoull strtod strtof atoi atof printf fprintf sprintf snprintf vprintf vfprintf vsnprintf
+    puts putchar fputs fputc putc fwrite fflush stdout stderr isalpha isdigit isspace tolower toupper
+    __errno_location __assert_fail __stack_chk_fail __tls_get_addr __libc_single_threaded __gmon_start__
+    __printf_chk __fprintf_chk __sprintf_chk __snprintf_chk __vsnprintf_chk __memcpy_chk __memmove_chk __memset_chk
+    __strcpy_chk __strncpy_chk __pthread_key_create pthread_mutex_lock pthread_mutex_unlock
+    _ITM_registerTMCloneTable _ITM_deregisterTMCloneTable __dso_handle __cpu_model __cpu_indicator_init
+    feclearexcept feraiseexcept fetestexcept fegetround fesetround fegetenv fesetenv feholdexcept feupdateenv
+"""
+_MATH = """
+    acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma
+    fmax fmin fmod frexp hypot ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint
+    lround modf nan nearbyint nextafter nexttoward pow remainder remquo rint round roundeven scalbln scalbn sin sincos
+    sinh sqrt tan tanh tgamma trunc cabs carg cexp cimag clog conj cpow creal csqrt csin ccos ctan csinh ccosh ctanh
+"""
+_CUDA = """
+    cudaGetLastError cudaPeekAtLastError cudaGetErrorString cudaGetErrorName cudaFuncSetAttribute cudaFuncGetAttributes
+    cudaFuncSetCacheConfig cudaLaunchKernel cudaLaunchKernelExC cudaLaunchCooperativeKernel cudaGetDevice
+    cudaGetDeviceProperties cudaGetDeviceProperties_v2 cudaDeviceGetAttribute cudaMalloc cudaFree cudaMallocAsync
+    cudaFreeAsync cudaMemcpyAsync cudaMemsetAsync cudaMemcpyToSymbolAsync cudaGetSymbolAddress
+    cudaOccupancyMaxActiveBlocksPerMultiprocessor cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags
+    cudaOccupancyMaxActiveClusters cudaOccupancyMaxPotentialClusterSize cudaDeviceSynchronize cudaStreamSynchronize
+    cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion cuTensorMapEncodeTiled cuTensorMapEncodeIm2col
+"""
+_TVM_FFI = """
+    TVMFFIBacktrace TVMFFIBytesFromByteArray TVMFFIDataTypeFromString TVMFFIDataTypeToString TVMFFIEnvGetStream
+    TVMFFIEnvTensorAlloc TVMFFIErrorCreate TVMFFIErrorCreateWithCauseAndExtraContext TVMFFIErrorMoveFromRaised
+    TVMFFIErrorSetRaised TVMFFIErrorSetRaisedFromCStr TVMFFIErrorSetRaisedFromCStrParts TVMFFIGetTypeAttrColumn
+    TVMFFIGetTypeInfo TVMFFIGetVersion TVMFFIObjectDecRef TVMFFIObjectIncRef TVMFFIStringFromByteArray
+    TVMFFITensorFromDLPack TVMFFITensorFromDLPackVersioned TVMFFITensorToDLPack TVMFFITensorToDLPackVersioned
+    TVMFFITensorCreateUnsafeView TVMFFITypeGetOrAllocIndex TVMFFITypeKeyToIndex TVMFFIAnyViewToOwnedAny
+    TVMFFIGetCustomAllocator TVMFFIHandleInitOnce TVMFFIHandleDeinitOnce
+"""
+_ALLOWED = frozenset(f"{_C} {_CUDA} {_TVM_FFI}".split()) | {
+    name + suffix for name in _MATH.split() for suffix in ("", "f", "l")
+}
+# The compilers' own helpers, OpenMP, exceptions, CUDA's registration of kernels, operators new and delete, and std.
+_ALLOWED_PATTERN = re.compile(
+    r"GOMP_\w+|omp_(?:get|in)_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
+    r"|__(?:u?div|u?mod|mul|pow|fix|fixuns|float|floatun|extend|trunc|popcount|clz|ctz|bswap|add|sub|neg|cmp|eq|ne|lt|le"
+    r"|gt|ge|unord|ash|lsh)[a-z]{2,5}[0-9]?|__atomic_\w+|__aarch64_\w+|_Zn[aw]m\w*|_Zd[al]Pv\w*"
+    r"|_ZT[ISV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
+)
+_DENIED_PATTERN = re.compile(
+    r"\w*(?:6thread|7jthread|11this_thread|filebuf|[io]?fstream|10filesystem|13random_device|6chrono|18condition_variable"
+    r"|13__future_base|_Async_state|10_Exit|13set_terminate|15set_new_handler|11_quick_exit|19__throw_system_error)\w*"
+)
+
+# Entry points, what C++ shares between libraries (names of templates and of types), the linker's own.
+_EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
+
+
+class _Links(NamedTuple):
+    """Libraries needed, symbols used but not defined, symbols defined for others."""
+
+    needed: list[str]
+    wanted: list[str]
+    given: list[str]
+
+
+def screen_library(library: Path) -> Refusal | None:
+    """Why a built library may not be loaded, or None. Raises `MachineError` where the file cannot be read."""
+    try:
+        with library.open("rb") as file:
+            links = _links(ELFFile(file))
+    except OSError as failure:
+        raise MachineError(
+            f"{library} cannot be read: {failure.strerror}.", "Was the cache emptied meanwhile?"
+        ) from failure
+    except (ELFError, UnicodeDecodeError, ValueError) as failure:
+        return Refusal(kind="library", message=f"The built library cannot be read: {failure}.")
+    for name in links.needed:
+        if not _NEEDED.fullmatch(name):
+            return Refusal(kind="library", message=f"The kernel was linked to {name}: it may use no library of others.")
+    for name in links.wanted:
+        if not _is_allowed(name):
+            message = f"The built kernel calls {name}, which is not among the functions that a kernel may import."
+            return Refusal(kind="import", message=message)
+    for name in links.given:
+        if not _EXPORTED.fullmatch(name):
+            message = f"The kernel exports {name}: export the entry point alone, with TVM_FFI_DLL_EXPORT_TYPED_FUNC."
+            return Refusal(kind="export", message=message)
+    return None
+
+
+def _links(elf: ELFFile) -> _Links:
+    """What the library says to the loader.
+
+    The table is read by the segments, as the loader does, and by the sections: the segments give its length only
+    through a hash of what is exported, which tells nothing where nothing is.
+    """
+    dynamic = next((part for part in elf.iter_segments() if isinstance(part, DynamicSegment)), None)
+    table = elf.get_section_by_name(".dynsym")
+    if dynamic is None or not isinstance(table, SymbolTableSection):
+        raise ValueError("it has no dynamic segment or no table of symbols")
+    tags: Iterator[Any] = dynamic.iter_tags("DT_NEEDED")  # the attribute is there on tags of this type only
+    wanted: list[str] = []
+    given: list[str] = []
+    for symbol in (*dynamic.iter_symbols(), *table.iter_symbols()):
+        if symbol.name and symbol["st_info"]["type"] != "STT_SECTION":
+            (wanted if symbol["st_shndx"] == "SHN_UNDEF" else given).append(symbol.name)
+    return _Links([tag.needed for tag in tags], wanted, given)
+
+
+def _is_allowed(name: str) -> bool:
+    if name in _ALLOWED:
+        return True
+    return _ALLOWED_PATTERN.fullmatch(name) is not None and _DENIED_PATTERN.fullmatch(name) is None

@@ -1,0 +1,228 @@
+"""What a kernel may not name, as data. One rule a kind; each says what to do instead.
+
+A rule is about whole identifiers among the tokens. Common words are refused only where they are called, members of
+`std` and namespaces only where they are used as such, so that a variable may be called `time`, `half` or `kill`.
+The library's imports are held to an allow-list besides (`harness.screen.imports`): what hides here shows there.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_NOTHING = re.compile(r"(?!)")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What one kind covers: identifiers as they stand, by their beginning or by a full match, and three narrower ways.
+
+    `called` counts only before "(" or behind a global "::", `std` behind `std::`, `namespaces` before "::" or behind
+    `namespace`, `types` where a type stands. A task with one of `unless` (a dtype of its tensors, or the precision
+    it is judged at) may use all of it.
+    """
+
+    kind: str
+    advice: str
+    words: frozenset[str] = frozenset()
+    prefixes: tuple[str, ...] = ()
+    pattern: re.Pattern[str] = _NOTHING
+    called: frozenset[str] = frozenset()
+    std: frozenset[str] = frozenset()
+    namespaces: frozenset[str] = frozenset()
+    types: frozenset[str] = frozenset()
+    unless: frozenset[str] = frozenset()
+
+
+def _set(names: str) -> frozenset[str]:
+    return frozenset(names.split())
+
+
+RULES = (
+    Rule(
+        "vendor_library",
+        "Vendor libraries are not a kernel: write the computation with CuTe.",
+        prefixes=(
+            "cublas",
+            "CUBLAS_",
+            "cudnn",
+            "CUDNN_",
+            "cusolver",
+            "cusparse",
+            "cufft",
+            "cutensornet",
+            "nvblas",
+            "cblas_",
+            "mkl_",
+            "MKL_",
+            "openblas",
+            "LAPACKE_",
+            "dnnl_",
+            "rocblas",
+        ),
+        pattern=re.compile(r"[sdcz](gemm|gemv|symm|symv|syrk|trmm|trsm|axpy|dot|ger|scal)_"),
+        namespaces=_set("dnnl thrust"),
+    ),
+    Rule(
+        "framework",
+        "PyTorch and Python are not linked to a kernel: read the arguments through TensorView.",
+        prefixes=("TORCH_", "PYBIND11_", "PyObject", "PyRun_", "PyGILState", "Py_"),
+        namespaces=_set("at torch c10 aten pybind11"),
+    ),
+    Rule(
+        "loading",
+        "A kernel may not load code or look functions up by name.",
+        words=_set(
+            "dlopen dlsym dlmopen dlvsym dladdr dlinfo dl_iterate_phdr __libc_dlopen_mode __libc_dlsym GetGlobal "
+            "GetGlobalRequired SetGlobal LoadFromFile TVMFFIFunctionGetGlobal TVMFFIFunctionSetGlobal "
+            "cuGetProcAddress cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion"
+        ),
+        prefixes=("cuModule", "cuLibrary", "cudaLibrary", "nvrtc", "nvJitLink", "TVMFFIEnvMod", "TVMFFIEnvRegister"),
+    ),
+    Rule(
+        "process",
+        "A kernel may not start, end, signal or trace processes; report a wrong argument with TVM_FFI_THROW.",
+        words=_set(
+            "popen vfork clone3 execl execle execlp execv execve execvp execvpe execveat fexecve posix_spawn "
+            "posix_spawnp ptrace sigaction sigprocmask prctl seccomp setrlimit prlimit _Exit _exit quick_exit "
+            "process_vm_readv process_vm_writev setcontext makecontext"
+        ),
+        called=_set("system fork clone syscall kill tkill tgkill signal raise exit atexit at_quick_exit alarm"),
+        std=_set("system signal raise exit atexit set_terminate set_new_handler"),
+    ),
+    Rule(
+        "thread",
+        "A kernel may not start threads of its own: use OpenMP.",
+        words=_set("thrd_create jthread sched_setaffinity"),
+        prefixes=("pthread_",),
+        std=_set("thread jthread async this_thread packaged_task"),
+    ),
+    Rule(
+        "stream",
+        "A kernel launches on the stream that TVMFFIEnvGetStream gives, and on no other; no graphs, events, callbacks.",
+        words=_set("cudaLaunchHostFunc cuLaunchHostFunc cudaStreamPerThread cudaStreamNonBlocking getStreamFromPool"),
+        prefixes=(
+            "cudaStreamCreate",
+            "cudaStreamBeginCapture",
+            "cudaStreamEndCapture",
+            "cudaStreamAddCallback",
+            "cudaStreamWait",
+            "cudaGraph",
+            "cudaEvent",
+            "cuStreamCreate",
+            "cuStreamBeginCapture",
+            "cuStreamWait",
+            "cuGraph",
+            "cuEvent",
+            "TVMFFIEnvSetStream",
+        ),
+    ),
+    Rule(
+        "device_state",
+        "A kernel may not change the state of the device, its caches or its clocks.",
+        words=_set("cudaDeviceReset cudaSetDevice cudaSetDeviceFlags cudaDeviceSetLimit cudaDeviceSetCacheConfig"),
+        prefixes=(
+            "cudaStreamSetAttribute",
+            "cudaCtxResetPersisting",
+            "cuCtx",
+            "cudaProfiler",
+            "cuProfiler",
+            "nvml",
+            "cupti",
+            "cudaIpc",
+            "cuIpc",
+            "cudaDeviceEnablePeer",
+        ),
+    ),
+    Rule(
+        "file",
+        "A kernel may not reach files, sockets, the environment or memory mappings: its arguments are all it has.",
+        words=_set(
+            "fopen fopen64 freopen fdopen openat creat opendir mmap mmap64 munmap mremap mprotect memfd_create "
+            "shm_open shmget getenv secure_getenv setenv putenv unsetenv environ getaddrinfo mkstemp sendmsg "
+            "recvmsg sendfile"
+        ),
+        called=_set("open open64 socket socketpair connect bind dup dup2 pipe unlink"),
+        std=_set("ifstream ofstream fstream filebuf filesystem getenv remove_all"),
+    ),
+    Rule(
+        "clock",
+        "A kernel may not read, set or wait for clocks.",
+        words=_set(
+            "clock_gettime clock_settime clock_nanosleep clock_adjtime gettimeofday settimeofday adjtimex timespec_get "
+            "nanosleep usleep timer_create timer_settime __rdtsc __rdtscp __builtin_ia32_rdtsc __builtin_ia32_rdtscp"
+        ),
+        prefixes=("timerfd_",),
+        called=_set("sleep"),
+        std=_set("chrono"),
+    ),
+    Rule(
+        "load_time",
+        "A kernel may not run code when its library is loaded or ended, nor place code or data itself.",
+        words=_set(
+            "constructor __constructor__ destructor __destructor__ init_priority __init_priority__ ifunc __ifunc__ "
+            "TVM_FFI_STATIC_INIT_BLOCK"
+        ),
+        called=_set("section __section__ alias __alias__ weakref __weakref__"),
+    ),
+    Rule(
+        "precision",
+        "This task is judged in float32 or wider: compute in that, without 8-bit and 16-bit types.",
+        pattern=re.compile(
+            r"half_t|bfloat16_t|float_e\dm\d\w*|float_ue\d\w*|_Float16|__fp16|__bf16|_Float8|__half2?|__half_raw"
+            r"|__nv_(?:bfloat16|fp8|fp4|fp6)\w*|nv_bfloat162?|__bfloat162?|__float22?half\w*|__float2half_r[nduz]"
+            r"|__float22?bfloat16\w*|_mm\w*_cvt\w*_(?:ph|pbh|bh)|_mm\w*_(?:ph|pbh|sh)|_mm\w*_dpbf16\w*|_tile_dpbf16ps"
+            r"|_tile_dpfp16ps|SM\d+\w*_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
+        ),
+        types=_set("half half2 bfloat16"),
+        unless=_set("float16 bfloat16"),
+    ),
+    Rule(
+        "tf32",
+        "Under ieee precision TF32 is not allowed: multiply in float32.",
+        pattern=re.compile(r"tfloat32_t|__float_to_tf32|nvcuda_tf32|tf32|SM\d+\w*_\w*TF32\w*"),
+        unless=_set("tf32 float16 bfloat16"),
+    ),
+    Rule(
+        "fast_math",
+        "Intrinsics of reduced accuracy are not allowed here: call the std:: function.",
+        words=_set(
+            "__expf __exp10f __logf __log2f __log10f __powf __sinf __cosf __tanf __sincosf __fdividef __tanhf "
+            "__use_fast_math__"
+        ),
+        unless=_set("float16 bfloat16"),
+    ),
+    Rule(
+        "header",
+        "Whether a header is there may not be asked: every machine has the same ones.",
+        words=_set("__has_include __has_include_next __has_embed"),
+    ),
+)
+
+DIRECTIVES = _set("include define undef if ifdef ifndef elif else endif error warning pragma")
+
+PRAGMAS = _set(
+    "omp once unroll nounroll ivdep vector clang STDC GCC nv_diag_suppress nv_diag_default nv_exec_check_disable"
+)
+"""First words; of GCC's own only `GCC_PRAGMAS`: `dependency` opens files, `system_header` hides warnings."""
+GCC_PRAGMAS = _set("ivdep unroll novector optimize target push_options pop_options diagnostic")
+
+# What lets the optimizer change a value.
+LOOSE_OPTIONS = re.compile(r"fast|unsafe|associative|reciprocal|finite|signed-zeros|rounding|contract|excess|fp-model")
+
+HEADERS = re.compile(
+    r"(?:cute|cutlass|tvm/ffi|dlpack|cuda|cooperative_groups|crt|cub/block|cub/warp|cub/thread)/[\w./+-]+"
+    r"|cuda\.h|cuda_\w+\.hp{0,2}|cooperative_groups\.h|mma\.h|sm_\w+\.hp{0,2}|vector_(?:types|functions)\.hp{0,2}"
+    r"|device_\w+\.h|math_constants\.h|math_functions\.h|driver_types\.h|texture_\w+\.h"
+    r"|\w*intrin\.h|arm_(?:neon|sve|fp16|bf16|acle)\.h|omp\.h"
+    r"|(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib"
+    r"|string|tgmath|malloc|alloca|memory)\.h"
+    r"|algorithm|any|array|atomic|bit|bitset|cassert|ccomplex|cctype|cerrno|cfenv|cfloat|charconv|cinttypes|climits"
+    r"|cmath|compare|complex|concepts|cstdalign|cstdarg|cstdbool|cstddef|cstdint|cstdio|cstdlib|cstring|ctgmath"
+    r"|deque|exception|forward_list|functional|initializer_list|iomanip|ios|iosfwd|iostream|istream|iterator"
+    r"|limits|list|map|memory|memory_resource|new|numbers|numeric|optional|ostream|queue|random|ranges|ratio|set|span"
+    r"|sstream|stack|stdexcept|streambuf|string|string_view|tuple|type_traits|typeindex|typeinfo|unordered_map"
+    r"|unordered_set|utility|valarray|variant|vector|version"
+)
+"""The names a kernel may include: CuTe and CUTLASS, tvm-ffi, CUDA, intrinsics, OpenMP, the library of C++ less what
+gives threads, clocks, files and processes."""

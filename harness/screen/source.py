@@ -1,0 +1,112 @@
+"""The screen of a source: every token against the rules, the first that offends is the refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from harness.screen.assembly import KEYWORDS, refuse_assembly
+from harness.screen.directives import pragma_operator, refuse_directive, refuse_optimize
+from harness.screen.refusal import Refusal
+from harness.screen.rules import RULES, Rule
+from harness.screen.tokens import LexicalError, Token, tokenize
+
+MAX_CHARACTERS = 400_000
+"""The largest kernels of this kind have 40,000 characters; reading this many takes a second."""
+
+_GNU = frozenset({"gnu", "__gnu__"})
+_EDGE = Token("newline", "", 0)
+
+
+@lru_cache(maxsize=64)
+def screen_source(source: str, allowances: frozenset[str] = frozenset()) -> Refusal | None:
+    """Why a source may not run, or None. `allowances` are the dtypes of the task's tensors and the precision."""
+    if len(source) > MAX_CHARACTERS:
+        return Refusal(kind="size", message=f"The source has {len(source)} characters, more than {MAX_CHARACTERS}.")
+    rules = [rule for rule in RULES if not rule.unless & allowances]
+    try:
+        return next(_refusals(tokenize(source), rules), None)
+    except LexicalError as error:
+        return Refusal(kind="unreadable", line=error.line, message=error.problem)
+
+
+def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusal]:
+    for at, token in enumerate(tokens):
+        refusal = None
+        if token.text == "##":
+            refusal = Refusal(kind="paste", line=token.line, message="Names may not be glued with ##: write them out.")
+        elif token.kind == "directive":
+            refusal = refuse_directive(tokens, at)
+        elif token.text == "_Pragma":
+            yield from _refusals(pragma_operator(tokens, at), rules)
+        elif token.kind == "identifier":
+            refusal = _refuse_construct(tokens, at) or _refuse_name(tokens, at, rules)
+        if refusal is not None:
+            yield refusal
+
+
+def _refuse_construct(tokens: Sequence[Token], at: int) -> Refusal | None:
+    """What needs more than the name: assembly and the optimizer's options."""
+    name = tokens[at].text
+    if name in KEYWORDS:
+        return refuse_assembly(tokens, at)
+    if name in ("optimize", "__optimize__") and _text(tokens, at + 1) == "(":
+        return refuse_optimize(tokens, at)
+    return None
+
+
+def _refuse_name(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
+    for rule in rules:
+        if _offends(rule, tokens, at):
+            return Refusal(kind=rule.kind, line=tokens[at].line, message=f"{tokens[at].text}: {rule.advice}")
+    return None
+
+
+def _offends(rule: Rule, tokens: Sequence[Token], at: int) -> bool:
+    name = tokens[at].text
+    return (
+        name in rule.words
+        or name.startswith(rule.prefixes)
+        or rule.pattern.fullmatch(name) is not None
+        or (name in rule.called and _is_called(tokens, at))
+        or (name in rule.std and _text(tokens, at - 1) == "::" and _text(tokens, at - 2) == "std")
+        or (name in rule.namespaces and _is_namespace(tokens, at))
+        or (name in rule.types and _is_type(tokens, at))
+    )
+
+
+def _is_called(tokens: Sequence[Token], at: int) -> bool:
+    before, earlier = _text(tokens, at - 1), _token(tokens, at - 2)
+    if before in (".", "->"):
+        return False
+    qualified = before == "::" and (earlier.kind == "identifier" or earlier.text == ">")
+    if qualified:
+        return earlier.text in _GNU or earlier.text in ("return", "else", "do")
+    return before == "::" or _text(tokens, at + 1) == "("
+
+
+def _is_namespace(tokens: Sequence[Token], at: int) -> bool:
+    """Named in front of "::", in a using directive, or in an alias; not where it is inside another namespace."""
+    before, earlier, after = _text(tokens, at - 1), _token(tokens, at - 2), _text(tokens, at + 1)
+    if before == "::":
+        return (earlier.kind != "identifier" and after in ("::", ";")) or earlier.text == "namespace"
+    return after == "::" or before == "namespace" or (before == "=" and _text(tokens, at - 3) == "namespace")
+
+
+def _is_type(tokens: Sequence[Token], at: int) -> bool:
+    """A cast, a declaration or a template argument; a variable of that name is none."""
+    before, after = _token(tokens, at - 1), _token(tokens, at + 1)
+    declares = after.kind == "identifier" and after.text not in ("and", "or", "xor")
+    casts = after.text == "(" and before.kind != "identifier"
+    casts = casts or (
+        before.text == "(" and after.text == ")" and _token(tokens, at + 2).kind in ("identifier", "number")
+    )
+    return declares or casts or (before.text == "<" and after.text == ">")
+
+
+def _token(tokens: Sequence[Token], at: int) -> Token:
+    return tokens[at] if 0 <= at < len(tokens) else _EDGE
+
+
+def _text(tokens: Sequence[Token], at: int) -> str:
+    return _token(tokens, at).text

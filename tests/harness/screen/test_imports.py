@@ -1,0 +1,106 @@
+"""Libraries as the linker makes them: what they ask for decides, however the source spelled it."""
+
+import subprocess
+
+import pytest
+
+from harness.building.toolchain import host_compiler
+from harness.errors import MachineError
+from harness.screen.imports import screen_library
+
+HONEST = """
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_run(float* x, int n) {
+  std::vector<float> v(x, x + n);
+  #pragma omp parallel for
+  for (int i = 0; i < n; ++i) x[i] = std::exp(v[i]) + std::tanh(v[0]) + std::fmod(v[i], 3.f);
+  if (n < 0) throw std::string("negative") + std::to_string(n);
+  std::memset(x, 0, n);
+  void* p = std::aligned_alloc(64, 64 * n);
+  std::free(p);
+  return std::abs(n);
+}
+"""
+
+
+@pytest.fixture
+def built(tmp_path):
+    def build(source, *flags):
+        library = tmp_path / "kernel.so"
+        command = [*host_compiler().command, "-std=c++17", "-O1", "-fopenmp", "-fPIC", "-fvisibility=hidden", "-shared"]
+        words = [*command, "-x", "c++", "-", "-o", str(library), *flags]
+        subprocess.run(words, input=source.encode(), check=True)
+        return library
+
+    return build
+
+
+def test_an_honest_library_passes(built):
+    assert screen_library(built(HONEST)) is None
+
+
+IMPORTED = {
+    "system": 'extern "C" int hidden(const char*) __asm__("system"); int (*f)(const char*) = hidden;',
+    "dlsym": 'extern "C" void* dlsym(void*, const char*); auto* f = &dlsym;',
+    "mmap": "#include <sys/mman.h>\nauto* f = &mmap;",
+    "pthread_create": "#include <pthread.h>\nauto* f = &pthread_create;",
+    "_ZNSt6thread20hardware_concurrencyEv": "#include <thread>\nauto* f = &std::thread::hardware_concurrency;",
+    "clock_gettime": "#include <ctime>\nauto* f = &clock_gettime;",
+    "getenv": "#include <cstdlib>\nauto* f = &std::getenv;",
+    "fork": 'extern "C" __attribute__((weak)) int fork(); auto* f = &fork;',
+    "omp_set_num_threads": 'extern "C" void omp_set_num_threads(int); auto* f = &omp_set_num_threads;',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", IMPORTED)
+def test_an_import_outside_the_list_is_refused(built, name):
+    refusal = screen_library(built(HONEST + IMPORTED[name]))
+    assert refusal is not None
+    assert refusal.kind == "import"
+    assert f" {name}," in refusal.message
+    assert refusal.line is None
+
+
+PARTS = (
+    '#include <fstream>\nstd::ifstream f("a");',
+    "#include <chrono>\nauto f = &std::chrono::steady_clock::now;",
+    '#include <random>\nstd::random_device f("a");',
+)
+
+
+@pytest.mark.parametrize("source", PARTS, ids=["files", "clocks", "entropy"])
+def test_parts_of_the_standard_library_are_refused(built, source):
+    assert screen_library(built(HONEST + source)).kind == "import"
+
+
+def test_libraries_of_others_are_refused(built, tmp_path):
+    other = tmp_path / "libcublas.so.13"
+    command = [*host_compiler().command, "-shared", "-fPIC", "-x", "c++", "-", f"-Wl,-soname,{other.name}"]
+    subprocess.run([*command, "-o", str(other)], input=b"int nothing;", check=True)
+    refusal = screen_library(built(HONEST, "-Wl,--no-as-needed", "-x", "none", str(other)))
+    assert refusal.kind == "library"
+    assert "libcublas.so.13" in refusal.message
+
+
+def test_a_library_may_not_stand_in_for_the_systems_functions(built):
+    source = 'extern "C" __attribute__((visibility("default"))) int clock_gettime(int, void*) { return 0; }'
+    refusal = screen_library(built(HONEST + source))
+    assert refusal.kind == "export"
+    assert "clock_gettime" in refusal.message
+
+
+def test_without_any_export_the_imports_are_seen_all_the_same(built):
+    assert screen_library(built('extern "C" int fork(); auto* f = &fork;')).kind == "import"
+
+
+def test_what_is_no_library(tmp_path):
+    file = tmp_path / "kernel.so"
+    for content in (b"", b"no library", b"\x7fELF\x02\x01\x01" + bytes(60)):
+        file.write_bytes(content)
+        assert screen_library(file).kind == "library"
+    with pytest.raises(MachineError, match="cannot be read"):
+        screen_library(tmp_path / "gone.so")

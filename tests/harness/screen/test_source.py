@@ -1,0 +1,176 @@
+"""Every rule: sources that it refuses, naming its kind, and their honest twins; and the tricks that blind a screen."""
+
+import time
+
+import pytest
+
+from harness.screen.source import MAX_CHARACTERS, screen_source
+
+IEEE = frozenset({"float32", "ieee"})
+
+REFUSED = {
+    "vendor_library": [
+        "cublasHandle_t handle;", "cublasSgemm(h);", "cudnnCreate(&h);", "cblas_sgemm(1);", "mkl_set_num_threads(1);",
+        'extern "C" void sgemm_(char*);', "cusolverDnCreate(&h);", "thrust::sort(a, b);", "openblas_get_config();",
+    ],
+    "framework": [
+        "at::Tensor t;", "torch::relu(x);", "using namespace torch;", "::c10::Half h;", "TORCH_CHECK(true);",
+        "PyGILState_Ensure();",
+    ],
+    "loading": [
+        'dlopen("x", 2);', "auto f = dlsym;", 'tvm::ffi::Function::GetGlobal("x");', "cuModuleLoadData(&m, image);",
+        "nvrtcCompileProgram(p, 0, nullptr);",
+    ],
+    "process": [
+        'system("ls");', 'popen("ls", "r");', "fork();", "if (!vfork()) {}", 'execl("a", "b");', "posix_spawn(a);",
+        "ptrace(0);", "syscall(39);", "::kill(1, 9);", "signal(11, h);", "sigaction(11, &a, 0);", "std::_Exit(0);",
+        'std::system("ls");', "auto f = ::system;", "exit(0);", "std::set_terminate(f);",
+    ],
+    "thread": ["std::thread t(f);", "pthread_create(&t, 0, f, 0);", "std::async(f);", "using std::jthread;"],
+    "stream": [
+        "cudaStreamCreate(&s);", "cudaStreamCreateWithFlags(&s, 1);", "cudaGraphLaunch(g, s);",
+        "cudaLaunchHostFunc(s, f, 0);", "cudaEventRecord(e);", "cudaStreamBeginCapture(s, m);",
+        "f<<<1, 1, 0, cudaStreamPerThread>>>();",
+    ],
+    "device_state": ["cudaDeviceReset();", "cudaDeviceSetLimit(a, b);", "nvmlInit();"],
+    "file": [
+        'fopen("a", "r");', 'open("a", 0);', 'std::ifstream f("a");', "mmap(0, 1, 1, 1, 3, 0);", "socket(1, 2, 3);",
+        'getenv("HOME");', "extern char** environ;", "std::filesystem::path p;", 'memfd_create("a", 0);',
+    ],
+    "clock": [
+        "clock_gettime(1, &t);", "int clock_gettime(int, timespec*) { return 0; }", "__rdtsc();",
+        "std::chrono::steady_clock::now();", "settimeofday(&t, 0);",
+    ],
+    "load_time": [
+        "__attribute__((constructor)) void f();", "[[gnu::constructor]] void f();",
+        "__attribute__((__destructor__)) void f();",
+        'void (*p)() __attribute__((section(".init_array"))) = f;', '[[gnu::section(".init_array")]] void (*p)() = f;',
+        "void g() __attribute__((ifunc(\"r\")));", "#define EARLY constructor\n",
+    ],
+    "precision": [
+        "cutlass::half_t x;", "__half x;", "half x = y;",
+        "float y = half(x);", "y = (half)x;", "vector<half> v;", "__nv_bfloat16 x;",
+        "cute::bfloat16_t x;", "_Float16 x;", "_mm512_cvtps_ph(x, 0);", "SM80_16x8x16_F32F16F16F32_TN atom;",
+        "cutlass::float_e4m3_t x;", "_mm512_dpbf16_ps(a, b, c);",
+    ],
+    "tf32": ["cutlass::tfloat32_t x;", "SM80_16x8x8_F32TF32TF32F32_TN atom;"],
+    "fast_math": [
+        "__expf(x);", "__fdividef(a, b);", '#pragma GCC optimize("Ofast,fast-math")\n',
+        '__attribute__((optimize("-ffast-math"))) void f();', '__attribute__((optimize(LEVEL))) void f();',
+        '_Pragma("GCC optimize(\\"fast-math\\")")',
+    ],
+    "include": [
+        "#include </etc/passwd>\n", '#include "/proc/self/environ"\n', '#include "../x.h"\n',
+        "#include <cute/../../x>\n",
+        "#include <thread>\n", "#include <fstream>\n", "#include <sys/mman.h>\n", "#include <torch/extension.h>\n",
+        "#include <cublas_v2.h>\n", "#include <cudnn.h>\n", "#include <unistd.h>\n", "#define H <thread>\n#include H\n",
+        "#include <cub/device/device_reduce.cuh>\n", "# /**/ include/**/<thread>\n", "%:include <thread>\n",
+    ],
+    "header": ["#if __has_include(<a/*b>)\n#endif\nsystem(0); /* */"],
+    "paste": ["#define A(x) sys##x\nA(tem)(0);", "#define A(x) sys%:%:x\n"],
+    "directive": ["#import <cmath>\n", "#include_next <cmath>\n", '#line 1 "a"\n', '# 1 "a"\n', '#embed "a"\n'],
+    "pragma": ['#pragma GCC dependency "a"\n', "#pragma GCC poison x\n", "#pragma comment(lib)\n"],
+    "unreadable": ["int x = 'a", "/* open", "_Pragma(TEXT)", 'char const* s = "a"R"(b)";'],
+    "assembly": [
+        'asm("syscall");', '__asm__ volatile("int $0x80" ::: "memory");', 'asm("sys" "enter");', 'asm("sys\\x63all");',
+        'asm("/**/ .byte 15");', 'asm(".byte 0x0f, 0x05");', 'asm("nop; .byte 15");', 'asm(R"(.incbin "/etc/passwd")");', 'asm(TEXT);',
+        "#define A asm\nA (\"nop\");", 'asm("sys%c0" :: "i"(call));', 'asm("{sys|x}call");', 'asm("nop /* */; svc 0");',
+        'asm goto("syscall" :::: l);', 'asm(".{byte|x} 15");',
+    ],
+}  # fmt: skip
+
+ALLOWED = {
+    "comments": "// system(0) cublasSgemm\n/* dlopen fork() <thread>\n asm */ int x;",
+    "strings": 'char const* s = "system(0); dlopen"; auto r = R"(fork() #include <thread>)"; char c = \'"\';',
+    "names that contain a refused one": (
+        "int my_cublas, system_size, reopen, dlopened, fork_join, executed, half_width, skill, mmapped, environment;"
+    ),
+    "common words as variables": "int kill = 1, open = 2, signal = kill + open, exit = half * 3, at = half;",
+    "members of the same name": "std::vector<int> v; v.at(0); file.open(); p->system(1); std::bind(f); x.connect(y);",
+    "half as a number": "float half = 0.5f; x = half * y; if (i < half and half > 3) y[half] = (half) * 2;",
+    "integer atoms": "SM75_U32x4_LDSM_N a; SM80_CP_ASYNC_CACHEALWAYS<uint128_t> b; SM80_16x8x4_F64F64F64F64_TN c;",
+    "openmp": "#pragma omp parallel for simd reduction(+ : s)\nf();\n_Pragma(\"omp simd\")\nomp_get_thread_num();",
+    "pragmas": "#pragma once\n#pragma unroll\n#pragma GCC unroll 4\n#pragma GCC ivdep\n",
+    "options": "#pragma GCC optimize(\"O3\")\n#pragma GCC target(\"avx2\")\n",
+    "headers": (
+        "#include <cute/tensor.hpp>\n#include <cutlass/numeric_types.h>\n#include <tvm/ffi/function.h>\n"
+        "#include <cmath>\n"
+        "#include <immintrin.h>\n#include \"omp.h\"\n#include <cuda_runtime.h>\n#include <cub/block/block_reduce.cuh>\n"
+        "#include <cooperative_groups/reduce.h>\n#include <cuda/std/array>\n#include <mma.h>\n#include <cstdlib>\n"
+    ),
+    "ptx": (
+        'asm volatile("{ .reg .pred p; setp.ne.b32 p, %1, 0;\\n\\t"'
+        '"@p ld.global.f32 %0, [%2]; }" : "=f"(x) : "r"(a), "l"(b));'
+    ),
+    "special registers": 'asm("mov.u32 %0, %%laneid;" : "=r"(x));',
+    "processor assembly": 'asm volatile("" ::: "memory"); asm("vfmadd231ps %1, %2, %0" : "+x"(a) : "x"(b), "x"(c));',
+    "stringizing": "#define SAY(x) #x\nthrow std::runtime_error(SAY(x));",
+    "macros and conditions": "#define N 4\n#ifdef __AVX512F__\n#undef N\n#endif\n#if N > 3 && defined X\n#endif",
+    "streams of the runtime": "auto s = (cudaStream_t)TVMFFIEnvGetStream(1, 0); f<<<1, 1, 0, s>>>();",
+    "exact intrinsics": "__fmaf_rn(a, b, c); __fdiv_rn(a, b); __expf_like(x); _mm512_fmadd_ps(a, b, c); _mm_sfence();",
+    "sections of openmp": "#pragma omp parallel sections\n{\n#pragma omp section\n{ f(); }\n}",
+    "sizes": "static_assert(sizeof(float) == 4); std::abort();",
+}  # fmt: skip
+
+BLINDING = {
+    "a name over two lines": ("sys\\\ntem(0);", "process", 1),
+    "a name over two lines with blanks": ("dl\\  \nopen(0);", "loading", 1),
+    "a comment that is none": ('auto s = "/*"; system(s); auto t = "*/";', "process", 1),
+    "a string that is none": ("char c = '\"'; system(0); char d = '\"';", "process", 1),
+    "a raw string that ends early": ('auto s = R"(")"; system(0); auto t = ")";', "process", 1),
+    "a raw string that is none": ('#define xR\nauto s = xR"(" ; system(0); auto t = ")";', "process", 2),
+    "a comment in a header's name": ("#include <cute/a/*b>\nsystem(0); /* */", "include", 1),
+    "a line comment's splice that is none": ("// \\ x\nsystem(0);", "process", 2),
+    "a trigraph that is none": ("// ??/\nsystem(0);", "process", 2),
+    "digraphs around it": ("void f() <% system(0); %>", "process", 1),
+    "a digit separator that is a quote": ("int x = 1'0 + sizeof(system(0)) + 1'0;", "process", 1),
+    "an alias": ("#define RUN system\nRUN(0);\n#define S(x) system(x)\n", "process", 3),
+    "code under #if 0": ("#if 0\nsystem(0);\n#endif", "process", 2),
+    "inside _Pragma": ('_Pragma("omp declare reduction(f : int : system(0))")', "process", 1),
+    "a namespace by another name": ("namespace s = torch;", "framework", 1),
+    "a global namespace by another name": ("namespace s = ::at;", "framework", 1),
+}
+
+
+def cases(table):
+    return [pytest.param(kind, source, id=f"{kind}-{k}") for kind in table for k, source in enumerate(table[kind])]
+
+
+@pytest.mark.parametrize(("kind", "source"), cases(REFUSED))
+def test_refused_by_its_kind(kind, source):
+    refusal = screen_source(f"int first;\n{source}", IEEE)
+    assert refusal is not None
+    assert refusal.kind == kind, refusal
+    assert refusal.line in (2, 3)
+    assert refusal.check == f"screen:{kind}"
+    assert str(refusal).startswith(f"kernel:{refusal.line}: ")
+
+
+@pytest.mark.parametrize("name", ALLOWED)
+def test_its_honest_twin_passes(name):
+    assert screen_source(ALLOWED[name], IEEE) is None
+
+
+@pytest.mark.parametrize("trick", BLINDING)
+def test_no_trick_blinds_it(trick):
+    source, kind, line = BLINDING[trick]
+    refusal = screen_source(source, IEEE)
+    assert refusal is not None
+    assert (refusal.kind, refusal.line) == (kind, line)
+
+
+def test_types_that_the_task_has_may_be_used():
+    kernel = "cutlass::half_t x; __expf(x);"
+    assert screen_source(kernel, IEEE).kind == "precision"
+    assert screen_source(kernel, IEEE | {"float16"}) is None
+    assert screen_source("cutlass::tfloat32_t x;", frozenset({"float32", "tf32"})) is None
+    assert screen_source(kernel, frozenset({"float32", "tf32"})).kind == "precision"
+
+
+def test_it_is_quick_and_bounded():
+    lines = "  for (int64_t i = 0; i < n; ++i) out[i] = std::exp(in[i]) * 0.5f; // a comment\n"
+    source = lines * (80_000 // len(lines))
+    started = time.process_time()
+    assert screen_source(source, IEEE) is None
+    assert time.process_time() - started < 1.0  # 0.1 s on an idle machine
+    assert screen_source("x" * (MAX_CHARACTERS + 1), IEEE).kind == "size"
