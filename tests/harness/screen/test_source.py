@@ -73,8 +73,8 @@ REFUSED = {
     "unreadable": ["int x = 'a", "/* open", "_Pragma(TEXT)", 'char const* s = "a"R"(b)";'],
     "assembly": [
         'asm("syscall");', '__asm__ volatile("int $0x80" ::: "memory");', 'asm("sys" "enter");', 'asm("sys\\x63all");',
-        'asm("/**/ .byte 15");', 'asm(".byte 0x0f, 0x05");', 'asm("nop; .byte 15");', 'asm(R"(.incbin "/etc/passwd")");',
-        'asm(TEXT);',
+        'asm("/**/ .byte 15");',
+        'asm(".byte 0x0f, 0x05");', 'asm("nop; .byte 15");', 'asm(R"(.incbin "/etc/passwd")");', 'asm(TEXT);',
         "#define A asm\nA (\"nop\");", 'asm("sys%c0" :: "i"(call));', 'asm("{sys|x}call");', 'asm("nop /* */; svc 0");',
         'asm goto("syscall" :::: l);', 'asm(".{byte|x} 15");',
     ],
