@@ -54,10 +54,18 @@ class Bench:
         given = self.reference.inputs(seed) if distribution == "given" else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):
-                self.memory.views[slot][spec.name].copy_(draw(distribution, value, generator))
+                _write(self.memory.views[slot][spec.name], draw(distribution, value, generator))
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
+
+
+def _write(view: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
+    for axis, (extent, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        if stride == 0 and extent > 1:
+            view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
+    view.copy_(values)
 
 
 def plan_trials(seed: int) -> Iterator[tuple[str, int]]:

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 class Plain(BaseModel):
     """Immutable data; fields the playbook has no use for are left out."""
 
-    model_config = ConfigDict(frozen=True, extra="ignore")
+    model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
 
 class Tensor(Plain):

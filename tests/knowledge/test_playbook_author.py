@@ -68,6 +68,17 @@ def test_row_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler)
         assert_close(got, F.softmax(x * 2, -1), F.softmax(x.double() * 2, -1), draft.move)
 
 
+def test_an_infinite_constant_arrives_in_the_kernel(compiler: Compiler) -> None:
+    def scores(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return F.softmax(x.masked_fill(mask, float("-inf")) / 8, -1)
+
+    x, mask = torch.randn(3, 33, 33), torch.ones(33, 33).triu(1).bool()
+    problem = trace(scores, x, mask)
+    (library,) = compiler.build_all([written(problem).source])
+    (got,) = call(library, problem, [x, mask])
+    assert_close(got, scores(x, mask), scores(x.double(), mask), "masked softmax")
+
+
 def test_one_move_changes_one_thing_and_a_tried_one_does_not_come_back() -> None:
     problem = trace(F.softsign, torch.randn(1 << 20), device=SMALL_CACHE)
     first = written(problem)

@@ -237,6 +237,27 @@ def test_transposed_outputs_keep_their_strides(bench):
     assert bench.verdict(body, source).status == "passed"
 
 
+def test_expanded_inputs_are_one_element_along_their_axis(bench):
+    source = """
+    import torch
+
+    class Model(torch.nn.Module):
+        def forward(self, x, row):
+            return x + row
+
+    def get_inputs():
+        return [torch.randn(6, 5), torch.randn(5).expand(6, 5)]
+    """
+    assert bench.task(source).signature.inputs[1].strides == (0, 1)
+    body = """
+    void run(TensorView x, TensorView row, TensorView y) {
+      for (int i = 0; i < 30; ++i) out(y)[i] = in(x)[i] + in(row)[i % 5];
+    }
+    """
+    assert bench.verdict(body, source).status == "passed"
+    assert bench.verdict(body.replace("i % 5", "i / 6"), source).status == "wrong"
+
+
 @pytest.mark.parametrize("reach", ["/proc/self/fd", "socket"])
 def test_inputs_cannot_be_made_writable(bench, reach):
     """Whatever way a kernel finds to the shared inputs, the seal holds: nothing but the judge's mapping writes."""
