@@ -9,7 +9,7 @@ from rich.table import Table
 
 from graph.bench_model import BenchResult, ExampleResult, Limit
 
-BUSY_LOAD = 0.5
+BUSY_LOAD = 1.0
 """Runnable processes beside the benchmark, from which on its numbers are not those of a quiet machine."""
 
 

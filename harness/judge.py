@@ -37,7 +37,7 @@ SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
 MEMORY_BYTES = 16 << 30
 WALL_S = 600.0
-TIMING_S = 1.2
+TIMING_S = 1.0
 FLOOR_SLACK = 1.5
 """A bandwidth measured by a plain copy can be beaten a little, but not by half."""
 

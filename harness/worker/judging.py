@@ -142,9 +142,8 @@ def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.
 
 def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
     """Run the trials, the first failing one last; returns the time a call may take."""
-    bench.fill(0, seed, "given")
     began = time.perf_counter()
-    bench.reference.run(bench.inputs(0), bench.replicas[0])
+    bench.reference.run(bench.pattern)
     timeout_s = MIN_TIMEOUT_S + PATIENCE * (time.perf_counter() - began)
     for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
         trial = run_trial(bench, position % bench.memory.slots, distribution, trial_seed, timeout_s)
