@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from kernel_frame import HEAD, TAIL
 
 from harness.build import Build
 from harness.candidate import Candidate
@@ -14,20 +15,6 @@ from harness.judge import Judge
 from harness.targets.cpu import CpuTarget
 from harness.task import Task
 from harness.verdict import Verdict
-
-HEAD = """
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
-#include <cmath>
-#include <cstdlib>
-using tvm::ffi::TensorView;
-static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
-static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
-"""
-TAIL = "\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n"
 
 SOFTSIGN = """
 import torch

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from conftest import HEAD, TAIL
+from kernel_frame import HEAD, TAIL
 
 from harness.candidate import Candidate
 from harness.judge import Judge
