@@ -49,7 +49,8 @@ def total_type(node: Node) -> str:
     """The type a row's result is accumulated in: sums of floats one size up, so that long rows lose nothing."""
     element = ELEMENT_TYPES[node.args[0].dtype]
     if node.op in ("sum", "prod"):
-        return {"float": "double", "double": "long double"}.get(element, "int64_t")
+        # The type is also called like a function, which C++ allows for one word only: `long double(x)` does not parse.
+        return {"float": "double", "double": "std::common_type_t<long double>"}.get(element, "int64_t")
     return element
 
 

@@ -79,6 +79,17 @@ def test_an_infinite_constant_arrives_in_the_kernel(compiler: Compiler) -> None:
     assert_close(got, scores(x, mask), scores(x.double(), mask), "masked softmax")
 
 
+def test_sums_of_doubles_compile_and_are_right(compiler: Compiler) -> None:
+    def reduced(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return torch.logsumexp(x.double() * 3, -1, keepdim=True), x.double().sum(-1, keepdim=True)
+
+    x = torch.randn(5, 103)
+    problem = trace(reduced, x)
+    (library,) = compiler.build_all([written(problem).source])
+    for got, wanted in zip(call(library, problem, [x]), reduced(x), strict=True):
+        assert torch.allclose(got, wanted, rtol=1e-12, atol=1e-12)
+
+
 def test_one_move_changes_one_thing_and_a_tried_one_does_not_come_back() -> None:
     problem = trace(F.softsign, torch.randn(1 << 20), device=SMALL_CACHE)
     first = written(problem)
