@@ -16,6 +16,8 @@ class DeviceFacts(Frozen):
     """The device's ceilings. Rates are 1e9 per second in float32; `source` says where they come from ("measured ...").
 
     `simd_floats` is the number of floats in one vector register (1 on a GPU, where the warp is the vector).
+    A GPU also has an `architecture` (nvcc's name, "sm_90a"), `multiprocessors`, and `shared_bytes`: the shared memory
+    that one block may ask for.
     """
 
     device: str
@@ -27,6 +29,9 @@ class DeviceFacts(Frozen):
     peak_gb_s: float
     peak_gflop_s: float
     source: str
+    architecture: str = ""
+    multiprocessors: int = 0
+    shared_bytes: int = 0
 
 
 class Target(Protocol):

@@ -69,19 +69,26 @@ class Op(Plain):
 
 
 class Device(Plain):
-    """The machine the kernel is for: hardware threads, cache sizes in bytes, floats in one SIMD register."""
+    """The machine the kernel is for: hardware threads, cache sizes in bytes, floats in one SIMD register.
+
+    A GPU has an `architecture` (nvcc's name, "sm_90a"), `multiprocessors`, and `shared_bytes` that one block may use.
+    """
 
     threads: int = 2
     simd_floats: int = 8
     l1_bytes: int = 32 << 10
     l2_bytes: int = 1 << 20
     l3_bytes: int = 32 << 20
+    architecture: str = ""
+    multiprocessors: int = 0
+    shared_bytes: int = 0
 
 
 class Problem(Plain):
     """A forward to write as one kernel: `arguments` are inputs, parameters, outputs in the order of the call.
 
-    `returns` names, for each output, the value it holds.
+    `returns` names, for each output, the value it holds. Under the precision "tf32" products may round their operands
+    to TF32; under "ieee" nothing may be less exact than float32 arithmetic.
     """
 
     target: Literal["cpu", "cuda"]
@@ -91,6 +98,7 @@ class Problem(Plain):
     ops: tuple[Op, ...]
     returns: tuple[str, ...]
     device: Device = Device()
+    precision: Literal["ieee", "tf32"] = "ieee"
 
     @property
     def arguments(self) -> tuple[Tensor | Scalar, ...]:

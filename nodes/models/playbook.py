@@ -50,6 +50,7 @@ def problem_of(request: Request) -> Problem | Decline:
             "ops": [op.model_dump() for op in task.program.ops],
             "returns": task.program.outputs,
             "device": request.device.model_dump(),
+            "precision": request.precision,
         }
     )
 
