@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from harness.screen.refusal import Refusal
+from harness.screen.rules import Rule
 from harness.screen.tokens import Token
 
 KEYWORDS = frozenset({"asm", "__asm", "__asm__"})
@@ -32,8 +33,8 @@ _COMPLETED = re.compile(
 )
 
 
-def refuse_assembly(tokens: Sequence[Token], at: int) -> Refusal | None:
-    """Judge the statement whose keyword is `tokens[at]`."""
+def refuse_assembly(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
+    """Judge the statement, or the symbol given to a declaration, whose keyword is `tokens[at]`."""
     after = at + 1
     while after < len(tokens) and tokens[after].text in _QUALIFIERS:
         after += 1
@@ -49,11 +50,11 @@ def refuse_assembly(tokens: Sequence[Token], at: int) -> Refusal | None:
                 return _refusal(line, r"The text of an asm statement may hold no escapes but \n, \t, \" and \\.")
             pieces.append(piece)
         else:
-            return _judge("".join(pieces), line) if token.text in _ENDS else unreadable
+            return _judge("".join(pieces), line, rules) if token.text in _ENDS else unreadable
     return unreadable
 
 
-def _judge(text: str, line: int) -> Refusal | None:
+def _judge(text: str, line: int, rules: Sequence[Rule]) -> Refusal | None:
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
     if found := _SYSTEM_CALL.search(text):
         return _refusal(line, f'"{found[0]}" in inline assembly: a kernel makes no system calls.')
@@ -61,6 +62,12 @@ def _judge(text: str, line: int) -> Refusal | None:
         return _refusal(line, f'"{found[0].strip()}" in inline assembly: write instructions, no assembler directives.')
     if found := _COMPLETED.search(text):
         return _refusal(line, f'"{found[0]}" in inline assembly: operands and braces may not be parts of words.')
+    for rule in rules:
+        # A text of one word is a declaration's symbol: `int harmless() asm("system")`.
+        word = text.strip() if rule.covers(text.strip()) else rule.assembly.search(text)
+        if word:
+            shown = word if isinstance(word, str) else word[0]
+            return Refusal(kind=rule.kind, line=line, message=f'"{shown}" in inline assembly: {rule.advice}')
     return None
 
 

@@ -18,8 +18,8 @@ class Rule:
     """What one kind covers: identifiers as they stand, by their beginning or by a full match, and three narrower ways.
 
     `called` counts only before "(" or behind a global "::", `std` behind `std::`, `namespaces` before "::" or behind
-    `namespace`, `types` where a type stands. A task with one of `unless` (a dtype of its tensors, or the precision
-    it is judged at) may use all of it.
+    `namespace`, `types` where a type stands; `assembly` is searched for in the text of asm statements. A task with one
+    of `unless` (a dtype of its tensors, or the precision it is judged at) may use all of it.
     """
 
     kind: str
@@ -31,7 +31,16 @@ class Rule:
     std: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
+    assembly: re.Pattern[str] = _NOTHING
     unless: frozenset[str] = frozenset()
+
+    def covers(self, symbol: str) -> bool:
+        """Whether a name is refused however it is used, as a linker's symbol is."""
+        return (
+            symbol in self.words | self.called | self.std
+            or symbol.startswith(self.prefixes)
+            or self.pattern.fullmatch(symbol) is not None
+        )
 
 
 def _set(names: str) -> frozenset[str]:
@@ -100,7 +109,10 @@ RULES = (
     Rule(
         "stream",
         "A kernel launches on the stream that TVMFFIEnvGetStream gives, and on no other; no graphs, events, callbacks.",
-        words=_set("cudaLaunchHostFunc cuLaunchHostFunc cudaStreamPerThread cudaStreamNonBlocking getStreamFromPool"),
+        words=_set(
+            "cudaLaunchHostFunc cuLaunchHostFunc cudaStreamPerThread cudaStreamLegacy cudaStreamNonBlocking "
+            "getStreamFromPool CU_STREAM_PER_THREAD CU_STREAM_LEGACY"
+        ),
         prefixes=(
             "cudaStreamCreate",
             "cudaStreamBeginCapture",
@@ -118,6 +130,28 @@ RULES = (
         ),
     ),
     Rule(
+        "memory",
+        "A kernel works in device memory: its arguments, and cudaMallocAsync on the caller's stream.",
+        words=_set("__managed__ cudaMallocHost cudaHostAlloc cudaMemcpy cudaMemset cudaMemcpyToSymbol"),
+        prefixes=(
+            "cudaMallocManaged",
+            "cudaHostRegister",
+            "cudaHostGetDevicePointer",
+            "cudaMemAdvise",
+            "cudaMemPrefetch",
+            "cudaMemPool",
+            "cudaDeviceSetMemPool",
+            "cudaMemcpyFrom",
+            "cudaMemcpyPeer",
+            "cudaPointer",
+            "cudaExternal",
+            "cudaImport",
+            "cuMem",
+            "cuImport",
+            "cuExternal",
+        ),
+    ),
+    Rule(
         "device_state",
         "A kernel may not change the state of the device, its caches or its clocks.",
         words=_set("cudaDeviceReset cudaSetDevice cudaSetDeviceFlags cudaDeviceSetLimit cudaDeviceSetCacheConfig"),
@@ -132,6 +166,9 @@ RULES = (
             "cudaIpc",
             "cuIpc",
             "cudaDeviceEnablePeer",
+            "cudaAccessPolicyWindow",
+            "cudaLaunchAttributeAccessPolicyWindow",
+            "cudaAccessProperty",
         ),
     ),
     Rule(
@@ -167,7 +204,8 @@ RULES = (
     ),
     Rule(
         "precision",
-        "This task is judged in float32 or wider: compute in that, without 8-bit and 16-bit types.",
+        "This task is judged in float32 or wider: compute in that, without 8-bit and 16-bit types. TF32 may be used "
+        "where its products are split so that the error stays that of float32.",
         pattern=re.compile(
             r"half_t|bfloat16_t|float_e\dm\d\w*|float_ue\d\w*|_Float16|__fp16|__bf16|_Float8|__half2?|__half_raw"
             r"|__nv_(?:bfloat16|fp8|fp4|fp6)\w*|nv_bfloat162?|__bfloat162?|__float22?half\w*|__float2half_r[nduz]"
@@ -175,13 +213,10 @@ RULES = (
             r"|_tile_dpfp16ps|SM\d+\w*_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
         ),
         types=_set("half half2 bfloat16"),
+        assembly=re.compile(
+            r"\.b?f16(?:x2)?\b|\.[eu]\d[me]\d\w*|vcvtps2ph|vcvtneps2bf16|vcvtne2ps2bf16|vdpbf16ps|\bv\w+[ps]h\b|tdp\w*f16ps"
+        ),
         unless=_set("float16 bfloat16"),
-    ),
-    Rule(
-        "tf32",
-        "Under ieee precision TF32 is not allowed: multiply in float32.",
-        pattern=re.compile(r"tfloat32_t|__float_to_tf32|nvcuda_tf32|tf32|SM\d+\w*_\w*TF32\w*"),
-        unless=_set("tf32 float16 bfloat16"),
     ),
     Rule(
         "fast_math",

@@ -40,16 +40,16 @@ def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusa
         elif token.text == "_Pragma":
             yield from _refusals(pragma_operator(tokens, at), rules)
         elif token.kind == "identifier":
-            refusal = _refuse_construct(tokens, at) or _refuse_name(tokens, at, rules)
+            refusal = _refuse_construct(tokens, at, rules) or _refuse_name(tokens, at, rules)
         if refusal is not None:
             yield refusal
 
 
-def _refuse_construct(tokens: Sequence[Token], at: int) -> Refusal | None:
+def _refuse_construct(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
     """What needs more than the name: assembly and the optimizer's options."""
     name = tokens[at].text
     if name in KEYWORDS:
-        return refuse_assembly(tokens, at)
+        return refuse_assembly(tokens, at, rules)
     if name in ("optimize", "__optimize__") and _text(tokens, at + 1) == "(":
         return refuse_optimize(tokens, at)
     return None

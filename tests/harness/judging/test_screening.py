@@ -43,13 +43,13 @@ def test_a_refused_source_stays_refused_with_a_build_at_hand(bench, judge):
 
 
 def test_what_the_source_hides_the_library_shows(bench, judge):
-    hidden = 'extern "C" int harmless(char const*) __asm__("system");'
-    candidate = kernel(hidden + RIGHT.replace("{\n", "{\n  if (x.numel() < 0) harmless(nullptr);\n", 1))
+    hidden = "#include <random>\nstatic std::random_device* harmless() { return new std::random_device; }"
+    candidate = kernel(hidden + RIGHT.replace("{\n", "{\n  if (x.numel() < 0) harmless();\n", 1))
     task = bench.task(bench.softsign)
     assert judge.screen(task, candidate) is None
     verdict = judge.evaluate(task, candidate)
     assert (verdict.status, verdict.check) == ("refused", "screen:import")
-    assert "calls system" in verdict.message
+    assert "random_device" in verdict.message
     assert verdict.build is not None
 
 

@@ -22,6 +22,7 @@ REFUSED = {
         "nvrtcCompileProgram(p, 0, nullptr);",
     ],
     "process": [
+        'extern "C" int harmless(char const*) __asm__("system");',
         'system("ls");', 'popen("ls", "r");', "fork();", "if (!vfork()) {}", 'execl("a", "b");', "posix_spawn(a);",
         "ptrace(0);", "syscall(39);", "::kill(1, 9);", "signal(11, h);", "sigaction(11, &a, 0);", "std::_Exit(0);",
         'std::system("ls");', "auto f = ::system;", "exit(0);", "std::set_terminate(f);",
@@ -52,8 +53,11 @@ REFUSED = {
         "float y = half(x);", "y = (half)x;", "vector<half> v;", "__nv_bfloat16 x;",
         "cute::bfloat16_t x;", "_Float16 x;", "_mm512_cvtps_ph(x, 0);", "SM80_16x8x16_F32F16F16F32_TN atom;",
         "cutlass::float_e4m3_t x;", "_mm512_dpbf16_ps(a, b, c);",
+        'asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0}, {%1}, {%2}, {%3};" : "+r"(a));',
+        'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(a) : "f"(b), "f"(c));', 'asm("vcvtps2ph $0, %0, %1" : "=x"(a));',
+        'asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(a) : "f"(b), "f"(c));',
     ],
-    "tf32": ["cutlass::tfloat32_t x;", "SM80_16x8x8_F32TF32TF32F32_TN atom;"],
+    "memory": ["cudaMallocManaged(&p, 1);", "__managed__ float kept;", "cudaHostAlloc(&p, 1, 0);", "cuMemMap(a);"],
     "fast_math": [
         "__expf(x);", "__fdividef(a, b);", '#pragma GCC optimize("Ofast,fast-math")\n',
         '__attribute__((optimize("-ffast-math"))) void f();', '__attribute__((optimize(LEVEL))) void f();',
@@ -102,6 +106,35 @@ ALLOWED = {
     "ptx": (
         'asm volatile("{ .reg .pred p; setp.ne.b32 p, %1, 0;\\n\\t"'
         '"@p ld.global.f32 %0, [%2]; }" : "=f"(x) : "r"(a), "l"(b));'
+    ),
+    "tf32, whose measured error decides": (
+        "cutlass::tfloat32_t x; SM80_16x8x8_F32TF32TF32F32_TN a; SM90_64x128x8_F32TF32TF32_SS_TN<> b;"
+        "__float_to_tf32(y);"
+        'asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(a) : "f"(b));'
+        'asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1}, {%4,%5}, {%8,%9}, {%10};" : "+f"(d));'
+        'asm("wgmma.mma_async.sync.aligned.m64n64k8.f32.tf32.tf32 {%0}, %1, %2, p, 1, 1;" : "+f"(d) : "l"(a), "l"(b));'
+    ),
+    "copies of the hardware": (
+        'asm("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(s), "l"(g)); asm("cp.async.wait_group %0;" :: "n"(1));'
+        'asm("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];" : "=r"(a) : "r"(s));'
+        'asm("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"'
+        ' :: "r"(s), "l"(d), "r"(b), "r"(x), "r"(y) : "memory");'
+        'asm("{\\n.reg .pred P1;\\nLAB_WAIT:\\nmbarrier.try_wait.parity.shared::cta.b64 P1, [%0], %1;\\n"'
+        '"@P1 bra DONE;\\n"'
+        '"bra LAB_WAIT;\\nDONE:\\n}" :: "r"(b), "r"(p)); asm("prefetch.global.L2 [%0];" :: "l"(g));'
+        'asm("{ .reg .pred p; elect.sync _|p, 0xffffffff; selp.u32 %0, 1, 0, p; }" : "=r"(a));'
+    ),
+    "the runtime's harmless calls": (
+        "cudaFuncSetAttribute(f, cudaFuncAttributeMaxDynamicSharedMemorySize, n); cudaGetLastError();"
+        "cudaMallocAsync(&p, n, s); cudaFreeAsync(p, s); cudaMemsetAsync(p, 0, n, s);"
+        "cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, f, 1, 1); cudaLaunchKernelEx(&c, f, a);"
+        "cudaLaunchAttribute a[1]; a[0].id = cudaLaunchAttributeClusterDimension; cudaDeviceGetAttribute(&n, k, 0);"
+        "cudaMemcpyAsync(p, q, n, cudaMemcpyDeviceToDevice, s);"
+    ),
+    "headers of cuda": (
+        "#include <cuda_pipeline.h>\n#include <cuda/barrier>\n#include <cuda/pipeline>\n#include <cuda_fp16.h>\n"
+        "#include <cute/arch/copy_sm90_tma.hpp>\n#include <cutlass/cluster_launch.hpp>\n"
+        "#include <cooperative_groups.h>\n"
     ),
     "special registers": 'asm("mov.u32 %0, %%laneid;" : "=r"(x));',
     "processor assembly": 'asm volatile("" ::: "memory"); asm("vfmadd231ps %1, %2, %0" : "+x"(a) : "x"(b), "x"(c));',
