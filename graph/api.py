@@ -35,6 +35,11 @@ class RunResult:
         return self.record.outcome == "improved"
 
     @property
+    def question(self) -> str | None:
+        """What a run with the model "manual" waits with; None where it does not wait."""
+        return RunFolder(self.folder).question.read_text(encoding="utf-8") if self.record.outcome == "waiting" else None
+
+    @property
     def verdict(self) -> Verdict | None:
         """The judge's word on the best kernel, or on the last one where none passed."""
         if self.record.best is not None:
@@ -117,16 +122,28 @@ async def aoptimize(
         raise
 
 
+def answer(run: str | Path, text: str, *, observer: Observer | None = None) -> RunResult:
+    """Answer the question that a run with the model "manual" waits with, and go on to the next one or the end.
+
+    Raises `UserError` where no question waits, and like `optimize`.
+    """
+    return carry_on(*reopen(Path(run)), observer, answer=text)
+
+
 def begin(task: TaskInput, settings: Settings, out: Path | None) -> tuple[RunFolder, Manifest]:
     """Make the folder of a new run."""
     return create(out, name=task.name, source=task.source, settings=settings)
 
 
 def carry_on(
-    folder: RunFolder, manifest: Manifest, observer: Observer | None = None, control: RunControl | None = None
+    folder: RunFolder,
+    manifest: Manifest,
+    observer: Observer | None = None,
+    control: RunControl | None = None,
+    answer: str | None = None,
 ) -> RunResult:
-    """Run from the last checkpoint, or from the start, to the end."""
-    return RunResult(folder, execute(folder, manifest, observer or Quiet(), control=control))
+    """Run from the last checkpoint, or from the start, to the end or to the next question."""
+    return RunResult(folder, execute(folder, manifest, observer or Quiet(), control=control, answer=answer))
 
 
 def make_settings(given: dict[str, Any]) -> Settings:

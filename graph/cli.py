@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed); 1 nothing faster (verify: it did not pass);
-2 something is wrong with what you gave; 3 something is wrong with this machine; 70 a defect of
-cutegen's own; 130 interrupted."""
+2 something is wrong with what you gave; 3 something is wrong with this machine; 4 a question waits for its
+answer; 70 a defect of cutegen's own; 130 interrupted."""
 
 app = typer.Typer(
     name="cutegen",
@@ -72,7 +72,7 @@ def optimize(
         typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
     ] = None,
     target: Target = TargetOption.auto,
-    model: Annotated[str, typer.Option(help="playbook, openai:NAME or replay:FILE.")] = "playbook",
+    model: Annotated[str, typer.Option(help="playbook, openai:NAME, manual or replay:FILE.")] = "playbook",
     base_url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")] = "",
     depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 12,
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None,
@@ -104,6 +104,24 @@ def optimize(
             )
         )
     )
+
+
+@app.command(epilog=EXIT_CODES)
+def answer(
+    run: Annotated[Path, typer.Argument(help="The folder of a run that began with --model manual.")],
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The answer; - reads it from stdin. Without one the question is shown.", show_default=False
+        ),
+    ] = None,
+    edit: Annotated[bool, typer.Option("--edit", help="Write the answer in $EDITOR.")] = False,
+    json: Json = False,
+) -> None:
+    """Show the question that a run waits with, or answer it and go on to the next."""
+    from graph.cli_answer import run as work
+
+    raise typer.Exit(work(run, file, edit=edit, as_json=json))
 
 
 @app.command(epilog=EXIT_CODES)

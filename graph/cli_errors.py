@@ -11,7 +11,7 @@ from types import FrameType
 
 from harness.errors import CutegenError, UserError
 
-IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, DEFECT, INTERRUPTED = 0, 1, 2, 3, 70, 130
+IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
 
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:

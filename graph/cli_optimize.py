@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph.api import RunResult, begin, carry_on, load_task, make_settings
-from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
+from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded
 from graph.progress import Terminal, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
@@ -23,6 +23,8 @@ from harness.verdict import Status, Verdict
 from nodes.models.select import ModelOptions, open_model
 from nodes.settings import Settings
 from nodes.state import Usage
+
+_EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 
 
 @dataclass(frozen=True)
@@ -65,16 +67,23 @@ def run(options: Options) -> int:
 
 def _run(options: Options, hints: list[str]) -> int:
     folder, manifest = _again(options) if options.resume is not None else _fresh(options)
-    terminal = Terminal(Console(stderr=options.as_json))
+    return show_run(folder, manifest, hints, as_json=options.as_json)
+
+
+def show_run(
+    folder: RunFolder, manifest: Manifest, hints: list[str], *, as_json: bool, answer: str | None = None
+) -> int:
+    """Carry the run on before the user's eyes; its exit code. `hints` takes what to say after an error."""
+    terminal = Terminal(Console(stderr=as_json))
     terminal.console.print(Text(f"{manifest.name} in {_short(folder.path)}"), soft_wrap=True)
     try:
-        result = carry_on(folder, manifest, terminal)
+        result = carry_on(folder, manifest, terminal, answer=answer)
     except BaseException as error:
         terminal.stop()
         hints += _way_on(folder, error)
         raise
     terminal.stop()
-    return _finish(result, terminal.console, as_json=options.as_json)
+    return _finish(result, terminal.console, as_json=as_json)
 
 
 def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
@@ -116,6 +125,9 @@ def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
 
 def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:
     record = result.record
+    if record.outcome == "waiting" and not as_json:
+        console.print(Text(_waiting(result)), soft_wrap=True)
+        return WAITING
     if as_json:
         print(summary(result))
     else:
@@ -124,9 +136,19 @@ def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:
         console.print()
         for sentence in _sentences(result):
             console.print(Text(sentence), soft_wrap=True)
-    if record.outcome == "interrupted":
-        return INTERRUPTED
+    if record.outcome in _EARLY:
+        return _EARLY[record.outcome]
     return IMPROVED if result.improved else NOTHING_FASTER
+
+
+def _waiting(result: RunResult) -> str:
+    folder = RunFolder(result.folder)
+    run = shlex.quote(_short(folder.path))
+    return (
+        f"A question waits in {_short(folder.question)}.\n"
+        f"Read it:   cutegen answer {run}\n"
+        f"Answer it: cutegen answer {run} FILE   (- for stdin, --edit for $EDITOR)"
+    )
 
 
 def summary(result: RunResult) -> str:

@@ -24,6 +24,7 @@ OUTCOMES = {
     "improved": "Faster than the baseline, and as accurate.",
     "nothing_faster": "No kernel was faster than the baseline beyond the noise.",
     "interrupted": "Interrupted. The best kernel so far is kept; the run can be resumed.",
+    "waiting": "A question waits for its answer. The best kernel so far is kept.",
     "running": "This run has not ended yet.",
 }
 

@@ -11,6 +11,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.errors import GraphDrained
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
+from langgraph.types import Command
 
 from graph.export import export_drop_in
 from graph.progress import Log, Observer, open_log
@@ -25,6 +26,7 @@ from harness.errors import CutegenError, UserError
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Verdict
+from nodes.models.manual import Question
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, TaskInput
 
@@ -32,18 +34,23 @@ Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
 
 def execute(
-    folder: RunFolder, manifest: Manifest, *observers: Observer, control: RunControl | None = None
+    folder: RunFolder,
+    manifest: Manifest,
+    *observers: Observer,
+    control: RunControl | None = None,
+    answer: str | None = None,
 ) -> RunRecord:
     """Run to the end and write the artifacts; a folder whose run has ended already only gets them written again.
 
-    `control` lets another thread ask for an end after the present step; the record then says "interrupted". An
+    `control` lets another thread ask for an end after the present step; the record then says "interrupted". A model
+    that waits for somebody's answer ends the call, too: the record says "waiting" until `answer` is given. An
     exception, KeyboardInterrupt among them, leaves the artifacts of what was verified so far and goes on upward; a file
     that is no task leaves no folder.
     Raises `UserError` and `MachineError`.
     """
     with folder.claimed():
         try:
-            return _execute(folder, manifest, observers, control)
+            return _execute(folder, manifest, observers, control, answer)
         except UserError:
             if not (folder.record.exists() or folder.kernel.exists()):  # nothing here to go on with
                 folder.discard()
@@ -59,14 +66,22 @@ class Session:
         self.graph: Graph = build_graph().compile(checkpointer=saver)
         self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
 
-    def run(self, observers: tuple[Observer, ...], control: RunControl | None) -> bool:
-        """Take the graph from where it stands to its end. True where `control` ended it before."""
+    def run(self, observers: tuple[Observer, ...], control: RunControl | None, answer: str | None) -> Outcome | None:
+        """Take the graph from where it stands to its end; otherwise say what ended it before.
+
+        Raises `UserError` for an answer that no question waits for.
+        """
         snapshot = self.graph.get_state(self.config)
+        if answer is not None and not snapshot.interrupts:
+            raise UserError(f"No question waits in {self.folder.path}.", "Go on with it by cutegen optimize --resume.")
+        if snapshot.interrupts and answer is None:
+            return "waiting"
         if snapshot.created_at is not None and not snapshot.next:
-            return False
+            return None
         fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
+        way_on: Command[Any] | TaskInput | None = None if snapshot.next else fresh
         stream = self.graph.stream(
-            None if snapshot.next else fresh,
+            way_on if answer is None else Command(resume=answer),
             self.config,
             context=self.manifest.settings,
             stream_mode=["tasks", "updates"],
@@ -77,8 +92,13 @@ class Session:
             for mode, chunk in cast("Iterator[tuple[str, dict[str, Any]]]", stream):
                 self._tell(observers, mode, chunk)
         except GraphDrained:
-            return True
-        return False
+            return "interrupted"
+        return "waiting" if self.question() else None
+
+    def question(self) -> Question | None:
+        """The question that waits for its answer."""
+        waiting = self.graph.get_state(self.config).interrupts
+        return Question.model_validate(waiting[0].value) if waiting else None
 
     def record(self, outcome: Outcome | None) -> RunRecord:
         """What is in the checkpoints, as a record. Without an `outcome` the run's own result decides."""
@@ -110,7 +130,9 @@ class Session:
                 for observer in observers:
                     observer.started(chunk["name"])
             return
-        for update in chunk.values():
+        for node, update in chunk.items():
+            if node == "__interrupt__":
+                continue
             for step in (update or {}).get("history", ()):
                 self._step(step, observers)
 
@@ -157,19 +179,32 @@ def save(folder: RunFolder, record: RunRecord) -> None:
 
 
 def _execute(
-    folder: RunFolder, manifest: Manifest, observers: tuple[Observer, ...], control: RunControl | None
+    folder: RunFolder,
+    manifest: Manifest,
+    observers: tuple[Observer, ...],
+    control: RunControl | None,
+    answer: str | None,
 ) -> RunRecord:
     with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
         session = Session(folder, manifest, saver)
         try:
-            drained = session.run((log, *observers), control)
+            early = session.run((log, *observers), control, answer)
         except BaseException as error:
             _save_what_there_is(session, log, error)
             raise
-        record = session.record("interrupted" if drained else None)
+        record = session.record(early)
         save(folder, record)
+        _ask(folder, session.question())
         log.ended(record.outcome, record.stop_reason)
         return record
+
+
+def _ask(folder: RunFolder, question: Question | None) -> None:
+    """Leave the question that waits where it can be read, and nothing of one that does not."""
+    if question is None:
+        folder.question.unlink(missing_ok=True)
+    else:
+        folder.write(folder.question, question.text())
 
 
 def _save_what_there_is(session: Session, log: Log, error: BaseException) -> None:

@@ -15,14 +15,15 @@ from harness.task import Task
 from harness.verdict import Timing, Verdict
 from nodes.state import Best, Step, Usage
 
-Outcome = Literal["improved", "nothing_faster", "interrupted", "running"]
+Outcome = Literal["improved", "nothing_faster", "interrupted", "waiting", "running"]
 
 
 class RunRecord(Frozen):
     """One run. `candidates`, `verdicts` and `profiles` are keyed by the candidate's digest.
 
-    `outcome` is "improved" where the best kernel's whole interval lies above 1 and the run came to its end, and
-    "running" or "interrupted" where `--resume` goes on. `settings` never hold a key of a model endpoint.
+    `outcome` is "improved" where the best kernel's whole interval lies above 1 and the run came to its end, "running"
+    or "interrupted" where `--resume` goes on, and "waiting" where a model's question waits for its answer. `settings`
+    never hold a key of a model endpoint.
     """
 
     schema_version: Literal[1] = 1

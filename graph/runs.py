@@ -53,14 +53,15 @@ class RunFolder:
         self.report = path / "report.html"
         self.record = path / "record.json"
         self.conversation = path / "conversation.jsonl"
+        self.question = path / "question.md"
         self.log = path / "log.jsonl"
         self.checkpoints = path / "checkpoints.sqlite"
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
         """The files that exist by now."""
-        files = (self.kernel, self.drop_in, self.report, self.record, self.conversation, self.log, self.checkpoints)
-        return tuple(file for file in files if file.exists())
+        files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
+        return tuple(file for file in (*files, self.checkpoints) if file.exists())
 
     def write(self, file: Path, text: str) -> None:
         """Put `text` into one of the folder's files. Raises `MachineError`."""

@@ -44,7 +44,7 @@ class Settings(BaseModel):
     model: str = Field(
         default="playbook",
         title="Model",
-        description="playbook, openai:<model> or replay:<file>, for each agent that has none of its own.",
+        description="playbook, openai:<model>, manual or replay:<file>, for each agent that has none of its own.",
     )
     generator_model: str = Field(default="", title="Generator's model", description="Empty: the model above.")
     diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")

@@ -12,10 +12,11 @@ from pydantic import Field
 
 from harness.errors import UserError
 from harness.frozen import Frozen
+from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
 
-CHOICES = "Choose playbook, openai:<model> or replay:<conversation.jsonl>."
+CHOICES = "Choose playbook, openai:<model>, manual or replay:<conversation.jsonl>."
 
 
 class ModelOptions(Frozen):
@@ -32,7 +33,7 @@ class ModelOptions(Frozen):
 
 
 def open_model(spec: str, options: ModelOptions | None = None) -> BaseChatModel:
-    """The model that `spec` names: `playbook`, `openai:<model>` or `replay:<conversation.jsonl>`.
+    """The model that `spec` names: `playbook`, `openai:<model>`, `manual` or `replay:<conversation.jsonl>`.
 
     Keep it for the whole run: a replay remembers what it has already answered. Raises `UserError` for an unknown
     name, a recording that cannot be read, and an endpoint without its key.
@@ -41,6 +42,8 @@ def open_model(spec: str, options: ModelOptions | None = None) -> BaseChatModel:
     match kind, name:
         case "playbook", "":
             return PlaybookModel()
+        case "manual", "":
+            return ManualModel()
         case "openai", str() if name:
             return _openai(name, options or ModelOptions())
         case "replay", str() if name:

@@ -36,7 +36,7 @@ def test_replay_reads_its_file(tmp_path: Path) -> None:
     assert model.invoke(prompt(request("generator"))).text == "CANNOT: no"
 
 
-@pytest.mark.parametrize("spec", ["", "gpt-4", "manual", "openai", "openai:", "replay:", "playbook:x", "Playbook"])
+@pytest.mark.parametrize("spec", ["", "gpt-4", "manual:me", "openai", "openai:", "replay:", "playbook:x", "Playbook"])
 def test_a_name_that_means_nothing_names_the_choices(spec: str) -> None:
     with pytest.raises(UserError) as caught:
         open_model(spec)

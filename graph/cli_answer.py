@@ -1,0 +1,73 @@
+"""`cutegen answer`: show the question that a run waits with, or take its answer and go on."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from graph.cli_errors import IMPROVED, guarded
+from graph.cli_optimize import show_run
+from graph.runs import RunFolder, reopen
+from harness.errors import UserError
+
+_CUT = "<!-- Write the answer above this line. The question, for reading: -->"
+
+
+def run(run: Path, file: Path | None, *, edit: bool, as_json: bool) -> int:
+    """Do the command; its exit code."""
+    hints: list[str] = []
+    code = guarded(lambda: _run(run, file, hints, edit=edit, as_json=as_json), as_json=as_json)
+    for hint in hints:
+        print(hint, file=sys.stderr)
+    return code
+
+
+def _run(run: Path, file: Path | None, hints: list[str], *, edit: bool, as_json: bool) -> int:
+    if file is not None and edit:
+        raise UserError("A file and --edit exclude each other.", "Give the answer one way.")
+    folder, manifest = reopen(run)
+    question = _question(folder)
+    if file is None and not edit:
+        print(question)
+        return IMPROVED
+    answer = _edited(question) if file is None else _read(file)
+    return show_run(folder, manifest, hints, as_json=as_json, answer=answer)
+
+
+def _question(folder: RunFolder) -> str:
+    try:
+        return folder.question.read_text(encoding="utf-8")
+    except FileNotFoundError as error:
+        raise UserError(
+            f"No question waits in {folder.path}.",
+            "Only runs with --model manual ask; cutegen optimize --resume goes on.",
+        ) from error
+
+
+def _read(file: Path) -> str:
+    try:
+        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(
+            f"The answer in {file} cannot be read: {error}.", "Name a text file, or - for stdin."
+        ) from error
+
+
+def _edited(question: str) -> str:
+    """What the user leaves above the cut in $VISUAL or $EDITOR."""
+    editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
+        draft = Path(scratch) / "answer.md"
+        draft.write_text(f"\n{_CUT}\n\n{question}", encoding="utf-8")
+        try:
+            subprocess.run([*editor, str(draft)], check=True)
+        except (OSError, subprocess.CalledProcessError) as error:
+            raise UserError(f"The editor {editor[0]} failed: {error}.", "Set EDITOR, or name a file.") from error
+        answer = draft.read_text(encoding="utf-8").partition(_CUT)[0]
+    if not answer.strip():
+        raise UserError("The answer is empty; the question still waits.", "Write it above the marked line.")
+    return answer

@@ -1,0 +1,136 @@
+"""A person as the model: questions wait, and answers come from a file, from stdin or from an editor."""
+
+import stat
+from pathlib import Path
+
+import pytest
+from command_line import cutegen, one_object
+from softsign_script import KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
+
+from graph.api import RunResult, answer, load_task, optimize, resume
+from graph.cli_errors import NOTHING_FASTER, USER_ERROR, WAITING
+from harness.errors import UserError
+from nodes.state import TaskInput
+
+TASK = TaskInput(source=SOURCE, name="softsign")
+
+
+def begun(folder: Path, **settings: object) -> RunResult:
+    return optimize(TASK, out=folder, model="manual", target="cpu", **settings)
+
+
+def asked(result: RunResult) -> str:
+    assert result.record.outcome == "waiting"
+    assert result.question is not None
+    return result.question
+
+
+def test_a_whole_run_is_answered_one_question_at_a_time(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    assert "You write the first kernel" in asked(begun(folder))
+
+    assert "You find out why a kernel fails" in asked(answer(folder, written(WRONG)))
+    assert "You mend a kernel by editing lines" in asked(answer(folder, diagnosed("the constant is 2")))
+    mended = edited(WRONG, "2.0f + std::fabs(v)", _line_with(RIGHT, "1.0f + std::fabs(v)"))
+    assert "exactly one move" in asked(answer(folder, mended))
+
+    ended = answer(folder, "DONE: it is right, and that was the point")
+
+    assert ended.question is None
+    assert ended.record.outcome in ("improved", "nothing_faster")
+    assert ended.kernel == RIGHT
+    assert not (folder / "question.md").exists()
+    assert {candidate.author for candidate in ended.record.candidates.values()} == {
+        "generator:manual",
+        "repairer:manual",
+    }
+    again = optimize(TASK, out=tmp_path / "again", model=f"replay:{folder / 'conversation.jsonl'}", target="cpu")
+    assert again.kernel == RIGHT
+
+
+def _line_with(source: str, part: str) -> str:
+    [line] = [line for line in source.splitlines() if part in line]
+    return line
+
+
+def test_an_unusable_answer_comes_back_with_what_is_wrong_and_is_not_asked_for_twice(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    begun(folder)
+
+    question = asked(answer(folder, "I would rather not."))
+
+    assert "I would rather not." in question
+    assert "There is no fenced code block" in question
+    assert asked(resume(folder)) == question  # a resume waits on; it neither asks again nor loses the answer before
+    ended = answer(folder, "CANNOT: softsign is beyond me")
+    assert ended.record.stop_reason == "softsign is beyond me"
+    assert ended.record.usage.calls == 2
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    task, run = tmp_path / "softsign.py", tmp_path / "run"
+    task.write_text(SOURCE, encoding="utf-8")
+
+    begins = cutegen("optimize", task, "--model", "manual", "--target", "cpu", "--depth", 0, "--out", run)
+
+    assert begins.returncode == WAITING, begins.stderr
+    assert "A question waits in" in begins.stdout
+    shown = cutegen("answer", run)
+    assert shown.returncode == 0
+    assert shown.stdout.rstrip() == (run / "question.md").read_text(encoding="utf-8").rstrip()
+
+    reply = tmp_path / "reply.md"
+    reply.write_text("No idea.", encoding="utf-8")
+    repeated = cutegen("answer", run, reply, "--json")
+    assert repeated.returncode == WAITING, repeated.stderr
+    assert one_object(repeated.stdout)["outcome"] == "waiting"
+
+    editor = _editor(tmp_path, written(KERNEL))
+    ended = cutegen("answer", run, "--edit", EDITOR=str(editor), VISUAL="")
+    assert ended.returncode in (0, NOTHING_FASTER), ended.stderr
+    assert (run / "kernel.cu").read_text(encoding="utf-8") == KERNEL
+    late = cutegen("answer", run, reply)
+    assert late.returncode == USER_ERROR
+    assert "No question waits" in late.stderr
+
+
+def _editor(folder: Path, text: str) -> Path:
+    """A program that writes `text` in front of what it is given to edit."""
+    (folder / "text").write_text(text, encoding="utf-8")
+    editor = folder / "editor"
+    editor.write_text(f'#!/bin/sh\ncat "{folder}/text" "$1" > "$1.new" && mv "$1.new" "$1"\n', encoding="utf-8")
+    editor.chmod(editor.stat().st_mode | stat.S_IXUSR)
+    return editor
+
+
+@pytest.fixture(scope="module")
+def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("waiting") / "run"
+    begun(folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("arguments", "editor", "said"),
+    [
+        (("no-such-file",), "", "cannot be read"),
+        (("reply", "--edit"), "", "exclude each other"),
+        (("--edit",), "true", "The answer is empty"),
+        (("--edit",), "false", "The editor false failed"),
+        (("--edit",), "no-such-editor-anywhere", "The editor no-such-editor-anywhere failed"),
+    ],
+)
+def test_what_is_no_answer_is_said(waiting: Path, arguments: tuple[str, ...], editor: str, said: str) -> None:
+    refused = cutegen("answer", waiting, *arguments, EDITOR=editor, VISUAL="")
+
+    assert refused.returncode == USER_ERROR
+    assert said in refused.stderr
+    assert (waiting / "question.md").exists()
+
+
+def test_an_answer_nobody_asked_for(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no run"):
+        answer(tmp_path / "nowhere", "hello")
+    declined = optimize(load_task(SOURCE), out=tmp_path / "run", model="playbook", target="cpu", max_depth=0)
+    with pytest.raises(UserError, match="No question waits"):
+        answer(declined.folder, "hello")
