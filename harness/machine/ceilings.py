@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-import threading
 from importlib import resources
 from pathlib import Path
 
 from harness.building.ninja_file import Edge
 from harness.building.runner import run_edges
-from harness.building.store import Store, write_text
+from harness.building.store import write_text
 from harness.building.toolchain import host_compiler
-from harness.errors import MachineError
 from harness.frozen import Frozen
 from harness.isolation.policy import Access, Limits
-from harness.isolation.process import Completed, run_isolated
+from harness.isolation.process import run_isolated
+from harness.machine.measured import measured_once, require_success
 from harness.machine.processor import Processor, processor
 from harness.targets.target import DeviceFacts
 from harness.verdict import Tier
@@ -22,7 +21,6 @@ from harness.verdict import Tier
 _PROBE = "probe.cpp"
 _PROGRAM = "probe"
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp")
-_RESULT = "ceilings.json"
 _PROBE_S = 1.2
 _PROBE_LIMITS = Limits(wall_s=30.0, memory_bytes=4 << 30)
 
@@ -33,9 +31,6 @@ _MAX_ARRAY_BYTES = 1 << 30
 
 # The probe is our own source: it needs the limits, not the walls.
 _TIER: Tier = "none"
-
-_STORE = Store("machine")
-_MEASURING = threading.Lock()
 
 
 class Ceilings(Frozen):
@@ -70,32 +65,18 @@ def measured_ceilings(here: Processor, *, again: bool = False) -> Ceilings:
     """From the disk, else measured (about 3 s with the probe's compilation) and kept."""
     source = resources.files("harness.machine").joinpath(_PROBE).read_text(encoding="utf-8")
     key = hashlib.sha256(f"{here.identity}\n{here.threads}\n{source}".encode()).hexdigest()[:32]
-    kept = _STORE.entry(key) / _RESULT
-    with _MEASURING, _STORE.lock(key):
-        known = Ceilings.model_validate_json(kept.read_text(encoding="utf-8")) if kept.is_file() else None
-        if known and not again:
-            return known
-        with _STORE.staging() as folder:
-            write_text(folder / _PROBE, source)
-            ceilings = _highest(_run_probe(folder, here), known)
-            write_text(folder / _RESULT, ceilings.model_dump_json())
-            if known:
-                (folder / _RESULT).replace(kept)
-            else:
-                _STORE.publish(folder, key)
-    return ceilings
 
+    def measure(folder: Path) -> Ceilings:
+        write_text(folder / _PROBE, source)
+        return _run_probe(folder, here)
 
-def _highest(measured: Ceilings, known: Ceilings | None) -> Ceilings:
-    if known is None:
-        return measured
-    return Ceilings(gb_s=max(measured.gb_s, known.gb_s), gflop_s=max(measured.gflop_s, known.gflop_s))
+    return measured_once(key, Ceilings, measure, again=again)
 
 
 def _run_probe(folder: Path, here: Processor) -> Ceilings:
     compiler = host_compiler()
     edge = Edge("probe", (*compiler.command, *_FLAGS, _PROBE, "-o", _PROGRAM), (_PROBE,), _PROGRAM)
-    _require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
+    require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
     array_bytes = min(max(_CACHES_PER_ARRAY * here.l3_bytes, _MIN_ARRAY_BYTES), _MAX_ARRAY_BYTES)
     completed = run_isolated(
         [str(folder / _PROGRAM), str(array_bytes), str(_PROBE_S)],
@@ -105,13 +86,6 @@ def _run_probe(folder: Path, here: Processor) -> Ceilings:
         environment={"OMP_NUM_THREADS": str(here.threads), "OMP_PROC_BIND": "true", "LC_ALL": "C"},
         tier=_TIER,
     )
-    _require_success(completed, "run")
+    require_success(completed, "run")
     gb_s, gflop_s = map(float, completed.stdout.split())
     return Ceilings(gb_s=gb_s, gflop_s=gflop_s)
-
-
-def _require_success(completed: Completed, what: str) -> None:
-    if completed.exit_code != 0:
-        said = completed.stderr.decode(errors="replace").strip()[-300:] or completed.outcome
-        problem = f"The probe of this machine's ceilings could not {what}: {said}"
-        raise MachineError(problem, "Run cutegen doctor to see what is missing.")

@@ -17,7 +17,8 @@ class DeviceFacts(Frozen):
 
     `simd_floats` is the number of floats in one vector register (1 on a GPU, where the warp is the vector).
     A GPU also has an `architecture` (nvcc's name, "sm_90a"), `multiprocessors`, and `shared_bytes`: the shared memory
-    that one block may ask for.
+    that one block may ask for, `memory_bytes` of its own, and the dense rates of its tensor cores in TF32 and in
+    float16 or bfloat16. Its `l3_bytes` are those of its last cache, the L2.
     """
 
     device: str
@@ -32,6 +33,9 @@ class DeviceFacts(Frozen):
     architecture: str = ""
     multiprocessors: int = 0
     shared_bytes: int = 0
+    memory_bytes: int = 0
+    tf32_gflop_s: float = 0.0
+    half_gflop_s: float = 0.0
 
 
 class Target(Protocol):

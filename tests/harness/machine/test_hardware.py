@@ -1,0 +1,96 @@
+"""A GPU's facts: the probe compiles everywhere, is read back, and on a GPU measures what such a GPU can do."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+import pytest
+
+from harness.building.toolchain import cuda_compiler
+from harness.errors import MachineError
+from harness.frozen import Frozen
+from harness.machine.generations import GENERATIONS, generation
+from harness.machine.gpu import Gpu, find_gpu
+from harness.machine.hardware import compile_probe, facts_of, gpu_facts, parse_probe
+from harness.machine.measured import measured_once
+
+PRINTED = """\
+multiprocessors 132
+memory_bytes 1.50121677e+11
+l2_bytes 62914560
+shared_bytes 232448
+shared_bytes_per_multiprocessor 233472
+threads_per_multiprocessor 2048
+registers_per_multiprocessor 65536
+clock_mhz 1980
+gb_s 4310.5
+gflop_s 61234.5
+"""
+H200 = Gpu("NVIDIA H200", (9, 0), "580.65.06")
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_the_probe_compiles_without_a_gpu(tmp_path, architecture):
+    try:
+        cuda_compiler()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    source = resources.files("harness.machine").joinpath("probe.cu").read_text(encoding="utf-8")
+    (tmp_path / "probe.cu").write_text(source)
+    assert compile_probe(tmp_path, architecture).stat().st_size > 0
+    (tmp_path / "probe.cu").write_text(source + "no such thing")
+    with pytest.raises(MachineError, match="could not be compiled"):
+        compile_probe(tmp_path, architecture)
+
+
+def test_facts_of_an_h200():
+    facts = facts_of(H200, parse_probe(PRINTED))
+    assert (facts.device, facts.architecture, facts.multiprocessors) == ("NVIDIA H200", "sm_90a", 132)
+    assert facts.threads == 132 * 2048 and facts.l3_bytes == facts.l2_bytes == 62914560
+    assert (facts.peak_gb_s, facts.peak_gflop_s) == (4310.5, 61234.5)
+    assert facts.tf32_gflop_s == pytest.approx(535e3, rel=0.01)  # 494 at the datasheet's boost clock of 1.83 GHz
+    assert facts.half_gflop_s == 2 * facts.tf32_gflop_s
+    assert facts.memory_bytes == 150121677000
+
+
+def test_a_gpu_that_is_newer_than_the_table_has_the_newest_rates():
+    assert generation((12, 0)) is GENERATIONS[(10, 0)]
+    assert generation((8, 7)) is GENERATIONS[(8, 6)]
+    assert generation((7, 0)) is GENERATIONS[(8, 0)]
+
+
+class Rates(Frozen):
+    a: float
+    b: int
+
+
+def test_measuring_again_keeps_the_higher_of_each(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    answers = iter([Rates(a=1, b=5), Rates(a=2, b=4), Rates(a=1.5, b=4)])
+
+    def measure(folder):
+        assert folder.is_dir()
+        return next(answers)
+
+    assert measured_once("key", Rates, measure, again=False) == Rates(a=1, b=5)
+    assert measured_once("key", Rates, measure, again=False) == Rates(a=1, b=5)
+    assert measured_once("key", Rates, measure, again=True) == Rates(a=2, b=5)
+    assert measured_once("key", Rates, measure, again=False) == Rates(a=2, b=5)
+    assert measured_once("other", Rates, measure, again=False) == Rates(a=1.5, b=4)
+
+
+@pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
+def test_without_a_gpu_the_remedy_is_named():
+    with pytest.raises(MachineError, match=r"needs an NVIDIA GPU.*--target cpu"):
+        gpu_facts()
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")
+def test_a_real_gpu_is_measured_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    facts = gpu_facts()
+    assert facts.multiprocessors > 0 and facts.memory_bytes > 1 << 30 and facts.shared_bytes >= 48 << 10
+    assert facts.peak_gb_s > 100 and 1000 < facts.peak_gflop_s < facts.tf32_gflop_s
+    assert gpu_facts() == facts
+    assert gpu_facts(again=True).peak_gb_s >= facts.peak_gb_s
