@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from knowledge import library
 from nodes.diagnosis import Diagnosis
 from nodes.request import Request
 from nodes.story import tried_from
@@ -22,7 +23,8 @@ MAX_TRIED = 12
 def messages_for(request: Request) -> tuple[BaseMessage, ...]:
     """The role's rules as the system's message, and the question with the request attached as the human's.
 
-    The rules depend on role and target alone, so that a server's prompt cache can keep them.
+    The rules, with the guides, depend on role, target, precision and op class alone, and the question begins with the
+    task: what changes from call to call comes last, so that a server's prompt cache can keep what stands before it.
     """
     template = _templates().get_template(f"{request.role}.md.j2")
     facts = _facts(request)
@@ -47,6 +49,11 @@ def _facts(request: Request) -> dict[str, Any]:
         "report": say_verdict(verdict) if verdict else "",
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "diagnosis": request.diagnosis,
+        "likely": library.likely_causes(verdict.message) if verdict else (),
+        "how_to_write": library.writing(request.target),
+        "how_to_debug": library.debugging(),
+        "moves": library.moves(request.task.op_class, request.target),
+        "metrics": library.metrics(),
         "profile": say_profile(request.profile) if request.profile else "",
         "tried": tried_from(request.history, candidate.digest)[-MAX_TRIED:] if candidate else (),
         "diagnosis_schema": json.dumps(Diagnosis.model_json_schema(), indent=1),

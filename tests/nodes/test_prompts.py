@@ -112,3 +112,28 @@ def test_an_undefined_name_in_a_template_is_an_error() -> None:
 def test_kernel_text_is_never_read_as_a_template() -> None:
     hostile = kernel("{{ 7 * 7 }} {% include 'x' %}\n")
     assert "{{ 7 * 7 }} {% include 'x' %}" in question("optimizer", candidate=hostile, verdict=passed(hostile, 1.5))
+
+
+@pytest.mark.parametrize(
+    ("role", "heading"),
+    [
+        ("generator", "# Writing a kernel with CuTe"),
+        ("diagnoser", "# Finding out why a kernel fails"),
+        ("repairer", "# Writing a kernel with CuTe"),
+        ("optimizer", "# Moves for elementwise kernels"),
+    ],
+)
+def test_each_role_has_its_guide_among_the_rules(role: Speaker, heading: str) -> None:
+    assert heading in prompts.messages_for(request(role, target="cuda"))[0].text
+
+
+def test_known_messages_come_with_their_causes() -> None:
+    text = question("diagnoser", candidate=K, verdict=not_built(K))
+    assert "What such messages have meant before" in text
+    assert "a missing include" in text
+
+
+def test_the_glossary_comes_with_a_profile_only() -> None:
+    shown = question("optimizer", candidate=K, verdict=passed(K, 1.5), profile=profile())
+    assert "Sectors per request" in shown
+    assert "Sectors per request" not in question("optimizer", candidate=K, verdict=passed(K, 1.5))

@@ -1,0 +1,136 @@
+"""The guides: every line of code in them compiles, every section is found, every cross-reference leads somewhere."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from harness.building.toolchain import cuda_compiler, headers, host_compiler
+from harness.errors import MachineError
+from knowledge import library
+
+FENCE = re.compile(r"^```cpp (?P<place>device|host)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
+ANY_FENCE = re.compile(r"^```\S", re.MULTILINE)
+
+
+def snippets(place: str) -> list[tuple[str, str]]:
+    found = []
+    for name in library.guide_names():
+        text = "\n".join(part.text for part in library.guide(name))
+        found += [(name, match["code"]) for match in FENCE.finditer(text) if match["place"] == place]
+    return found
+
+
+def translation_unit(place: str) -> str:
+    """Each snippet as the body of a function of its own, with lines that lead back to it."""
+    mark = "__global__ " if place == "device" else ""
+    bodies = (f"{mark}void snippet_{i}() {{\n{code}}}\n" for i, (_, code) in enumerate(snippets(place)))
+    return "#include <cute/tensor.hpp>\nusing namespace cute;\n" + "\n".join(bodies)
+
+
+def includes() -> list[str]:
+    return [word for folder in headers().include for word in ("-isystem", str(folder))]
+
+
+def test_the_guides_hold_code_of_known_places_only() -> None:
+    for name in library.guide_names():
+        text = "\n".join(part.text for part in library.guide(name))
+        assert len(ANY_FENCE.findall(text)) == len(FENCE.findall(text)), f"{name}.md has a block that nothing compiles"
+    assert len(snippets("device")) >= 4
+    assert snippets("host")
+
+
+def test_the_host_snippets_compile(tmp_path: Path) -> None:
+    source = tmp_path / "snippets.cpp"
+    source.write_text(translation_unit("host"), encoding="utf-8")
+    compiler = host_compiler().command
+    done = subprocess.run(
+        [*compiler, "-std=c++17", "-fsyntax-only", "-fopenmp-simd", *includes(), str(source)],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+@pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])
+def test_the_device_snippets_compile(tmp_path: Path, architecture: str) -> None:
+    try:
+        compiler = cuda_compiler().command
+    except MachineError as missing:
+        pytest.skip(missing.problem)
+    source = tmp_path / "snippets.cu"
+    source.write_text(translation_unit("device"), encoding="utf-8")
+    done = subprocess.run(
+        [*compiler, "-std=c++17", "--expt-relaxed-constexpr", f"-arch={architecture}", "-cubin", *includes(), "-o",
+         str(tmp_path / "snippets.cubin"), str(source)],
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[:3000]
+
+
+def test_sections_are_the_guides_cut_at_their_headings() -> None:
+    titles = [part.title for part in library.guide("cute")]
+    assert titles[0] == "Writing a kernel with CuTe"
+    assert {"Predicates", "Copies", "Arithmetic"} < set(titles)
+    assert all(part.text.startswith("#") and part.text.endswith("\n") for part in library.guide("cute"))
+    with pytest.raises(FileNotFoundError):
+        library.guide("no-such-guide")
+
+
+def test_each_class_and_target_has_its_moves() -> None:
+    texts = {name: library.moves(name, "cuda") for name in ("gemm", "elementwise", "reduction", "other")}
+    assert len(set(texts.values())) == 4
+    assert "Split-K" in texts["gemm"] and "Online softmax" in texts["reduction"]
+    assert library.moves("sorting", "cuda") == texts["other"]
+    assert library.moves("gemm", "cpu") == library.moves("other", "cpu")
+    assert "cp.async" not in library.writing("cpu")
+    assert "cp.async" in library.writing("cuda")
+
+
+@pytest.mark.parametrize(
+    ("query", "title"),
+    [
+        ("cp.async wait group barrier", "Copies"),
+        ("misaligned address", "It crashes"),
+        ("bank conflicts", "What a profile's words mean"),
+        ("edge tile predicate identity tensor", "Predicates"),
+        ("race moving error", "It computes the wrong thing"),
+    ],
+)
+def test_a_query_finds_its_section_among_the_first(query: str, title: str) -> None:
+    assert title in [part.title for part in library.look_up(query)]
+
+
+def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
+    assert library.look_up("") == ()
+    assert library.look_up("?!*") == ()
+    assert library.look_up("xylophone") == ()
+    assert len(library.look_up('NEAR("a" b) OR * ^ tile -- ; DROP', limit=2)) == 2
+
+
+@pytest.mark.parametrize(
+    ("message", "cause"),
+    [
+        ('kernel.cu:12: static assertion failed with "Static shape required" must be static', "Int<> extents"),
+        ("CUDA error: an illegal memory access was encountered", "beyond the end"),
+        ("misaligned address", "16-byte access"),
+        ("ptxas error: Entry function uses too much shared data (0x12000 bytes)", "48 KiB"),
+        ("No answer within 5 s (the reference takes far less).", "barrier"),
+        ("out is wrong on wide inputs (seed 3): 2 % of it", "exponential"),
+        ("out is wrong on normal inputs: expected 1, got nan.", "nothing wrote"),
+        ("error: 'tile' was not declared in this scope", "missing include"),
+        ("Memory outside an output was written: 8 bytes", "not predicated"),
+    ],
+)
+def test_messages_have_causes(message: str, cause: str) -> None:
+    assert any(cause in line for known in library.likely_causes(message) for line in known.causes)
+
+
+def test_the_catalogue_is_whole() -> None:
+    titles = {part.title for name in library.guide_names() for part in library.guide(name)}
+    for known in library.known_errors():
+        assert known.causes and known.section in titles, known
+    assert library.likely_causes("everything is fine") == ()
+    patterns = [known.pattern.pattern for known in library.known_errors()]
+    assert len(set(patterns)) == len(patterns)
