@@ -4,35 +4,32 @@ from __future__ import annotations
 
 import fcntl
 import secrets
-import signal
 import socket
-import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from harness.build import Build
-from harness.building.toolchain import tvm_ffi_folder
 from harness.cache import cache_dir
 from harness.candidate import Candidate
 from harness.errors import MachineError
-from harness.isolation.policy import Access, Limits
-from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
+from harness.isolation.policy import Limits
+from harness.isolation.process import Completed, IsolatedProcess
 from harness.profile.summary import Profile
+from harness.runner_process import Surroundings, Wrapper, how_it_ended, start_runner
 from harness.screen.imports import screen_library
 from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
 from harness.targets.target import DeviceFacts, Target
 from harness.task import Task, TensorSpec, Workload
 from harness.verdict import Correctness, Precision, Tier, Timing, Verdict
-from harness.worker.client import ROOT, JobDiedError, usable_threads, warm_parent
+from harness.worker.client import JobDiedError, warm_parent
 from harness.worker.layout import slot_bytes
 
-SCRATCH_BYTES = 4 << 30
-"""What a kernel may allocate beside its arguments."""
 SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
 MEMORY_BYTES = 16 << 30
@@ -41,8 +38,29 @@ TIMING_S = 1.0
 FLOOR_SLACK = 1.5
 """A bandwidth measured by a plain copy can be beaten a little, but not by half."""
 
-_RUNNER = ROOT / "harness" / "worker" / "runner.py"
 _turns = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What a tool saw: how the calls went, and how the tool itself ended, with what it printed."""
+
+    status: str
+    check: str
+    message: str
+    tool: Completed
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A candidate's runner and what belongs to it, while an evaluation lasts."""
+
+    held: ExitStack
+    scratch: Path
+    around: Surroundings
+    runner: IsolatedProcess
+    link: socket.socket
+    payload: dict[str, Any]
 
 
 class Judge:
@@ -122,12 +140,41 @@ class Judge:
             raise ValueError("only a passed verdict can be profiled")
         return self.target.profile(task.workloads[0], verdict.timing, verdict.build)
 
+    def watch(self, task: Task, library: Path, wrapper: Wrapper, *, calls: int = 1, limit_s: float = 120.0) -> Watched:
+        """Have a tool watch the kernel: `calls` calls on one set of the file's own inputs, neither checked nor timed.
+
+        The tool sees the runner's end. Raises `MachineError` where the machine, not the kernel or the tool, failed.
+        """
+        self.target.require_device()
+        with _one_at_a_time(), self._stage(task, library, 0, wrapper) as stage:
+            orders = {"calls": calls, "timeout_s": limit_s}
+            outcome = self._drive("exercise", stage.payload | orders, [stage.link], stage)
+            stage.link.close()
+            return Watched(outcome["status"], outcome["check"], outcome["message"], stage.runner.wait(limit_s))
+
     def _run(self, task: Task, library: Path, seed: int, rival: Verdict | None) -> dict[str, Any]:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
-        memory_bytes = _memory_budget(task)
+        with self._stage(task, library, seed) as stage:
+            payload, links = stage.payload, [stage.link]
+            if rival and rival.build and rival.build.library and rival.build.library.exists():
+                other, link = start_runner(stage.held, rival.build.library, stage.around, stage.scratch / "rival")
+                payload["rival"] = {
+                    "digest": rival.candidate,
+                    "library": str(rival.build.library),
+                    "pid": other.pid,
+                }
+                links.append(link)
+            outcome = self._drive("judge", payload, links, stage)
+            ended = stage.runner.wait(2.0) if outcome["check"] == "process" else None
+        return outcome if ended is None else outcome | how_it_ended(ended)
+
+    @contextmanager
+    def _stage(self, task: Task, library: Path, seed: int, wrapper: Wrapper | None = None) -> Iterator[_Stage]:
+        """A started runner, and what the judging child is told about it."""
+        around = Surroundings(self.tier, _memory_budget(task), wrapper=wrapper or Wrapper())
         with ExitStack() as held:
             scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-")))
-            runner, link = _start_runner(held, library, memory_bytes, self.tier, scratch / "candidate")
+            runner, link = start_runner(held, library, around, scratch / "candidate")
             payload = {
                 "source": task.source,
                 "name": task.name,
@@ -135,33 +182,29 @@ class Judge:
                 "library": str(library),
                 "seed": seed,
                 "runner_pid": runner.pid,
+                "device": self.target.name,
+                "precision": self.precision,
                 "slot_target_bytes": 2 * self.target.facts().l3_bytes,
-                "memory_bytes": memory_bytes,
+                "memory_bytes": around.memory_bytes,
                 "timing_s": TIMING_S,
             }
-            links = [link.fileno()]
-            if rival and rival.build and rival.build.library and rival.build.library.exists():
-                other, link = _start_runner(held, rival.build.library, memory_bytes, self.tier, scratch / "rival")
-                payload["rival"] = {
-                    "digest": rival.candidate,
-                    "library": str(rival.build.library),
-                    "pid": other.pid,
-                }
-                links.append(link.fileno())
-            outcome = self._drive(payload, links, scratch, memory_bytes)
-            ended = runner.wait(2.0) if outcome["check"] == "process" else None
-        return outcome if ended is None else outcome | _how_it_ended(ended)
+            yield _Stage(held, scratch, around, runner, link, payload)
 
-    def _drive(self, payload: dict[str, Any], links: list[int], scratch: Path, memory_bytes: int) -> dict[str, Any]:
+    def _drive(self, kind: str, payload: dict[str, Any], links: list[socket.socket], stage: _Stage) -> dict[str, Any]:
         limits = Limits(
             wall_s=WALL_S,
             memory_bytes=64 << 30,  # the reference's own: it ran before under the same limit
             processes=512,
-            file_bytes=memory_bytes + (1 << 30),  # shared memory counts as a file
+            file_bytes=stage.around.memory_bytes + (1 << 30),  # shared memory counts as a file
         )
         try:
             return warm_parent().run(
-                "judge", payload, tier=self.tier, cwd=scratch, limits=limits, descriptors=tuple(links)
+                kind,
+                payload,
+                tier=self.tier,
+                cwd=stage.scratch,
+                limits=limits,
+                descriptors=tuple(link.fileno() for link in links),
             )
         except JobDiedError as died:
             raise MachineError(
@@ -203,31 +246,6 @@ def _memory_budget(task: Task) -> int:
     return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
 
 
-def _start_runner(
-    held: ExitStack, library: Path, memory_bytes: int, tier: Tier, scratch: Path
-) -> tuple[IsolatedProcess, socket.socket]:
-    """A runner for one library, and the judge's end of the line to it; both live as long as `held`."""
-    scratch.mkdir()
-    ours, theirs = socket.socketpair()
-    held.enter_context(ours)
-    with theirs:
-        return held.enter_context(_runner(library, theirs.fileno(), memory_bytes, tier, scratch)), ours
-
-
-def _runner(library: Path, link_fd: int, memory_bytes: int, tier: Tier, scratch: Path) -> IsolatedProcess:
-    runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
-    threads = str(usable_threads())
-    return IsolatedProcess(
-        [sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime)],
-        cwd=scratch,
-        access=Access(read=(*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))),
-        limits=Limits(memory_bytes=memory_bytes + SCRATCH_BYTES, processes=64, file_bytes=64 << 20),
-        environment={"OMP_NUM_THREADS": threads, "PYTHONDONTWRITEBYTECODE": "1"},
-        tier=tier,
-        pass_fds=(link_fd,),
-    )
-
-
 @contextmanager
 def _one_at_a_time() -> Iterator[None]:
     """Two timings at once would disturb each other: threads of this process take turns, and so do processes."""
@@ -235,32 +253,6 @@ def _one_at_a_time() -> Iterator[None]:
     with _turns, (cache_dir() / "timing.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
-
-
-def _how_it_ended(ended: Completed) -> dict[str, str]:
-    """Status, check and message for a runner that was gone in the middle of a call."""
-    if ended.outcome == "signalled":
-        known = {
-            "SIGSEGV": "an address that is not its own; inputs are mapped read-only, a write to one ends like this",
-            "SIGBUS": "an address beyond the end of a mapping",
-            "SIGFPE": "an integer division by zero",
-            "SIGILL": "an instruction that this processor lacks",
-            "SIGABRT": "an abort, as by an uncaught exception or a failed assertion",
-        }
-        name = ended.signal or signal.SIGKILL.name
-        reason = f": {known[name]}" if name in known else ""
-        return {
-            "status": "crashed",
-            "check": "signal",
-            "message": f"The kernel's process was killed by {name}{reason}.",
-        }
-    if ended.outcome == "out_of_memory":
-        return {"status": "crashed", "check": "memory", "message": f"The kernel {ended.note}."}
-    if ended.outcome == "setup_failed":
-        raise MachineError(f"The kernel's process could not be started: {ended.note}.", "See `cutegen doctor`.")
-    note = ended.note or f"it exited with code {ended.exit_code}"
-    said = ended.stderr.decode(errors="replace").strip()[-500:]
-    return {"status": "crashed", "check": "exit", "message": f"The kernel ended its process: {note}. {said}".strip()}
 
 
 def _refused(refusal: Refusal, **facts: Any) -> Verdict:

@@ -15,12 +15,12 @@ Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
 def _normal(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(like.shape, generator=generator, dtype=torch.float32)
+    return torch.randn(like.shape, generator=generator, dtype=torch.float32, device=generator.device)
 
 
 def _wide(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between."""
-    drawn = torch.rand(like.shape, generator=generator, dtype=torch.float32)
+    drawn = torch.rand(like.shape, generator=generator, dtype=torch.float32, device=generator.device)
     drawn.mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
     drawn.reshape(-1)[1::2].neg_()  # every other one: signs drawn at random would cost as much as all the rest
     return drawn
@@ -31,7 +31,7 @@ def _tiny(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _zeros(like: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    return torch.zeros(like.shape)
+    return torch.zeros(like.shape, device=like.device)
 
 
 DISTRIBUTIONS: dict[str, Draw] = {"normal": _normal, "wide": _wide, "tiny": _tiny, "zeros": _zeros}
@@ -64,5 +64,5 @@ def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Weights of another training step: each value times 0.5..1.5, so that signs, zeros and positivity survive."""
     if not parameter.is_floating_point():
         return parameter
-    factor = torch.rand(parameter.shape, generator=generator, dtype=torch.float32).add_(0.5)
+    factor = torch.rand(parameter.shape, generator=generator, dtype=torch.float32, device=generator.device).add_(0.5)
     return parameter * factor.to(parameter.dtype)

@@ -24,6 +24,8 @@ FLOOR_EPS = 8.0
 
 PIECE = 1 << 16
 """Elements compared at a time: 512 KiB in float64."""
+GPU_PIECE = 1 << 26
+"""As PIECE, on a GPU: 512 MiB keep it busy, and a handful of such temporaries fit beside any task."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,8 @@ def _rms(pieces: list[torch.Tensor]) -> float:
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     flat = tensor.reshape(-1)
-    return tuple(flat[start : start + PIECE] for start in range(0, flat.numel(), PIECE))
+    size = GPU_PIECE if flat.is_cuda else PIECE
+    return tuple(flat[start : start + size] for start in range(0, flat.numel(), size))
 
 
 def _compare_exact(got: torch.Tensor, expected: Expected) -> OutputError:

@@ -16,10 +16,6 @@ from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.trials import Bench
 
-BURST_S = 0.004
-"""A burst of calls lasts at least this long, so that the message to the runner (about 0.05 ms) is noise."""
-SETTLE_S = 0.002
-"""OpenMP threads spin for about a millisecond after a parallel region; the next side must not pay for it."""
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
@@ -123,7 +119,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
         overhead = min(_kernel_seconds(kernel, [], timeout_s) for _ in range(20))
         once = max(_kernel_seconds(kernel, slots[:1], timeout_s) - overhead, 1e-7)
     eager = _eager_seconds(bench, slots[:1])
-    calls = math.ceil(BURST_S / max(min(once, eager), 1e-6))
+    calls = math.ceil(bench.device.burst_s / max(min(once, eager), 1e-6))
     return Pace(calls=min(calls, 2000), overhead_s=overhead, timeout_s=timeout_s)
 
 
@@ -136,9 +132,9 @@ def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
     slots = _rotation(kernel.memory.slots, pace.calls, turn)
     for slot in set(slots):
         kernel.memory.poison(slot)
-    bench.empty_caches()
+    bench.device.empty_caches()
     with kernel.link.running():
-        time.sleep(SETTLE_S)
+        time.sleep(bench.device.settle_s)
         spent = _kernel_seconds(kernel, slots, pace.timeout_s * len(slots)) - pace.overhead_s
     if spent <= 0:
         raise CandidateFailedError("refused", "clock", "The burst took no longer than an empty one.")
@@ -156,8 +152,8 @@ def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float
 
 def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
     slots = _rotation(bench.memory.slots, pace.calls, turn)
-    bench.empty_caches()
-    time.sleep(SETTLE_S)
+    bench.device.empty_caches()
+    time.sleep(bench.device.settle_s)
     return _eager_seconds(bench, slots) / len(slots)
 
 
@@ -167,4 +163,5 @@ def _eager_seconds(bench: Bench, slots: list[int]) -> float:
         before = time.perf_counter()
         for model, inputs in calls:
             model(*inputs)
+        bench.device.finish()
         return time.perf_counter() - before

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.worker.describing import describe
-from harness.worker.judging import judge
+from harness.worker.judging import exercise, judge
 
 
 def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -14,4 +14,6 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
         return describe(payload["source"], payload["name"])
     if kind == "judge":
         return judge(payload, *descriptors)
+    if kind == "exercise":
+        return exercise(payload, *descriptors)
     raise ValueError(f"no such job: {kind}")

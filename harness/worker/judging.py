@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from harness.checks.errors import FLOOR_EPS, Expected, compare
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Correctness, Timing, Trial
 from harness.worker.clock import Kernel, Rival, RivalFailedError, set_pace, time_by_turns
+from harness.worker.devices import open_device
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
@@ -34,8 +34,8 @@ class WrongError(Exception):
 def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, signature, library, seed, runner_pid, slot_target_bytes, memory_bytes, timing_s; with
-    `rival_fd` also rival: {digest, library, pid} of an earlier kernel that is to be timed in the same rounds.
+    `payload`: source, name, signature, library, seed, runner_pid, device, precision, slot_target_bytes, memory_bytes,
+    timing_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -46,7 +46,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
         with _phase(seconds, "check"):
             timeout_s = _check(bench, payload["seed"], trials)
         with _phase(seconds, "time"):
-            _use_small_pages()
+            bench.device.before_timing()
             rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
             timing = _time(bench, payload, timeout_s, rival)
             for slot in range(bench.memory.slots):
@@ -61,6 +61,27 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     return outcome | {"seconds": seconds}
 
 
+def exercise(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
+    """Call a candidate a few times on the file's own inputs for a tool that watches it: status, check, message.
+
+    `payload`: as `judge`'s, and calls, timeout_s for all of them and for loading the library.
+    """
+    link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["timeout_s"], pausing=False)
+    try:
+        bench = _prepare(payload | {"slot_target_bytes": 1, "memory_bytes": 0}, link)
+        bench.fill(0, payload["seed"], "given")
+        bench.memory.poison(0)
+        bench.device.finish()
+        with link.running():
+            for _ in range(payload["calls"]):
+                link.call([0], payload["timeout_s"])
+    except CandidateFailedError as failure:
+        return {"status": failure.status, "check": failure.check, "message": failure.message}
+    finally:
+        link.close()
+    return {"status": "passed", "check": "", "message": ""}
+
+
 @contextmanager
 def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
     began = time.perf_counter()
@@ -71,15 +92,17 @@ def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
 
 
 def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
-    _keep_freed_memory()
+    device = open_device(payload["device"], payload["slot_target_bytes"])
+    device.prepare(payload["precision"])
     signature = Signature.model_validate(payload["signature"])
     reference = Reference(payload["source"], payload["name"])
-    memory = SharedMemory(signature, _slot_count(signature, payload))
+    memory = SharedMemory(signature, _slot_count(signature, payload), device)
     numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
     weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
     link.open(memory, numbers, payload["library"])
     return Bench(
+        device=device,
         reference=reference,
         signature=signature,
         memory=memory,
@@ -89,31 +112,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         oracle=reference.double(),
         weights=weights,
         pattern=reference.inputs(0),
-        evictor=torch.ones(payload["slot_target_bytes"] // 4, dtype=torch.int32),
     )
-
-
-def _keep_freed_memory() -> None:
-    """Have malloc keep what is freed, as a caching allocator would.
-
-    Otherwise every eager call maps fresh pages for its results and pays a fault for each, while the candidate writes
-    into outputs that exist: the difference would be the allocator's, and would flatter the candidate.
-    """
-    m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
-    libc = ctypes.CDLL(None)
-    libc.mallopt(m_mmap_max, 0)
-    libc.mallopt(m_trim_threshold, (1 << 31) - 1)
-
-
-def _use_small_pages() -> None:
-    """From here on eager's results lie on pages of the same size as the shared memory, where the candidate's lie.
-
-    The oracles before were faster for huge pages (see GLIBC_TUNABLES in the warm parent's environment).
-    """
-    pr_set_thp_disable = 41  # linux/prctl.h
-    libc = ctypes.CDLL(None)
-    libc.prctl(pr_set_thp_disable, 1, 0, 0, 0)
-    libc.malloc_trim(0)
 
 
 def _slot_count(signature: Signature, payload: dict[str, Any]) -> int:

@@ -29,9 +29,9 @@ class CandidateFailedError(Exception):
 class RunnerLink:
     """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""
 
-    def __init__(self, descriptor: int, pid: int) -> None:
+    def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0, pausing: bool = True) -> None:
         self._socket = socket.socket(fileno=descriptor)
-        self._pid = pid
+        self._pid, self._load_within_s, self._pausing = pid, load_within_s, pausing
 
     def open(self, memory: SharedMemory, numbers: Sequence[Numbers], library: str) -> None:
         """Share the memory, then let the runner load the library: from here on it is hostile.
@@ -49,9 +49,10 @@ class RunnerLink:
             ]
             for slot, slot_numbers in zip(memory.layout.places, numbers, strict=True)
         ]
-        self._ask({"arguments": arguments}, "mapped", 60.0)
-        self._ask({"load": library}, "loaded", 60.0)
-        pause_tree(self._pid)
+        self._ask({"arguments": arguments}, "mapped", self._load_within_s)
+        self._ask({"load": library}, "loaded", self._load_within_s)
+        if self._pausing:
+            pause_tree(self._pid)
 
     def call(self, slots: Sequence[int], timeout_s: float) -> None:
         """Have the entry called once on each of these slots, in order."""
@@ -61,15 +62,22 @@ class RunnerLink:
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
 
+    def close(self) -> None:
+        """Hang up: the runner then ends by itself, and a tool around it writes its report."""
+        self._socket.close()
+
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches.
 
-        After a failure it is left running: a process that is just dying has to get to its end.
+        After a failure it is left running: a process that is just dying has to get to its end. Without `pausing` (a
+        tool must not be stopped, and nothing is timed) it always runs.
         """
-        resume_tree(self._pid)
+        if self._pausing:
+            resume_tree(self._pid)
         yield
-        pause_tree(self._pid)
+        if self._pausing:
+            pause_tree(self._pid)
 
     def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s

@@ -2,48 +2,32 @@
 
 from __future__ import annotations
 
-import fcntl
-import mmap
-import os
-from dataclasses import dataclass
-
 import torch
 
 from harness.task import Signature, TensorSpec
+from harness.worker.device import Device, Segment
 from harness.worker.layout import GUARD, Layout, Place, lay_out, span_bytes
 from harness.worker.reference import TORCH_DTYPES
 
-# linux/fcntl.h; Python's fcntl module names only the older ones.
-F_ADD_SEALS = 1033
-F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
 GUARD_BYTE = 0xA5
 POISON_BYTE = 0x5B
 """Fills integer outputs before a call; floating-point outputs are filled with NaN."""
 SAMPLES = 64
 
 
-@dataclass(frozen=True)
-class Segment:
-    """A memory file and our mapping of it."""
-
-    descriptor: int
-    mapped: mmap.mmap
-
-
 class SharedMemory:
     """Inputs that the runner can only read, outputs whose size nobody can change."""
 
-    def __init__(self, signature: Signature, slots: int, inputs: Segment | None = None) -> None:
-        self.signature = signature
+    def __init__(self, signature: Signature, slots: int, device: Device, inputs: Segment | None = None) -> None:
+        self.signature, self.device = signature, device
         self.layout: Layout = lay_out(signature, slots)
-        self.inputs = inputs or _segment("inputs", self.layout.input_bytes, F_SEAL_FUTURE_WRITE)
-        self.written = _segment("outputs", self.layout.output_bytes, 0)
-        self._raw_outputs = torch.frombuffer(self.written.mapped, dtype=torch.uint8)
+        self.inputs = inputs or device.segment("inputs", self.layout.input_bytes, sealed=True)
+        self.written = device.segment("outputs", self.layout.output_bytes, sealed=False)
         self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
 
     def beside(self) -> SharedMemory:
         """The same inputs, with outputs of another kernel's own."""
-        return SharedMemory(self.signature, self.slots, self.inputs)
+        return SharedMemory(self.signature, self.slots, self.device, self.inputs)
 
     @property
     def slots(self) -> int:
@@ -83,25 +67,16 @@ class SharedMemory:
         return ""
 
     def _view(self, place: Place) -> torch.Tensor:
-        segment = (self.inputs if place.memory == "in" else self.written).mapped
+        raw = (self.inputs if place.memory == "in" else self.written).raw
         spec = place.spec
-        flat = torch.frombuffer(segment, dtype=TORCH_DTYPES[spec.dtype], count=spec.span, offset=place.offset)
+        flat = raw[place.offset : place.offset + span_bytes(spec)].view(TORCH_DTYPES[spec.dtype])
         return flat.as_strided(spec.shape, spec.strides)
 
     def _bytes_of(self, slot: int, spec: TensorSpec) -> torch.Tensor:
         start = self.layout.places[slot][spec.name].offset
-        return self._raw_outputs[start : start + span_bytes(spec)]
+        return self.written.raw[start : start + span_bytes(spec)]
 
     def _guards(self, slot: int, spec: TensorSpec) -> tuple[torch.Tensor, torch.Tensor]:
         start = self.layout.places[slot][spec.name].offset
         end = start + span_bytes(spec)
-        return self._raw_outputs[start - GUARD : start], self._raw_outputs[end : end + GUARD]
-
-
-def _segment(name: str, size: int, extra_seal: int) -> Segment:
-    """A memfd mapped by us, then sealed: with FUTURE_WRITE only this mapping can ever write to it."""
-    descriptor = os.memfd_create(name, os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-    os.ftruncate(descriptor, size)
-    mapped = mmap.mmap(descriptor, size)
-    fcntl.fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | extra_seal)
-    return Segment(descriptor, mapped)
+        return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]

@@ -12,6 +12,7 @@ from harness.checks.errors import Expected, compare
 from harness.errors import UserError
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Trial
+from harness.worker.device import Device
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference, Value, writable
@@ -22,9 +23,10 @@ class Bench:
     """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
 
     `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
-    except while a call of theirs is waited for. `evictor` is larger than the last-level cache.
+    except while a call of theirs is waited for.
     """
 
+    device: Device
     reference: Reference
     signature: Signature
     memory: SharedMemory
@@ -34,11 +36,6 @@ class Bench:
     oracle: torch.nn.Module
     weights: dict[str, torch.Tensor]
     pattern: list[Value]
-    evictor: torch.Tensor
-
-    def empty_caches(self) -> None:
-        """Read memory until nothing else is cached. Reading leaves clean lines: nobody has to write them back."""
-        self.evictor.sum()
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
@@ -50,7 +47,7 @@ class Bench:
 
     def fill(self, slot: int, seed: int, distribution: str) -> None:
         """Write one distribution's inputs, and weights of their own, into a slot."""
-        generator = torch.Generator().manual_seed(seed)
+        generator = torch.Generator(self.device.place).manual_seed(seed)
         given = self.reference.inputs(seed) if distribution == "given" else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):

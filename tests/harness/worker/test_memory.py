@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from harness.task import Signature, TensorSpec
+from harness.worker.host_device import HostDevice
 from harness.worker.memory import SharedMemory
 
 
@@ -25,7 +26,7 @@ def memory() -> SharedMemory:
             spec("h", (3,), (1,), "bfloat16"),
         ),
     )
-    return SharedMemory(signature, 2)
+    return SharedMemory(signature, 2, HostDevice(1 << 20))
 
 
 def test_views_have_the_signatures_form(memory):
@@ -56,10 +57,10 @@ def test_guards_see_an_overrun_on_either_side(memory):
     memory.poison(0)
     assert memory.broken_guard(0) == ""
     start = memory.layout.places[0]["i"].offset
-    memory._raw_outputs[start + 24] = 0
+    memory.written.raw[start + 24] = 0
     assert memory.broken_guard(0) == "1 bytes just after the memory of i were overwritten"
     memory.poison(0)
-    memory._raw_outputs[start - 2 : start] = 7
+    memory.written.raw[start - 2 : start] = 7
     assert memory.broken_guard(0) == "2 bytes just before the memory of i were overwritten"
 
 

@@ -1,0 +1,118 @@
+"""The candidate's process: a caged runner for one library, alone or inside a tool that watches it."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import sys
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.building.toolchain import tvm_ffi_folder
+from harness.errors import MachineError
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
+from harness.verdict import Tier
+from harness.worker.client import ROOT, usable_threads
+
+SCRATCH_BYTES = 4 << 30
+"""What a kernel may allocate beside its arguments."""
+
+_RUNNER = ROOT / "harness" / "worker" / "runner.py"
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A tool that runs the runner: its command line up to the runner's own, and what it needs beside the runner.
+
+    `{scratch}` in the command or in the environment's values stands for the runner's private folder, which is writable
+    and its working directory.
+    """
+
+    command: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access)
+    environment: dict[str, str] = field(default_factory=dict)
+    processes: int = 64
+    extra_memory_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """Where a runner runs: tier, host memory for its arguments, what its target opens, a tool around it."""
+
+    tier: Tier
+    memory_bytes: int
+    access: Access = field(default_factory=Access)
+    environment: dict[str, str] = field(default_factory=dict)
+    wrapper: Wrapper = field(default_factory=Wrapper)
+
+
+def start_runner(
+    held: ExitStack, library: Path, around: Surroundings, scratch: Path
+) -> tuple[IsolatedProcess, socket.socket]:
+    """A runner for one library, and the judge's end of the line to it; both live as long as `held`."""
+    scratch.mkdir()
+    ours, theirs = socket.socketpair()
+    held.enter_context(ours)
+    with theirs:
+        return held.enter_context(_runner(library, theirs.fileno(), around, scratch)), ours
+
+
+def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
+    runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
+    wrapper = around.wrapper
+    own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
+    environment = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= around.environment | wrapper.environment
+    return IsolatedProcess(
+        [
+            *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),
+            *(sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime)),
+        ],
+        cwd=scratch,
+        access=_joined(Access(read=own), around.access, wrapper.access),
+        limits=Limits(
+            memory_bytes=around.memory_bytes + SCRATCH_BYTES + wrapper.extra_memory_bytes,
+            processes=wrapper.processes,
+            file_bytes=64 << 20,
+        ),
+        environment={name: value.replace("{scratch}", str(scratch)) for name, value in environment.items()},
+        tier=around.tier,
+        pass_fds=(link_fd,),
+    )
+
+
+def _joined(*parts: Access) -> Access:
+    return Access(
+        read=tuple(path for part in parts for path in part.read),
+        write=tuple(path for part in parts for path in part.write),
+        devices=tuple(path for part in parts for path in part.devices),
+        profiling=any(part.profiling for part in parts),
+    )
+
+
+def how_it_ended(ended: Completed) -> dict[str, str]:
+    """Status, check and message for a runner that was gone in the middle of a call."""
+    if ended.outcome == "signalled":
+        known = {
+            "SIGSEGV": "an address that is not its own; inputs are mapped read-only, a write to one ends like this",
+            "SIGBUS": "an address beyond the end of a mapping",
+            "SIGFPE": "an integer division by zero",
+            "SIGILL": "an instruction that this processor lacks",
+            "SIGABRT": "an abort, as by an uncaught exception or a failed assertion",
+        }
+        name = ended.signal or signal.SIGKILL.name
+        reason = f": {known[name]}" if name in known else ""
+        return {
+            "status": "crashed",
+            "check": "signal",
+            "message": f"The kernel's process was killed by {name}{reason}.",
+        }
+    if ended.outcome == "out_of_memory":
+        return {"status": "crashed", "check": "memory", "message": f"The kernel {ended.note}."}
+    if ended.outcome == "setup_failed":
+        raise MachineError(f"The kernel's process could not be started: {ended.note}.", "See `cutegen doctor`.")
+    note = ended.note or f"it exited with code {ended.exit_code}"
+    said = ended.stderr.decode(errors="replace").strip()[-500:]
+    return {"status": "crashed", "check": "exit", "message": f"The kernel ended its process: {note}. {said}".strip()}

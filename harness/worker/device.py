@@ -1,0 +1,51 @@
+"""What judging needs of a device: memory that two processes share, what disturbs a clock there, when work is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+
+from harness.verdict import Precision
+
+Kind = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True)
+class Segment:
+    """Memory that the runner gets by its descriptor, and our own view of all its bytes."""
+
+    descriptor: int
+    raw: torch.Tensor  # uint8, (bytes,)
+
+
+class Device(Protocol):
+    """One kind of device, in the judging child. The runner has its own side of it: `harness/worker/runner.py`."""
+
+    kind: Kind
+    place: torch.device
+    burst_s: float
+    """A burst of calls lasts at least this long, so that the message to the runner is noise."""
+    settle_s: float
+    """Before a burst: what the side before has left running (OpenMP threads that spin) must have ended."""
+
+    def prepare(self, precision: Precision) -> None:
+        """Settings of this process, before it touches a tensor. Raises `MachineError` where the device is not there."""
+        ...
+
+    def segment(self, name: str, size: int, *, sealed: bool) -> Segment:
+        """Memory of at least `size` bytes. Sealed: the runner can only read it."""
+        ...
+
+    def before_timing(self) -> None:
+        """The checks are over: from here on eager's memory must be like the candidate's."""
+        ...
+
+    def empty_caches(self) -> None:
+        """Read memory until nothing else is cached. Reading leaves clean lines: nobody has to write them back."""
+        ...
+
+    def finish(self) -> None:
+        """Wait until all that this process has asked of the device is done."""
+        ...
