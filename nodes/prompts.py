@@ -38,6 +38,7 @@ def messages_for(request: Request) -> tuple[BaseMessage, ...]:
 def _facts(request: Request) -> dict[str, Any]:
     """Everything a template may name."""
     candidate, verdict = request.candidate, request.verdict
+    report = say_verdict(verdict) if verdict else ""
     return {
         "task": request.task,
         "target": request.target,
@@ -46,10 +47,10 @@ def _facts(request: Request) -> dict[str, Any]:
         "stub": request.stub,
         "source": candidate.source if candidate else "",
         "numbered": numbered(candidate.source) if candidate else "",
-        "report": say_verdict(verdict) if verdict else "",
+        "report": report,
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "diagnosis": request.diagnosis,
-        "likely": library.likely_causes(verdict.message) if verdict else (),
+        "likely": library.likely_causes(report),
         "how_to_write": library.writing(request.target),
         "how_to_debug": library.debugging(),
         "moves": library.moves(request.task.op_class, request.target),
