@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.task import OpClass, Program, Signature, Task, Workload
@@ -29,25 +31,61 @@ RELABELLING = frozenset({
 })  # fmt: skip
 
 
+LARGE_BYTES = 256 << 20
+"""A task that moves more is described without its data: inputs of gigabytes take seconds to draw, and may not fit."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A task file that ran once, with real values or with shapes alone."""
+
+    reference: Reference
+    inputs: list[Value]
+    outputs: list[torch.Tensor]
+    signature: Signature
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of inputs, parameters and outputs, each once."""
+        return sum(spec.nbytes for spec in self.signature.arguments if spec.kind == "tensor")
+
+
 def describe(source: str, name: str) -> dict[str, Any]:
-    """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
+    """The task as JSON-ready data. Raises `UserError` for a file that is no usable task.
+
+    The file first runs on tensors that have a shape and no memory. A small task, and one whose file needs values, runs
+    once more on real ones, where NaN in an output is refused.
+    """
+    try:
+        with FakeTensorMode():
+            sketch = _see(source, name)
+            if sketch.nbytes > LARGE_BYTES:
+                return _described(sketch)
+    except Exception:  # noqa: BLE001, S110 (values were needed, or the file is wrong: the real run finds out which)
+        pass
+    seen = _see(source, name)
+    _refuse_nan(seen)
+    return _described(seen)
+
+
+def _see(source: str, name: str) -> Seen:
     reference = Reference(source, name)
     inputs = reference.inputs(seed=0)
     outputs = _run_checked(reference, inputs)
-    signature = _signature(reference, inputs, outputs)
-    program, failure = _program(reference, inputs, signature)
-    workload = Workload(
-        name="given", signature=signature, flops=_flops(reference, inputs), bytes_moved=_bytes(signature)
-    )
-    task = Task(
-        name=name,
-        source=source,
+    return Seen(reference, inputs, outputs, _signature(reference, inputs, outputs))
+
+
+def _described(seen: Seen) -> dict[str, Any]:
+    program, failure = _program(seen)
+    workload = Workload(name="given", signature=seen.signature, flops=_flops(seen), bytes_moved=seen.nbytes)
+    return Task(
+        name=seen.reference.name,
+        source=seen.reference.source,
         workloads=(workload,),
         op_class=op_class(program),
         program=program,
         trace_failure=failure,
-    )
-    return task.model_dump(mode="json")
+    ).model_dump(mode="json")
 
 
 def op_class(program: Program | None) -> OpClass:
@@ -71,23 +109,27 @@ def _is_pointwise(target: str) -> bool:
 
 
 def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor]:
-    before = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+    """The outputs. A tensor's version counts the writes to it, so that no copy is needed to see one."""
+    before = [_version(value) for value in inputs]
     outputs = reference.run(inputs)
-    for position, (was, now) in enumerate(zip(before, inputs, strict=True)):
-        if isinstance(was, torch.Tensor) and isinstance(now, torch.Tensor) and not _same(was, now):
+    for position, (was, value) in enumerate(zip(before, inputs, strict=True)):
+        if _version(value) != was:
             raise reference.error(
                 f"forward changes its input {position} in place", "Let it work on a copy, or return the new value."
-            )
-    for position, output in enumerate(outputs):
-        if output.is_floating_point() and output.isnan().any():
-            raise reference.error(
-                f"output {position} holds NaN on the file's own inputs", "Change get_inputs so that it is defined."
             )
     return [writable(output) for output in outputs]
 
 
-def _same(was: torch.Tensor, now: torch.Tensor) -> bool:
-    return bool(((was == now) | (was != was)).all())
+def _version(value: Value) -> int:
+    return value._version if isinstance(value, torch.Tensor) else 0
+
+
+def _refuse_nan(seen: Seen) -> None:
+    for position, output in enumerate(seen.outputs):
+        if output.is_floating_point() and output.isnan().any():
+            raise seen.reference.error(
+                f"output {position} holds NaN on the file's own inputs", "Change get_inputs so that it is defined."
+            )
 
 
 def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> Signature:
@@ -113,18 +155,14 @@ def _distinct(names: list[str], taken: set[str]) -> list[str]:
     return chosen
 
 
-def _program(reference: Reference, inputs: list[Value], signature: Signature) -> tuple[Program | None, str]:
+def _program(seen: Seen) -> tuple[Program | None, str]:
     try:
-        return trace(reference, inputs, signature.inputs), ""
+        return trace(seen.reference, seen.inputs, seen.signature.inputs), ""
     except UntraceableError as error:
         return None, str(error)
 
 
-def _flops(reference: Reference, inputs: list[Value]) -> int:
+def _flops(seen: Seen) -> int:
     with FlopCounterMode(display=False) as counter:
-        reference.run(inputs)
+        seen.reference.run(seen.inputs)
     return int(counter.get_total_flops())
-
-
-def _bytes(signature: Signature) -> int:
-    return sum(spec.nbytes for spec in signature.arguments if spec.kind == "tensor")

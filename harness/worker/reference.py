@@ -34,6 +34,7 @@ class Reference:
 
     def __init__(self, source: str, name: str) -> None:
         self.name = name
+        self.source = source
         self.module = _execute(source, name)
         torch.manual_seed(0)
         arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []

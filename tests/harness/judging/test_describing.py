@@ -146,6 +146,42 @@ def test_a_bad_file_is_named_with_its_cause(bench, cause):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("body", "op_class"),
+    [
+        ("return torch.softmax(x, 1) + self.shift", "reduction"),
+        ("return x @ x.T.double().float()", "gemm"),
+        ("return torch.func.vmap(torch.sin)(x)", "elementwise"),
+    ],
+)
+def test_a_task_larger_than_any_memory_is_described(bench, body, op_class):
+    """64 TiB of input: nothing of it may be drawn, computed or traced with real values."""
+    model = f"""
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("shift", torch.ones(1 << 23))
+    def forward(self, x):
+        {body}
+"""
+    source = elementwise("").replace("    def forward(self, x):\n        \n", model.lstrip("\n"))
+    task = bench.task(source.replace("torch.rand(3, 4)", "torch.rand(1 << 21, 1 << 23)"))
+    assert task.op_class == op_class, task.trace_failure
+    assert task.signature.inputs[0].shape == (1 << 21, 1 << 23)
+    assert task.signature.inputs[0].strides == (1 << 23, 1)
+    assert task.workloads[0].bytes_moved >= 2 << 43
+
+
+def test_a_large_task_that_needs_values_is_described_with_them(bench):
+    body = "return x * 2 if float(x[0, 0]) < 2 else x"
+    task = bench.task(elementwise(body, "torch.rand(1 << 13, 1 << 13)"))
+    assert task.signature.outputs[0].shape == (1 << 13, 1 << 13)
+
+
+def test_a_large_file_that_is_wrong_is_named_with_its_cause(bench):
+    with pytest.raises(UserError, match="forward changes its input 0 in place"):
+        bench.task(elementwise("return x.relu_()", "torch.rand(1 << 13, 1 << 13)"))
+
+
 def test_a_task_file_is_confined(bench, tmp_path):
     secret = tmp_path / "key"
     secret.write_text("do not read me")
