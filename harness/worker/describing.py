@@ -31,8 +31,8 @@ RELABELLING = frozenset({
 })  # fmt: skip
 
 
-LARGE_BYTES = 256 << 20
-"""A task that moves more is described without its data: inputs of gigabytes take seconds to draw, and may not fit."""
+LARGE_BYTES, LARGE_FLOPS = 256 << 20, 20_000_000_000
+"""A task that moves or computes more is described without its data: that takes seconds, and may not fit."""
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,17 @@ class Seen:
     inputs: list[Value]
     outputs: list[torch.Tensor]
     signature: Signature
+    flops: int
 
     @property
     def nbytes(self) -> int:
         """Bytes of inputs, parameters and outputs, each once."""
         return sum(spec.nbytes for spec in self.signature.arguments if spec.kind == "tensor")
+
+    @property
+    def large(self) -> bool:
+        """Whether its data is better not made just to look at it."""
+        return self.nbytes > LARGE_BYTES or self.flops > LARGE_FLOPS
 
 
 def describe(source: str, name: str) -> dict[str, Any]:
@@ -59,9 +65,9 @@ def describe(source: str, name: str) -> dict[str, Any]:
     try:
         with FakeTensorMode():
             sketch = _see(source, name)
-            if sketch.nbytes > LARGE_BYTES:
+            if sketch.large:
                 return _described(sketch)
-    except Exception:  # noqa: BLE001, S110 (values were needed, or the file is wrong: the real run finds out which)
+    except Exception:  # noqa: BLE001 (values were needed, or the file is wrong: the real run finds out which)
         pass
     seen = _see(source, name)
     _refuse_nan(seen)
@@ -71,13 +77,15 @@ def describe(source: str, name: str) -> dict[str, Any]:
 def _see(source: str, name: str) -> Seen:
     reference = Reference(source, name)
     inputs = reference.inputs(seed=0)
-    outputs = _run_checked(reference, inputs)
-    return Seen(reference, inputs, outputs, _signature(reference, inputs, outputs))
+    with FlopCounterMode(display=False) as counter:
+        outputs = _run_checked(reference, inputs)
+    signature = _signature(reference, inputs, outputs)
+    return Seen(reference, inputs, outputs, signature, int(counter.get_total_flops()))
 
 
 def _described(seen: Seen) -> dict[str, Any]:
     program, failure = _program(seen)
-    workload = Workload(name="given", signature=seen.signature, flops=_flops(seen), bytes_moved=seen.nbytes)
+    workload = Workload(name="given", signature=seen.signature, flops=seen.flops, bytes_moved=seen.nbytes)
     return Task(
         name=seen.reference.name,
         source=seen.reference.source,
@@ -160,9 +168,3 @@ def _program(seen: Seen) -> tuple[Program | None, str]:
         return trace(seen.reference, seen.inputs, seen.signature.inputs), ""
     except UntraceableError as error:
         return None, str(error)
-
-
-def _flops(seen: Seen) -> int:
-    with FlopCounterMode(display=False) as counter:
-        seen.reference.run(seen.inputs)
-    return int(counter.get_total_flops())

@@ -1,0 +1,134 @@
+"""A suite's task files: found, chosen by id, and shrunk for a smaller card."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from pathlib import Path
+
+from graph.api import load_task
+from harness.errors import UserError
+from harness.frozen import Frozen
+from knowledge.suites import bundled
+
+ALIGNMENT = 64
+"""A size keeps the powers of two that divide it up to this one, so that a shrunk task stays as aligned as it was."""
+_NUMBER = re.compile(r"(\d+)(?:[-_]|$)")
+
+
+class SuiteTask(Frozen):
+    """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled."""
+
+    id: int
+    name: str
+    source: str
+
+
+def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, tuple[SuiteTask, ...]]:
+    """The suite's name and its tasks by id. `suite` names a bundled one or a folder of task files.
+
+    A file's leading number is its id; files without one are numbered in the order of their names. Raises `UserError`.
+    """
+    folder = _folder(suite)
+    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+    if not files:
+        raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
+    numbered = _numbered(files)
+    chosen = select_ids(ids, tuple(numbered)) if ids else tuple(numbered)
+    tasks = []
+    for number in chosen:
+        task = load_task(numbered[number])
+        source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
+        tasks.append(SuiteTask(id=number, name=task.name, source=source))
+    return folder.resolve().name, tuple(tasks)
+
+
+def _folder(suite: str) -> Path:
+    known = bundled.folder(suite)
+    if known is not None:
+        return known
+    folder = Path(suite)
+    if folder.is_dir():
+        return folder
+    raise UserError(
+        f"There is no suite {suite}, and no such folder.",
+        f"Bundled are {', '.join(bundled.names())}; any folder of task files serves too.",
+    )
+
+
+def _numbered(files: list[Path]) -> dict[int, Path]:
+    """The files by id. Where the names' own numbers are missing or not unique, all are counted from 1."""
+    found = [_NUMBER.match(file.name.removesuffix(".py")) for file in files]
+    own = [int(match[1]) for match in found if match]
+    if len(set(own)) < len(files):
+        own = list(range(1, len(files) + 1))
+    return dict(sorted(zip(own, files, strict=True)))
+
+
+def select_ids(wanted: str, known: tuple[int, ...]) -> tuple[int, ...]:
+    """The ids that a text as "1-18,23" names, in their own order. Raises `UserError`."""
+    chosen: set[int] = set()
+    for part in wanted.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None:
+            raise UserError(f"{part.strip()!r} names no ids.", "Write them as 1-18,23.")
+        low, high = int(match[1]), int(match[2] or match[1])
+        inside = {number for number in known if low <= number <= high}
+        if not inside:
+            raise UserError(f"No task has the id {part.strip()}.", f"There are {_spoken(known)}.")
+        chosen |= inside
+    return tuple(number for number in known if number in chosen)
+
+
+def _spoken(ids: tuple[int, ...]) -> str:
+    """The ids as a reader writes them: 1-18, 23."""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def scaled_size(size: int, scale: float) -> int:
+    """The size times `scale`, at least 1: odd stays odd, and a multiple of a power of two (up to 64) stays one."""
+    if size % 2:
+        return 2 * int(size * scale / 2) + 1
+    aligned = math.gcd(size, ALIGNMENT)
+    while aligned > 1 and size * scale < aligned:
+        aligned //= 2
+    return max(1, round(size * scale / aligned)) * aligned
+
+
+def scaled(source: str, scale: float, name: str) -> str:
+    """The task file with every number of its SIZES scaled. Raises `UserError` where there is no such mapping."""
+    mapping = _sizes(source)
+    if mapping is None:
+        raise UserError(
+            f"{name} has no SIZES to scale.", 'Give it one mapping of numbers, SIZES = {"n": 64}, or leave --scale out.'
+        )
+    lines = source.splitlines(keepends=True)
+    constants = [node for node in mapping.values if isinstance(node, ast.Constant)]
+    for node in sorted(constants, key=lambda each: (each.lineno, each.col_offset), reverse=True):
+        assert isinstance(node.value, int) and node.end_col_offset is not None
+        line = lines[node.lineno - 1].encode()
+        size = str(scaled_size(node.value, scale)).encode()
+        lines[node.lineno - 1] = (line[: node.col_offset] + size + line[node.end_col_offset :]).decode()
+    return "".join(lines)
+
+
+def _sizes(source: str) -> ast.Dict | None:
+    """The dictionary of whole numbers that the file calls SIZES."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return None
+    for node in body:
+        named = isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["SIZES"]
+        if named and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            values = node.value.values
+            if all(isinstance(each, ast.Constant) and type(each.value) is int for each in values):
+                return node.value
+    return None

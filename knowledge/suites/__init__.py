@@ -1,0 +1,1 @@
+"""Task files that come with cutegen: whole suites to measure on."""

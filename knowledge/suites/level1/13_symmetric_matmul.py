@@ -1,0 +1,21 @@
+"""Product of two symmetric matrices."""
+
+import torch
+from torch import nn
+
+SIZES = {"n": 4096}
+n = SIZES["n"]
+
+
+class Model(nn.Module):
+    def forward(self, a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+        return torch.matmul(a, b)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    a, b = torch.rand(n, n), torch.rand(n, n)
+    return [(a + a.T) / 2, (b + b.T) / 2]
+
+
+def get_init_inputs() -> list[object]:
+    return []

@@ -1,0 +1,20 @@
+"""Softsign, which eager PyTorch computes in three passes."""
+
+import torch
+from torch import nn
+
+SIZES = {"rows": 4096, "columns": 393216}
+rows, columns = SIZES.values()
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x / (1 + torch.abs(x))
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

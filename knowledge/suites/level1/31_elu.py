@@ -1,0 +1,20 @@
+"""ELU with alpha 1."""
+
+import torch
+from torch import nn
+
+SIZES = {"rows": 4096, "columns": 393216}
+rows, columns = SIZES.values()
+
+
+class Model(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.elu(x, alpha=1.0)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.rand(rows, columns)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

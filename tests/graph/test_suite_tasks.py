@@ -1,0 +1,82 @@
+"""A suite's files: found, numbered, chosen by id, shrunk."""
+
+from pathlib import Path
+
+import pytest
+
+from graph.suite_tasks import load_suite, scaled, scaled_size, select_ids
+from harness.errors import UserError
+
+
+def folder_of(tmp_path: Path, *names: str, text: str = "x = 1\n") -> Path:
+    for name in names:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    return tmp_path
+
+
+def test_a_files_number_is_its_id(tmp_path: Path) -> None:
+    name, tasks = load_suite(str(folder_of(tmp_path, "10_last.py", "2_first.py", "__init__.py", "notes.md")))
+    assert name == tmp_path.name
+    assert [(task.id, task.name) for task in tasks] == [(2, "2_first"), (10, "10_last")]
+
+
+@pytest.mark.parametrize("names", [("b.py", "a.py"), ("1_b.py", "1_a.py"), ("b.py", "7_a.py")])
+def test_files_without_numbers_of_their_own_are_counted(names: tuple[str, ...], tmp_path: Path) -> None:
+    _, tasks = load_suite(str(folder_of(tmp_path, *names)))
+    assert [task.id for task in tasks] == [1, 2]
+    assert [task.name for task in tasks] == sorted(name.removesuffix(".py") for name in names)
+
+
+def test_a_folder_without_tasks_and_no_folder_at_all(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no task file"):
+        load_suite(str(tmp_path))
+    with pytest.raises(UserError, match="no suite level9") as caught:
+        load_suite("level9")
+    assert "level1" in caught.value.remedy
+
+
+def test_ids_are_read_as_people_write_them() -> None:
+    known = (1, 2, 3, 7, 9)
+    assert select_ids("7,1-2", known) == (1, 2, 7)
+    assert select_ids(" 3 - 8 ", known) == (3, 7)
+    with pytest.raises(UserError, match="id 4-6") as caught:
+        select_ids("1,4-6", known)
+    assert "1-3, 7, 9" in caught.value.remedy
+    for wrong in ("", "a", "1-", "-2", "1--2", "1;2"):
+        with pytest.raises(UserError, match="names no ids"):
+            select_ids(wrong, known)
+
+
+@pytest.mark.parametrize(
+    ("size", "scale", "expected"),
+    [
+        (4096, 0.5, 2048),
+        (4096, 0.1, 384),  # 409.6, to a multiple of 64
+        (8205, 0.5, 4103),  # odd stays odd
+        (5921, 2.0, 11843),
+        (768, 0.01, 8),  # 7.68: a multiple of the largest power of two below it, 4
+        (3, 0.001, 1),
+        (64, 0.001, 1),
+        (393216, 1 / 16, 24576),
+    ],
+)
+def test_sizes_shrink_and_stay_what_they_were(size: int, scale: float, expected: int) -> None:
+    assert scaled_size(size, scale) == expected
+
+
+def test_every_number_of_sizes_is_scaled_and_no_other() -> None:
+    source = 'SIZES = {"é": 128, "n": 64,\n    "k": 33}  # 128\nother = 128\n'
+    assert scaled(source, 0.5, "f") == 'SIZES = {"é": 64, "n": 32,\n    "k": 17}  # 128\nother = 128\n'
+
+
+@pytest.mark.parametrize("source", ["n = 4\n", 'SIZES = {"n": 2.5}\n', "SIZES = sizes()\n", "SIZES = {\n"])
+def test_a_file_without_sizes_cannot_be_scaled(source: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"3_a\.py has no SIZES"):
+        load_suite(str(folder_of(tmp_path, "3_a.py", text=source)), scale=0.5)
+
+
+def test_a_scale_of_one_changes_nothing() -> None:
+    _, tasks = load_suite("level1", ids="8")
+    assert 'SIZES = {"m": 8205, "k": 2949, "n": 5921}' in tasks[0].source
+    _, halved = load_suite("level1", ids="8", scale=0.5)
+    assert 'SIZES = {"m": 4103, "k": 1475, "n": 2961}' in halved[0].source
