@@ -33,6 +33,7 @@ AnswerProblem = Literal[
     "bad_json",
     "schema",
     "patch",
+    "structure",
 ]
 
 Model = TypeVar("Model", bound=BaseModel)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from harness.candidate import Candidate
-from nodes.answers import Declined, parse_patch
+from nodes.answers import AnswerError, Declined, parse_patch
 from nodes.asking import author, best_speedup, request_for, unusable
 from nodes.node import Update
 from nodes.speak import ModelUnusableError, speak
 from nodes.state import RunState, Step, Usage, present
 from nodes.stops import after_giving_up
 from nodes.workshop import Workshop
+from tools.structure import lost
 
 
 def repairer(state: RunState, workshop: Workshop) -> Update:
@@ -21,7 +22,11 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
 
     def patched(text: str) -> str | Declined:
         patch = parse_patch(text)
-        return patch if isinstance(patch, Declined) else patch.apply(broken.source)
+        if isinstance(patch, Declined):
+            return patch
+        mended = patch.apply(broken.source)
+        _require_structure(broken, mended, state)
+        return mended
 
     try:
         said = speak(request, patched, workshop=workshop, asked=state.usage.calls)
@@ -38,6 +43,17 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
         )
     step = _step(state, said.usage).model_copy(update={"candidate": candidate.digest, "parent": broken.digest})
     return {"candidate": candidate, "repairs": state.repairs + 1, "history": (step,), "usage": said.usage}
+
+
+def _require_structure(broken: Candidate, mended: str, state: RunState) -> None:
+    """Send back a repair that throws the optimizations away. Going back to a kernel of this run is no such repair."""
+    known = {step.candidate for step in state.history}
+    gone = lost(broken.source, mended)
+    if gone and Candidate(source=mended, target=broken.target, author=broken.author).digest not in known:
+        raise AnswerError(
+            "structure",
+            f"The edits take away what makes the kernel fast: {'; '.join(gone)}. Mend the fault and keep them.",
+        )
 
 
 def _given_up(state: RunState, workshop: Workshop, reason: str, usage: Usage) -> Update:

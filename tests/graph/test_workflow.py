@@ -248,6 +248,25 @@ def test_hopeless_kernels_are_begun_anew_and_then_given_up() -> None:
     assert "rows" in messages_for(second)[1].text
 
 
+def test_a_repair_that_gives_an_optimization_up_is_sent_back() -> None:
+    broken = FASTER.replace("= 64 * 256;", "= rows * 256;")
+    gives_up = edited(broken, "#pragma omp simd", "    // no SIMD, so that it surely compiles")
+    keeps = edited(broken, "= rows * 256;", "    const int64_t count = 64 * 256;")
+    scripts: dict[Any, list[Any]] = {
+        "generator": [written(broken)],
+        "diagnoser": [diagnosed("rows is no name")],
+        "repairer": [gives_up, keeps],
+        "optimizer": ["DONE: enough"],
+    }
+    model = ScriptedModel(answers=scripts)
+    state = short_run(model)
+    [repair] = [step for step in state.history if step.agent == "repairer"]
+    assert repair.usage.calls == 2
+    assert state.best is not None
+    assert state.best.candidate.source == FASTER
+    assert model.calls() == 5
+
+
 def test_async_callers_and_a_generator_that_declines() -> None:
     model = ScriptedModel(answers={"generator": ["CANNOT: it needs a sort"]})
     graph = build_graph(lambda spec, options: model).compile()
