@@ -1,0 +1,1 @@
+"""Exemplar kernels: complete CuTe sources whose named sections a recipe may replace."""

@@ -1,0 +1,117 @@
+"""Exemplar kernels as text: what their headers say, and their sections, which a recipe may replace.
+
+A section is what stands between the lines `// begin NAME` and `// end NAME`. The section `header` opens with a
+sentence on what the kernel computes; its indented lines are facts, `//   name: text`, deeper lines going on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+
+_FOLDER = Path(__file__).parent
+_FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
+_ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
+
+# For each class of operation what a prompt shows, the first that runs on the architecture at hand.
+_REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {"gemm": ("gemm_simt",)}
+
+
+@dataclass(frozen=True)
+class Exemplar:
+    """One kernel: its name, its text, what it computes, and the facts of its header by name."""
+
+    name: str
+    text: str
+    computes: str
+    facts: Mapping[str, str]
+
+    @property
+    def op_class(self) -> str:
+        """The class of operation that it is shown for: "gemm", "elementwise", "reduction" or "other"."""
+        return self.facts["op class"]
+
+    @property
+    def architecture(self) -> str:
+        """What it needs, in nvcc's words: "sm_80" is that and all later, "sm_90a" that alone."""
+        return self.facts["architecture"]
+
+    @property
+    def sections(self) -> tuple[str, ...]:
+        """The sections' names, in order."""
+        return tuple(re.findall(r"^// begin (\w+)$", self.text, re.MULTILINE))
+
+    def runs_on(self, architecture: str) -> bool:
+        """Whether the source can be compiled for an architecture, given as nvcc's `sm_90a`."""
+        needed, given = _parsed(self.architecture), _parsed(architecture)
+        return needed == given if needed[1] else given[0] >= needed[0]
+
+    def section(self, name: str) -> str:
+        """The text of one section, without its two marker lines. Raises ValueError where there is none."""
+        return _find(self.text, name)[2]
+
+    def with_sections(self, **texts: str) -> str:
+        """The source with the text of each named section replaced. Raises ValueError for a section it does not have."""
+        source = self.text
+        for name, text in texts.items():
+            start, end, _ = _find(source, name)
+            source = source[:start] + text.strip("\n") + "\n" + source[end:]
+        return source
+
+
+def names() -> tuple[str, ...]:
+    """The exemplars' names, sorted."""
+    return tuple(sorted(path.stem for path in _FOLDER.glob("*.cu")))
+
+
+def load(name: str) -> Exemplar:
+    """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
+    if name not in names():
+        raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
+    text = (_FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    computes, facts = _read_header(_find(text, "header")[2])
+    missing = {"op class", "architecture"} - facts.keys()
+    if missing:
+        raise ValueError(f"The header of {name} does not tell its {' and '.join(sorted(missing))}.")
+    return Exemplar(name, text, computes, MappingProxyType(facts))
+
+
+def representative(op_class: str, architecture: str) -> Exemplar | None:
+    """The exemplar that a prompt shows for a class of operation on an architecture, if there is one."""
+    candidates = (load(name) for name in _REPRESENTATIVES.get(op_class, ()))
+    return next((exemplar for exemplar in candidates if exemplar.runs_on(architecture)), None)
+
+
+def _find(text: str, name: str) -> tuple[int, int, str]:
+    """Where a section's text starts and ends, and the text."""
+    found = re.search(rf"^// begin {re.escape(name)}\n(.*?)^// end {re.escape(name)}$", text, re.MULTILINE | re.DOTALL)
+    if found is None:
+        raise ValueError(f"The exemplar has no section {name!r}.")
+    return found.start(1), found.end(1), found[1]
+
+
+def _read_header(header: str) -> tuple[str, dict[str, str]]:
+    computes: list[str] = []
+    facts: dict[str, str] = {}
+    for line in header.splitlines():
+        text = line.removeprefix("//")
+        indent = len(text) - len(text.lstrip())
+        fact = _FACT.fullmatch(text.strip())
+        if indent < 3:
+            computes.append(text.strip())
+        elif indent == 3 and fact:
+            facts[fact["name"]] = fact["text"]
+        elif facts:
+            last = next(reversed(facts))
+            facts[last] += " " + text.strip()
+    return " ".join(computes).strip(), facts
+
+
+def _parsed(architecture: str) -> tuple[int, str]:
+    match = _ARCHITECTURE.fullmatch(architecture)
+    if match is None:
+        raise ValueError(f"{architecture!r} is no architecture; write it like sm_90a.")
+    return int(match["number"]), match["suffix"]

@@ -1,0 +1,142 @@
+"""The exemplar kernels: their headers tell what a reader needs, and nvcc compiles them for what they declare."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from harness.building.toolchain import cuda_compiler, headers, host_compiler
+from harness.errors import MachineError
+from knowledge.exemplars.source import Exemplar, load, names, representative
+
+ARCHITECTURES = ("sm_80", "sm_90a")
+OP_CLASSES = ("gemm", "elementwise", "reduction", "other")
+# An extent or product of extents of a header's line on shared memory, and what it comes to.
+PRODUCT = re.compile(r"((?:\d+ x )+\d+) = (\d+) bytes")
+
+EXEMPLAR = """\
+// begin header
+// Sums: here of two,
+// in float32.
+//   op class: reduction
+//   architecture: sm_80
+//   shared memory: 4 x 4 = 16 bytes,
+//     and no more
+// end header
+// begin knobs
+int x = 1;
+// end knobs
+"""
+
+
+def exemplar(text: str = EXEMPLAR) -> Exemplar:
+    return Exemplar("sums", text, "", {"op class": "reduction", "architecture": "sm_80"})
+
+
+def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
+    (tmp_path / "sums.cu").write_text(EXEMPLAR)
+    monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
+    loaded = load("sums")
+    assert names() == ("sums",)
+    assert loaded.computes == "Sums: here of two, in float32."
+    assert dict(loaded.facts) == {
+        "op class": "reduction", "architecture": "sm_80", "shared memory": "4 x 4 = 16 bytes, and no more",
+    }  # fmt: skip
+    (tmp_path / "sums.cu").write_text(EXEMPLAR.replace("op class", "kind"))
+    with pytest.raises(ValueError, match="op class"):
+        load("sums")
+
+
+def test_sections_are_replaced_whole_and_only_those():
+    changed = exemplar().with_sections(knobs="int x = 2;\nint y = 3;\n")
+    assert changed == EXEMPLAR.replace("int x = 1;", "int x = 2;\nint y = 3;")
+    assert exemplar(changed).section("knobs") == "int x = 2;\nint y = 3;\n"
+    assert exemplar().sections == ("header", "knobs")
+
+
+@pytest.mark.parametrize("text", [EXEMPLAR, EXEMPLAR.replace("// end knobs", "// end nobs")])
+def test_section_that_is_not_there_is_an_error(text):
+    with pytest.raises(ValueError, match="section"):
+        exemplar(text).with_sections(**{"tile" if text == EXEMPLAR else "knobs": "int x;"})
+
+
+@pytest.mark.parametrize(
+    ("needed", "given", "runs"),
+    [
+        ("sm_80", "sm_80", True), ("sm_80", "sm_90a", True), ("sm_80", "sm_75", False), ("sm_90a", "sm_90a", True),
+        ("sm_90a", "sm_100a", False), ("sm_90a", "sm_90", False), ("sm_90", "sm_100a", True),
+    ],
+)  # fmt: skip
+def test_architectures_with_a_suffix_are_matched_exactly(needed, given, runs):
+    assert Exemplar("sums", "", "", {"architecture": needed}).runs_on(given) is runs
+
+
+def test_representatives_are_of_the_class_and_run_on_the_architecture():
+    for architecture in (*ARCHITECTURES, "sm_100a"):
+        shown = representative("gemm", architecture)
+        assert shown is not None and shown.op_class == "gemm" and shown.runs_on(architecture)
+    assert representative("gemm", "sm_75") is None
+    assert representative("unheard of", "sm_80") is None
+    with pytest.raises(ValueError, match="architecture"):
+        representative("gemm", "Hopper")
+    with pytest.raises(ValueError, match="no exemplar"):
+        load("unheard_of")
+
+
+@pytest.mark.parametrize("name", names())
+def test_header_and_shapes(name):
+    kernel = load(name)
+    assert kernel.op_class in OP_CLASSES
+    assert kernel.computes.endswith(".")
+    assert {"layouts", "tile", "shared memory"} <= kernel.facts.keys()
+    for factors, total in PRODUCT.findall(kernel.facts["shared memory"]):
+        assert eval(factors.replace("x", "*")) == int(total)
+    begun = re.findall(r"^// begin (\w+)$", kernel.text, re.MULTILINE)
+    assert begun == re.findall(r"^// end (\w+)$", kernel.text, re.MULTILINE)
+    assert {"header", "entry"} <= set(begun) and len(set(begun)) == len(begun)
+    assert not [line for line in kernel.text.splitlines() if len(line) > 120]
+    bare = [line for line in kernel.text.splitlines() if re.match(r"\s+Tensor \w+ =", line) and "// (" not in line]
+    assert len(bare) <= 1, bare
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """For each exemplar what nvcc said, all architectures in one call, two calls at a time."""
+    try:
+        nvcc = cuda_compiler().command
+    except MachineError as failure:
+        pytest.skip(str(failure))
+    folder = tmp_path_factory.mktemp("cubins")
+    with ThreadPoolExecutor(2) as pool:
+        said = pool.map(lambda name: _compile(nvcc, load(name), folder), names())
+        return dict(zip(names(), said, strict=True))
+
+
+def _compile(nvcc: tuple[str, ...], kernel: Exemplar, folder: Path) -> str:
+    source = folder / f"{kernel.name}.cu"
+    source.write_text(kernel.text)
+    generated = [
+        word
+        for number in (architecture.removeprefix("sm_") for architecture in ARCHITECTURES)
+        if kernel.runs_on(f"sm_{number}")
+        for word in ("-gencode", f"arch=compute_{number},code=sm_{number}")
+    ]
+    include = [word for folder in headers().include for word in ("-isystem", str(folder))]
+    command = [
+        *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "--expt-relaxed-constexpr", "-fatbin", *generated,
+        "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, source.name, "-o",
+        f"{kernel.name}.fatbin",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return f"{done.stdout}{done.stderr}exit {done.returncode}"
+
+
+@pytest.mark.parametrize("name", names())
+def test_compiles_for_the_architectures_it_declares(compiled, name):
+    assert compiled[name].endswith("exit 0"), compiled[name][:3000]
+    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", compiled[name])]
+    assert spilled and max(spilled) <= 256, compiled[name][:3000]
