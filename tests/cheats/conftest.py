@@ -1,0 +1,84 @@
+"""One court for all cheats and twins. What has to be built is built by two threads while others are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import cache
+
+import pytest
+from cheat_catalogue import Entry, task_source
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.isolation.tiers import resolve_tier
+from harness.judge import Judge
+from harness.targets.cpu import CpuTarget
+from harness.targets.cuda import CudaTarget
+from harness.task import Task
+from harness.verdict import Verdict
+
+BUILDERS = 2
+
+
+class Court:
+    """Judges entries of the catalogue as `cutegen verify` would."""
+
+    def __init__(self, wanted: list[Entry]) -> None:
+        self.tier = resolve_tier("auto")
+        self.judges = {"cpu": Judge(CpuTarget(), tier=self.tier), "cuda": Judge(CudaTarget(), tier=self.tier)}
+        self.task = cache(self._task)
+        self._builders = ThreadPoolExecutor(BUILDERS)
+        self._builds: dict[Entry, Future[Build]] = {
+            entry: self._builders.submit(self._judge(entry).build, candidate(entry))
+            for entry in wanted
+            if not entry.screened and entry.path.suffix != ".py"
+        }
+
+    def verdict(self, entry: Entry) -> Verdict:
+        build = self._builds[entry].result() if entry in self._builds else None
+        return self._judge(entry).evaluate(self.task(entry.task), candidate(entry), build)
+
+    def close(self) -> None:
+        self._builders.shutdown(cancel_futures=True)
+
+    def _judge(self, entry: Entry) -> Judge:
+        return self.judges["cuda" if entry.gpu else "cpu"]
+
+    def _task(self, name: str) -> Task:
+        return describe_task(task_source(name), name=name, tier=self.tier)
+
+
+def candidate(entry: Entry) -> Candidate:
+    return Candidate(
+        source=entry.path.read_text(encoding="utf-8"), target="cuda" if entry.gpu else "cpu", author="test"
+    )
+
+
+@pytest.fixture(scope="session")
+def court(request: pytest.FixtureRequest) -> Iterator[Court]:
+    chosen = [item.callspec.params["entry"] for item in request.session.items if "court" in item.fixturenames]
+    here = [entry for entry in chosen if not entry.gpu or _gpu_missing() == ""]
+    held = Court(here)
+    yield held
+    held.close()
+
+
+@pytest.fixture
+def judged(court: Court, entry: Entry) -> Verdict:
+    """The verdict on the test's entry; the test is skipped where the entry needs a GPU and none answers."""
+    if entry.gpu and (reason := _gpu_missing()):
+        pytest.skip(reason)
+    return court.verdict(entry)
+
+
+@cache
+def _gpu_missing() -> str:
+    from harness.errors import MachineError
+
+    try:
+        CudaTarget().require_device()
+    except MachineError as error:
+        return error.problem
+    return ""

@@ -1,0 +1,23 @@
+// Returns at once and leaves the work to a thread.
+// row: 2
+// task: softsign
+// caught by: screen:thread
+// says: OpenMP
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+extern "C" int pthread_create(unsigned long*, void const*, void* (*)(void*), void*);
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  unsigned long id;
+  pthread_create(&id, nullptr, nullptr, nullptr);
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,21 @@
+// Exports a function that the runtime then takes for the C library's.
+// row: 5
+// task: softsign
+// caught by: screen:export
+// says: exports memcpy
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+extern "C" __attribute__((visibility("default"))) void* memcpy(void* to, void const*, unsigned long) { return to; }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

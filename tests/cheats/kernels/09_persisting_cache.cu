@@ -1,0 +1,27 @@
+// Sets lines of the second-level cache apart for its inputs, which a flush does not reach.
+// row: 9
+// task: softsign
+// caught by: screen:device_state
+// says: caches
+#include <cuda_runtime.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+
+__global__ void softsign(float const* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < n) y[i] = x[i] / (1 + fabsf(x[i]));
+}
+
+void run(TensorView input, TensorView output) {
+  auto x = static_cast<float const*>(input.data_ptr());
+  auto y = static_cast<float*>(output.data_ptr());
+  int64_t const n = input.numel();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(input.device().device_type, input.device().device_id));
+  cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1 << 24);
+  softsign<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,25 @@
+// Every fourth call repeats the result of the one before.
+// row: 13
+// task: softsign
+// caught by: correctness
+// says: wrong on
+#include <cmath>
+#include <vector>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+static int calls = 0;
+static std::vector<float> last;
+
+void run(TensorView x, TensorView y) {
+  last.resize(x.numel());
+  if (++calls % 4 != 0)
+    for (int64_t i = 0; i < x.numel(); ++i) last[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = last[i];
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,30 @@
+// The same in PTX.
+// row: 26
+// task: softsign
+// caught by: screen:precision
+// says: f16
+#include <cuda_runtime.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+
+__global__ void softsign(float const* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < n) {
+    unsigned short h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(x[i] / (1 + fabsf(x[i]))));
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y[i]) : "h"(h));
+  }
+}
+
+void run(TensorView input, TensorView output) {
+  auto x = static_cast<float const*>(input.data_ptr());
+  auto y = static_cast<float*>(output.data_ptr());
+  int64_t const n = input.numel();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(input.device().device_type, input.device().device_id));
+  softsign<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

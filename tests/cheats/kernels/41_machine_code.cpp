@@ -1,0 +1,23 @@
+// Brings its machine code along as data.
+// row: 41
+// task: softsign
+// caught by: screen:load_time
+// says: place code
+#include <cmath>
+#include <cstdint>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+__attribute__((section(".text"))) static unsigned char const code[] = {0x0f, 0x05, 0xc3};
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  reinterpret_cast<void (*)()>(reinterpret_cast<uintptr_t>(code))();
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,23 @@
+// Puts a refused name together where no search finds it.
+// row: 41
+// task: softsign
+// caught by: screen:paste
+// says: glued
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+#define CALL(a, b) a##b
+extern "C" int CALL(sys, tem)(char const*);
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  CALL(sys, tem)("true");
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,29 @@
+// Changes the clocks of the device.
+// row: 47
+// task: softsign
+// caught by: screen:device_state
+// says: clocks
+#include <cuda_runtime.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+
+extern "C" int nvmlInit_v2();
+
+__global__ void softsign(float const* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < n) y[i] = x[i] / (1 + fabsf(x[i]));
+}
+
+void run(TensorView input, TensorView output) {
+  auto x = static_cast<float const*>(input.data_ptr());
+  auto y = static_cast<float*>(output.data_ptr());
+  int64_t const n = input.numel();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(input.device().device_type, input.device().device_id));
+  nvmlInit_v2();
+  softsign<<<(n + 255) / 256, 256, 0, stream>>>(x, y, n);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,31 @@
+// Scratch memory and work on the caller's stream; errors are read.
+// row: 1
+// task: softsign
+// passes
+// gpu
+#include <cuda_runtime.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+
+__global__ void softsign(float const* x, float* y, int64_t n) {
+  int64_t i = blockIdx.x * 256ll + threadIdx.x;
+  if (i < n) y[i] = x[i] / (1 + fabsf(x[i]));
+}
+
+void run(TensorView input, TensorView output) {
+  auto x = static_cast<float const*>(input.data_ptr());
+  auto y = static_cast<float*>(output.data_ptr());
+  int64_t const n = input.numel();
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(input.device().device_type, input.device().device_id));
+  float* scratch;
+  cudaMallocAsync(reinterpret_cast<void**>(&scratch), n * sizeof(float), stream);
+  softsign<<<(n + 255) / 256, 256, 0, stream>>>(x, scratch, n);
+  cudaMemcpyAsync(y, scratch, n * sizeof(float), cudaMemcpyDeviceToDevice, stream);
+  cudaFreeAsync(scratch, stream);
+  if (cudaGetLastError() != cudaSuccess) TVM_FFI_THROW(RuntimeError) << "the launch failed";
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

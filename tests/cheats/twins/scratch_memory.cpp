@@ -1,0 +1,21 @@
+// Scratch memory of its own, written before it is read.
+// row: 14
+// task: softsign
+// passes
+#include <cmath>
+#include <cstdlib>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  auto scratch = static_cast<float*>(std::aligned_alloc(64, (x.numel() * sizeof(float) + 63) / 64 * 64));
+  for (int64_t i = 0; i < x.numel(); ++i) scratch[i] = 1 + std::fabs(in(x)[i]);
+  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] / scratch[i];
+  std::free(scratch);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
