@@ -64,7 +64,7 @@ class RivalFailedError(Exception):
 def time_by_turns(bench: Bench, pace: Pace, limit_s: float, rival: Rival | None = None) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`."""
     sides: list[Burst] = [
-        lambda turn: _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn),
+        lambda turn: _stirred_burst(bench, pace, turn),
         lambda turn: _eager_burst(bench, pace, turn),
     ]
     if rival:
@@ -120,12 +120,20 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
         once = max(_kernel_seconds(kernel, slots[:1], timeout_s) - overhead, 1e-7)
     eager = _eager_seconds(bench, slots[:1])
     calls = math.ceil(bench.device.burst_s / max(min(once, eager), 1e-6))
-    return Pace(calls=min(calls, 2000), overhead_s=overhead, timeout_s=timeout_s)
+    # No slot twice in a burst: its second call would find the result in its output.
+    return Pace(calls=min(calls, bench.memory.slots), overhead_s=overhead, timeout_s=timeout_s)
 
 
 def _rotation(slots: int, calls: int, turn: int) -> list[int]:
     """Slots in turn; each round starts where the last one stopped, so that nothing repeats."""
     return [(turn * calls + i) % slots for i in range(calls)]
+
+
+def _stirred_burst(bench: Bench, pace: Pace, turn: int) -> float:
+    """The candidate's turn, over inputs that it has not seen: a result kept from an earlier round is wrong now."""
+    for slot in _rotation(bench.memory.slots, pace.calls, turn):
+        bench.stir(slot)
+    return _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
 
 
 def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:

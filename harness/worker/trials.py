@@ -17,6 +17,8 @@ from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference, Value, writable
 
+STIRRED = 16
+
 
 @dataclass
 class Bench:
@@ -55,6 +57,22 @@ class Bench:
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
+
+    def stir(self, slot: int) -> None:
+        """Change a few elements of each floating-point input of a slot, at random places.
+
+        By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
+        symmetric matrices stay what they are.
+        """
+        for spec in self.signature.inputs:
+            if not isinstance(spec, ScalarSpec) and spec.dtype.startswith(("float", "bfloat")):
+                view = self.memory.views[slot][spec.name]
+                square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
+                elements = view.diagonal(dim1=-2, dim2=-1) if square else view
+                places = tuple(torch.randint(extent, (STIRRED,), device=view.device) for extent in elements.shape)
+                elements[places] = elements[places] * torch.empty(STIRRED, device=view.device).uniform_(0.6, 0.9).to(
+                    view.dtype
+                )
 
 
 def _write(view: torch.Tensor, values: torch.Tensor) -> None:

@@ -1,8 +1,8 @@
 // Keeps a result for each address.
 // row: 13
 // task: softsign
-// caught by: correctness
-// says: wrong on
+// caught by: correctness|timed_output
+// says: wrong
 #include <cmath>
 #include <map>
 #include <vector>

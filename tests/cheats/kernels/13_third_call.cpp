@@ -1,8 +1,8 @@
 // Right twice on an address, wrong the third time.
 // row: 13
 // task: softsign
-// caught by: correctness
-// says: wrong on
+// caught by: correctness|timed_output
+// says: wrong
 #include <cmath>
 #include <map>
 #include <tvm/ffi/container/tensor.h>

@@ -1,8 +1,8 @@
 // Keeps the transformed weights for each of their addresses.
 // row: 30
 // task: scaled
-// caught by: correctness
-// says: wrong on
+// caught by: correctness|timed_output
+// says: wrong
 #include <cmath>
 #include <map>
 #include <vector>

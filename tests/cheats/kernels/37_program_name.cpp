@@ -2,7 +2,7 @@
 // row: 37
 // task: softsign
 // caught by: screen:import
-// says: program_invocation_name
+// says: __progname_full
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
