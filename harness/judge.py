@@ -179,6 +179,7 @@ class Judge:
                 "source": task.source,
                 "name": task.name,
                 "signature": task.signature.model_dump(mode="json"),
+                "op_class": task.op_class,
                 "library": str(library),
                 "seed": seed,
                 "runner_pid": runner.pid,

@@ -33,7 +33,8 @@ class OutputError(Frozen):
     """One output's error against the float64 oracle, beside the reference's own in the same measure.
 
     `relative_l2` is ||got - oracle|| / ||oracle||; `max_scaled` the largest |got - oracle| / (|oracle| + rms(oracle)).
-    `first_bad` is present exactly where `bad_fraction` is above 0.
+    `first_bad` is present exactly where `bad_fraction` is above 0. `skipped_fraction` were not compared: among special
+    inputs, elements on which the reference itself has no defined result.
     """
 
     output: str
@@ -42,6 +43,7 @@ class OutputError(Frozen):
     reference_relative_l2: float
     reference_max_scaled: float
     bad_fraction: float = 0.0
+    skipped_fraction: float = 0.0
     first_bad: FirstBad | None = None
     pattern: str = ""
 

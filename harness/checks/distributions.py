@@ -11,58 +11,146 @@ from collections.abc import Callable
 
 import torch
 
-Draw = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+from harness.task import OpClass
+
+Draw = Callable[[torch.Size, torch.Generator], torch.Tensor]
+
+BLOCK = (1 << 20) + 7
+"""Numbers drawn before they repeat. A prime, so that rows do not; drawing 16 million anew costs a third of a trial."""
 
 
-def _normal(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return torch.randn(like.shape, generator=generator, dtype=torch.float32, device=generator.device)
+def _tiled(shape: torch.Size, block: torch.Tensor) -> torch.Tensor:
+    """The block again and again until the shape is full."""
+    whole, rest = divmod(shape.numel(), block.numel())
+    tiled = torch.empty(shape.numel(), dtype=block.dtype, device=block.device)
+    tiled[: whole * block.numel()].view(whole, block.numel()).copy_(block.expand(whole, -1))
+    tiled[whole * block.numel() :] = block[:rest]
+    return tiled.view(shape)
 
 
-def _wide(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _random(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Up to a block of uniform numbers of [0, 1)."""
+    return torch.rand(min(shape.numel(), BLOCK), generator=generator, device=generator.device, dtype=torch.float32)
+
+
+def _normal_block(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return torch.randn(min(shape.numel(), BLOCK), generator=generator, device=generator.device, dtype=torch.float32)
+
+
+def _normal(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return _tiled(shape, _normal_block(shape, generator))
+
+
+def _uniform(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return _tiled(shape, _random(shape, generator).mul_(2).sub_(1))
+
+
+def _wide(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between."""
-    drawn = torch.rand(like.shape, generator=generator, dtype=torch.float32, device=generator.device)
-    drawn.mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
-    drawn.reshape(-1)[1::2].neg_()  # every other one: signs drawn at random would cost as much as all the rest
-    return drawn
+    block = _random(shape, generator).mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
+    block[1::2].neg_()
+    return _tiled(shape, block)
 
 
-def _tiny(like: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return _normal(like, generator).mul_(1e-5)
+def _tiny(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return _tiled(shape, _normal_block(shape, generator).mul_(1e-5))
 
 
-def _zeros(like: torch.Tensor, _: torch.Generator) -> torch.Tensor:
-    return torch.zeros(like.shape, device=like.device)
+def _zeros(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    return torch.zeros(shape, device=generator.device)
 
 
-DISTRIBUTIONS: dict[str, Draw] = {"normal": _normal, "wide": _wide, "tiny": _tiny, "zeros": _zeros}
-ORDER = ("given", "wide", "normal", "tiny", "zeros", "given")
+DISTRIBUTIONS: dict[str, Draw] = {
+    "normal": _normal, "uniform": _uniform, "wide": _wide, "tiny": _tiny, "zeros": _zeros, "special": _normal,
+}  # fmt: skip
+ORDER = ("given", "wide", "special", "normal", "uniform", "tiny", "zeros", "given")
 """The trials of one verdict, the cheapest refutations of a wrong kernel first; the file's own twice, first and last."""
 
 
-def draw(distribution: str, given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Values of one distribution in the shape, type and structure of `given`."""
+def draw(distribution: str, given: torch.Tensor, generator: torch.Generator, op_class: OpClass) -> torch.Tensor:
+    """Values of one distribution in the shape, type and structure of `given`, on the generator's device."""
     if distribution == "given" or not given.is_floating_point():
         return given
-    drawn = DISTRIBUTIONS[distribution](given, generator).to(given.dtype)
+    drawn = DISTRIBUTIONS[distribution](given.shape, generator).to(given.dtype)
+    if distribution == "special":
+        _sprinkle(drawn, generator, op_class)
     return _with_structure(drawn, given)
+
+
+def specials(dtype: torch.dtype, op_class: OpClass) -> list[float]:
+    """The values among normal ones in a "special" trial: those on which results of such operations are defined.
+
+    Sums of the largest numbers overflow or not by their order, which is nobody's mistake: only pointwise operations see
+    them. Convolutions and the like may be computed in transformed spaces, where an infinity spreads: they see none.
+    """
+    facts = torch.finfo(dtype)
+    small = [-0.0, facts.smallest_normal, -facts.smallest_normal / 4, facts.smallest_normal * facts.eps]
+    infinite = [math.inf, -math.inf, math.nan]
+    extreme = [facts.max, facts.min]
+    return {
+        "elementwise": infinite + small + extreme, "reduction": infinite + small, "gemm": infinite + small,
+        "other": small,
+    }[op_class]  # fmt: skip
+
+
+def _sprinkle(drawn: torch.Tensor, generator: torch.Generator, op_class: OpClass) -> None:
+    """Put special values in a few places, the last element among them: elsewhere rows and sums must stay clean."""
+    flat, kinds = drawn.view(-1), specials(drawn.dtype, op_class)
+    count = min(64, flat.numel() // 2) if op_class == "elementwise" else min(40, flat.numel() // 64)
+    device = generator.device
+    places = torch.randint(flat.numel(), (max(1, count),), generator=generator, device=device)
+    places[0] = flat.numel() - 1
+    turn = int(torch.randint(len(kinds), (1,), generator=generator, device=device))
+    values = torch.tensor([kinds[(turn + i) % len(kinds)] for i in range(places.numel())], dtype=torch.float64)
+    flat[places] = values.to(dtype=drawn.dtype, device=device)
+
+
+CORNER = 64
 
 
 def _with_structure(drawn: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
     """Triangles stay triangles and symmetric matrices symmetric: there the structure is the task's promise."""
     if given.ndim < 2 or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
         return drawn
-    if not given.tril(-1).any():
+    if _is_upper(given):
         drawn = drawn.triu()
-    if not given.triu(1).any():
+    if _is_upper(given.mT):
         drawn = drawn.tril()
-    if torch.equal(given, given.mT):
+    if _is_symmetric(given):
         drawn = drawn.triu() + drawn.triu(1).mT
     return drawn
+
+
+def _is_upper(given: torch.Tensor) -> bool:
+    """Nothing below the diagonal? A corner says no at once for a dense matrix, where the whole would take 0.1 s."""
+    corner = min(CORNER, given.shape[-1] // 2)
+    return not (given[..., -corner:, :corner].any() or given.tril(-1).any())
+
+
+def _is_symmetric(given: torch.Tensor) -> bool:
+    edge = min(CORNER, given.shape[-1])
+    return torch.equal(given[..., :edge, :], given[..., :, :edge].mT) and torch.equal(given, given.mT)
 
 
 def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Weights of another training step: each value times 0.5..1.5, so that signs, zeros and positivity survive."""
     if not parameter.is_floating_point():
         return parameter
-    factor = torch.rand(parameter.shape, generator=generator, dtype=torch.float32, device=generator.device).add_(0.5)
+    factor = _tiled(parameter.shape, _random(parameter.shape, generator).add_(0.5))
     return parameter * factor.to(parameter.dtype)
+
+
+def nudge(view: torch.Tensor, generator: torch.Generator, count: int = 8) -> None:
+    """Change a few elements of an input in place: each times 0.5..1, so that it stays in any usual range.
+
+    Elements on the diagonal of the last two axes, so that triangles and symmetry survive. A kernel that knows its
+    inputs again by a sample, a checksum or their address now has an outdated answer.
+    """
+    if not view.is_floating_point():
+        return
+    count = count if view.ndim else 1
+    index = [torch.randint(extent, (count,), generator=generator, device=generator.device) for extent in view.shape]
+    if view.ndim >= 2 and view.shape[-1] == view.shape[-2]:
+        index[-2] = index[-1]
+    factor = torch.rand(count, generator=generator, device=generator.device).mul_(0.5).add_(0.5)
+    view[tuple(index)] *= factor.to(dtype=view.dtype, device=view.device).reshape([count] if view.ndim else [])

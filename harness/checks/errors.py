@@ -1,8 +1,12 @@
 """How far an output is from the float64 oracle, beside how far PyTorch's own result is, in the same measure.
 
-An element's error is scaled: |got - oracle| / (|oracle| + rms(oracle)), the rms over the output's finite elements. So
-elements of cancelled sums are judged by the size of the terms around them, and outputs of any magnitude alike: a
-softmax over 400,000 columns is as strict as a matrix product.
+An element's error is scaled: |got - oracle| / (|oracle| + scale), the scale being the rms over the output's finite
+elements. So elements of cancelled sums are judged by the size of the terms around them, and outputs of any magnitude
+alike: a softmax over 400,000 columns is as strict as a matrix product.
+
+Where the reference is infinite or NaN a result must be the same, or what the oracle says where that is finite (the
+reference overflowed on its way, a better formula need not). Among special inputs the reference is not always defined:
+see `Scope`.
 """
 
 from __future__ import annotations
@@ -11,6 +15,7 @@ import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 
@@ -21,11 +26,15 @@ MULTIPLE = 4.0
 """A candidate may be this many times as far off as the reference: another order of summation, another exp()."""
 FLOOR_EPS = 8.0
 """... plus this many units of the output type's epsilon, for references that happen to be exact."""
+UNDEFINED = 0.05
+"""A reference that is this far (scaled) from its own oracle has no result there that anybody could be held to."""
 
-PIECE = 1 << 16
-"""Elements compared at a time: 512 KiB in float64."""
-GPU_PIECE = 1 << 26
-"""As PIECE, on a GPU: 512 MiB keep it busy, and a handful of such temporaries fit beside any task."""
+PIECES = {"cpu": 1 << 16, "cuda": 1 << 24}
+"""Elements compared at a time: 512 KiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
+
+Scope = Literal["all", "defined", "finite"]
+"""What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
+roughly in size; or those of them that are finite, for products, where 0 * inf depends on which terms are left out."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +44,7 @@ class Expected:
     name: str
     oracle: torch.Tensor
     reference: torch.Tensor
+    scope: Scope = "all"
 
 
 def compare(got: torch.Tensor, expected: Expected) -> OutputError:
@@ -69,7 +79,8 @@ def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:
         reference_relative_l2=own.relative_l2,
         reference_max_scaled=own.largest,
         bad_fraction=0.0 if wrong is None else float(wrong.sum()) / wrong.numel(),
-        first_bad=None if wrong is None else _first_bad(wrong, got, ruler.wanted()),
+        skipped_fraction=ruler.skipped / got.numel(),
+        first_bad=None if wrong is None else _first_bad(wrong, got, expected),
         pattern="" if wrong is None else pattern_of(wrong, got),
     )
 
@@ -97,22 +108,29 @@ class _Measured:
 class _Ruler:
     """Measures results against one oracle, a piece at a time: temporaries in float64 then stay in the cache.
 
-    Elements that are infinite or NaN in the reference (or the oracle) have no error: there a result must be the same.
+    `skipped` counts the elements out of scope.
     """
 
     def __init__(self, expected: Expected) -> None:
-        self.oracle, self.reference = expected.oracle, expected.reference
-        self._pieces = [*zip(_pieces(self.oracle), _pieces(self.reference), strict=True)]
-        self.scale = _rms([oracle for oracle, _ in self._pieces])
+        self.scope = expected.scope
+        self._pieces = [*zip(_pieces(expected.oracle), _pieces(expected.reference), strict=True)]
+        oracles = [oracle for oracle, _ in self._pieces]
+        self.scale = _rms(oracles) if self.scope == "all" else _typical(oracles)
+        self.skipped = 0
 
     def measure(self, result: torch.Tensor) -> tuple[_Measured, _Measured]:
         """The reference's own error, and the result's."""
         own, theirs = _Measured(self.scale), _Measured(self.scale)
         for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True):
-            errors = [(reference.double() - oracle).abs_(), (piece.double() - oracle).abs_()]
-            if not math.isfinite(float(errors[0].sum()) + float(errors[1].sum())):
-                errors = [self._error(reference, oracle, reference), self._error(piece, oracle, reference)]
             weight = self._weight(oracle)
+            errors = (reference.double() - oracle).abs_(), (piece.double() - oracle).abs_()
+            if self._needs_care(*errors, weight):
+                skip = self._out_of_scope(oracle, reference)
+                self.skipped += int(skip.sum())
+                errors = (
+                    self._error(reference, oracle, reference).masked_fill_(skip, 0.0),
+                    self._error(piece, oracle, reference).masked_fill_(skip, 0.0),
+                )
             own.add(errors[0], weight)
             theirs.add(errors[1], weight)
         return own, theirs
@@ -121,22 +139,38 @@ class _Ruler:
         """Which elements are off by more than allowed, in the shape of the result."""
         masks = [
             ~(self._error(piece, oracle, reference) <= allowed * self._weight(oracle))
+            & ~self._out_of_scope(oracle, reference)
             for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True)
         ]
         return torch.cat(masks).reshape(result.shape)
 
-    def wanted(self) -> torch.Tensor:
-        """What to show as expected: the oracle, or the reference where that is not finite."""
-        return torch.where(torch.isfinite(self.reference), self.oracle, self.reference.double())
+    def _needs_care(self, own: torch.Tensor, theirs: torch.Tensor, weight: torch.Tensor) -> bool:
+        if not math.isfinite(float(own.sum() + theirs.sum())):
+            return True
+        return self.scope != "all" and bool((own > UNDEFINED * weight).any())
+
+    def _out_of_scope(self, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
+        if self.scope == "all":
+            return torch.zeros_like(oracle, dtype=torch.bool)
+        rounded = oracle.to(reference.dtype)
+        off = (reference.double() - oracle).abs_() > UNDEFINED * self._weight(oracle)
+        finite = torch.isfinite(reference)
+        agree = torch.where(finite & torch.isfinite(rounded), ~off, _same(rounded, reference))
+        return ~agree if self.scope == "defined" else ~(agree & finite)
 
     def _error(self, result: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
-        special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
-        same = (result == reference) | (result.isnan() & reference.isnan())
+        """|result - oracle|; 0 where a result that is not finite, or not expected to be, is right, else infinity."""
         error = (result.double() - oracle).abs_()
-        return torch.where(special, torch.where(same, 0.0, math.inf), error)
+        error = torch.where(error.isnan(), math.inf, error)
+        special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
+        return torch.where(special & _same(result, reference), 0.0, error)
 
     def _weight(self, oracle: torch.Tensor) -> torch.Tensor:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    return (one == other) | (one.isnan() & other.isnan())
 
 
 def _rms(pieces: list[torch.Tensor]) -> float:
@@ -144,14 +178,26 @@ def _rms(pieces: list[torch.Tensor]) -> float:
     total = sum(float(torch.dot(piece, piece)) for piece in pieces)
     if math.isfinite(total) and total > 1e-280:  # well inside float64's range: nothing overflowed, nothing was lost
         return math.sqrt(total / sum(piece.numel() for piece in pieces))
-    values = torch.cat([piece[torch.isfinite(piece)] for piece in pieces])
-    peak = float(values.abs().max()) if values.numel() else 0.0
-    return peak * float((values / peak).square().mean().sqrt()) if peak else 1.0
+    peak, count = 0.0, 0
+    for piece in pieces:
+        finite = piece[torch.isfinite(piece)]
+        count += finite.numel()
+        peak = max(peak, float(finite.abs().max())) if finite.numel() else peak
+    if not peak:
+        return 1.0
+    squares = sum(float((piece[torch.isfinite(piece)] / peak).square().sum()) for piece in pieces)
+    return peak * math.sqrt(squares / count)
+
+
+def _typical(pieces: list[torch.Tensor]) -> float:
+    """Median magnitude of a sample of the finite elements: unlike the rms, a few extremes do not move it."""
+    sample = torch.cat([piece[:: max(1, len(pieces))] for piece in pieces]).abs()
+    sample = sample[torch.isfinite(sample) & (sample > 0)]
+    return float(sample.median()) if sample.numel() else 1.0
 
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    flat = tensor.reshape(-1)
-    size = GPU_PIECE if flat.is_cuda else PIECE
+    flat, size = tensor.reshape(-1), PIECES[tensor.device.type]
     return tuple(flat[start : start + size] for start in range(0, flat.numel(), size))
 
 
@@ -166,12 +212,15 @@ def _compare_exact(got: torch.Tensor, expected: Expected) -> OutputError:
         reference_relative_l2=0.0,
         reference_max_scaled=0.0,
         bad_fraction=share,
-        first_bad=_first_bad(wrong, got, expected.reference) if bad else None,
+        first_bad=_first_bad(wrong, got, expected) if bad else None,
         pattern=pattern_of(wrong, got) if bad else "",
     )
 
 
-def _first_bad(wrong: torch.Tensor, got: torch.Tensor, expected: torch.Tensor) -> FirstBad:
+def _first_bad(wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> FirstBad:
+    """Shows as expected the oracle, or the reference where that is not finite."""
     flat = int(wrong.flatten().to(torch.uint8).argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), wrong.shape))
-    return FirstBad(index=index, expected=float(expected[index]), got=float(got[index]))
+    reference = float(expected.reference[index])
+    wanted = float(expected.oracle[index]) if math.isfinite(reference) else reference
+    return FirstBad(index=index, expected=wanted, got=float(got[index]))

@@ -40,8 +40,9 @@ class WrongError(Exception):
 def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, signature, library, seed, runner_pid, device, precision, slot_target_bytes, memory_bytes,
-    timing_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
+    `payload`: source, name, signature, op_class, library, seed, runner_pid, device, precision, slot_target_bytes,
+    memory_bytes, timing_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the
+    same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -112,6 +113,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         device=device,
         reference=reference,
         signature=signature,
+        op_class=payload["op_class"],
         memory=memory,
         link=link,
         numbers=numbers,
@@ -153,7 +155,7 @@ def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
     bench.reference.run(bench.pattern)
     timeout_s = MIN_TIMEOUT_S + PATIENCE * (time.perf_counter() - began)
     for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
-        trial = run_trial(bench, position % bench.memory.slots, distribution, trial_seed, timeout_s)
+        trial = run_trial(bench, position % min(2, bench.memory.slots), distribution, trial_seed, timeout_s)
         if trial is not None:
             trials.append(trial)
             _raise_if_wrong(trial)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import torch
 
 from harness.checks.distributions import ORDER, draw, jitter
-from harness.checks.errors import Expected, compare
+from harness.checks.errors import Expected, Scope, compare
 from harness.errors import UserError
-from harness.task import ScalarSpec, Signature
+from harness.task import OpClass, ScalarSpec, Signature
 from harness.verdict import Trial
 from harness.worker.device import Device
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
@@ -31,6 +31,7 @@ class Bench:
     device: Device
     reference: Reference
     signature: Signature
+    op_class: OpClass
     memory: SharedMemory
     link: RunnerLink
     numbers: list[Numbers]
@@ -53,7 +54,7 @@ class Bench:
         given = self.reference.inputs(seed) if distribution == "given" else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):
-                _write(self.memory.views[slot][spec.name], draw(distribution, value, generator))
+                _write(self.memory.views[slot][spec.name], draw(distribution, value, generator, self.op_class))
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
@@ -104,7 +105,7 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
     try:
-        expected = _expected(bench, slot)
+        expected = _expected(bench, slot, _scope(bench, distribution))
     except UserError:
         return None
     outputs = bench.memory.outputs(slot)
@@ -121,13 +122,20 @@ def _defined(bench: Bench, slot: int) -> bool:
     return True
 
 
-def _expected(bench: Bench, slot: int) -> list[Expected]:
+def _scope(bench: Bench, distribution: str) -> Scope:
+    if distribution != "special":
+        return "all"
+    return "finite" if bench.op_class == "gemm" else "defined"
+
+
+def _expected(bench: Bench, slot: int, scope: Scope) -> list[Expected]:
     inputs = bench.inputs(slot)
     reference = [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
     oracle = _oracle(bench, slot, inputs)
     names = [spec.name for spec in bench.signature.outputs]
     return [
-        Expected(name, exact, output) for name, exact, output in zip(names, oracle or reference, reference, strict=True)
+        Expected(name, exact, output, scope)
+        for name, exact, output in zip(names, oracle or reference, reference, strict=True)
     ]
 
 

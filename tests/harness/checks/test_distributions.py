@@ -1,13 +1,20 @@
 """Inputs beyond the file's own: their ranges, and the structure that they keep."""
 
+import math
+
 import pytest
 import torch
 
-from harness.checks.distributions import DISTRIBUTIONS, ORDER, draw, jitter
+from harness.checks import distributions
+from harness.checks.distributions import BLOCK, DISTRIBUTIONS, ORDER, jitter, nudge, specials
 
 
 def generator() -> torch.Generator:
     return torch.Generator().manual_seed(5)
+
+
+def draw(name: str, given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return distributions.draw(name, given, generator, "elementwise")
 
 
 def test_every_trial_names_a_distribution():
@@ -73,3 +80,69 @@ def test_jitter_moves_weights_but_keeps_signs_and_zeros():
     assert ((ratio >= 0.5) & (ratio < 1.5)).all()
     steps = torch.tensor([3])
     assert jitter(steps, generator()) is steps
+
+
+def test_uniform_has_both_signs_and_an_end():
+    drawn = draw("uniform", torch.empty(10_000), generator())
+    assert -1 <= drawn.min() < -0.99
+    assert 0.99 < drawn.max() <= 1
+
+
+def test_large_tensors_repeat_a_block_whose_length_fits_no_row():
+    drawn = draw("normal", torch.empty(1025, 1024), generator())
+    flat = drawn.flatten()
+    assert torch.equal(flat[BLOCK:], flat[: flat.numel() - BLOCK])
+    assert not torch.equal(drawn[0], drawn[1024])
+    assert all(BLOCK % factor for factor in (2, 3, 5, 7, 11, 13))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.float16, torch.bfloat16])
+def test_pointwise_operations_see_every_special_value(dtype):
+    drawn = draw("special", torch.empty(4096, dtype=dtype), generator())
+    for value in specials(dtype, "elementwise"):
+        wanted = torch.tensor(value, dtype=dtype)
+        assert (drawn.isnan() if math.isnan(value) else drawn == wanted).any(), value
+    assert torch.isfinite(drawn).float().mean() > 0.98
+    assert torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps > 0
+    assert ((drawn != 0) & (drawn.abs() < torch.finfo(dtype).smallest_normal)).any()
+
+
+@pytest.mark.parametrize("op_class", ["gemm", "reduction", "other"])
+def test_sums_see_no_value_whose_sum_depends_on_its_order(op_class):
+    drawn = distributions.draw("special", torch.empty(64, 64), generator(), op_class)
+    finite = drawn[torch.isfinite(drawn)]
+    assert finite.abs().max() < 10
+    assert (finite.numel() < drawn.numel()) == (op_class != "other")
+    assert 64 - torch.isfinite(drawn).all(1).sum() < 40  # rows stay clean
+
+
+def test_a_triangle_keeps_its_zeros_among_special_values():
+    drawn = distributions.draw("special", torch.rand(200, 200).triu(), generator(), "gemm")
+    assert not drawn.tril(-1).any()
+
+
+def test_a_sparse_lower_half_is_no_triangle():
+    given = torch.rand(300, 300).triu()
+    given[200, 100] = 1
+    assert draw("normal", given, generator()).tril(-1).any()
+    almost = torch.rand(300, 300)
+    almost = almost + almost.mT
+    almost[200, 150] += 1
+    drawn = draw("normal", almost, generator())
+    assert not torch.equal(drawn, drawn.mT)
+
+
+@pytest.mark.parametrize("shape", [(), (50,), (3, 5, 7), (40, 40)])
+def test_a_nudge_changes_little_and_keeps_sign_range_and_structure(shape):
+    was = torch.rand(shape) + 0.5
+    was = was + was.mT if len(shape) == 2 else was
+    now = was.clone()
+    nudge(now, generator())
+    changed = now != was
+    assert 1 <= changed.sum() <= 8
+    assert (now <= was).all()
+    assert (now >= 0.5**8 * was).all()
+    assert len(shape) != 2 or torch.equal(now, now.mT)
+    labels = torch.tensor([1, 2])
+    nudge(labels, generator())
+    assert labels.tolist() == [1, 2]

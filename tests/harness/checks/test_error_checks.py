@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECE, Expected, compare
+from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare
 
 EPS = torch.finfo(torch.float32).eps
 
@@ -101,8 +101,9 @@ def test_an_overflow_of_the_reference_is_expected_where_the_oracle_is_finite():
 
 
 def test_errors_at_the_borders_of_pieces_are_seen():
-    wanted = expected(torch.ones(PIECE + 3))
-    for index in (0, PIECE - 1, PIECE, PIECE + 2):
+    piece = PIECES["cpu"]
+    wanted = expected(torch.ones(piece + 3))
+    for index in (0, piece - 1, piece, piece + 2):
         got = wanted.reference.clone()
         got[index] = 2.0
         error = compare(got, wanted)
@@ -141,3 +142,45 @@ def test_an_output_that_should_be_zero_is_compared_absolutely():
     wanted = expected(torch.zeros(32))
     assert compare(torch.zeros(32), wanted).bad_fraction == 0
     assert compare(torch.full((32,), 1e-3), wanted).bad_fraction == 1.0
+
+
+def test_a_better_formula_may_stay_finite_where_the_reference_overflows_on_its_way():
+    oracle = torch.tensor([100.0, 1.0], dtype=torch.float64)
+    wanted = Expected("output", oracle, torch.tensor([math.inf, 1.0]))
+    assert compare(torch.tensor([100.0, 1.0]), wanted).bad_fraction == 0
+    assert compare(torch.tensor([math.inf, 1.0]), wanted).bad_fraction == 0
+    assert compare(torch.tensor([50.0, 1.0]), wanted).bad_fraction == 0.5
+
+
+def special(oracle: list[float], reference: list[float], scope: str = "defined") -> Expected:
+    return Expected("output", torch.tensor(oracle, dtype=torch.float64), torch.tensor(reference), scope)
+
+
+def test_among_specials_only_what_the_reference_defines_is_compared():
+    """The reference overflowed at 1, cancelled at 2: nobody can be held to either. It does define 0, 3 and 4."""
+    wanted = special([1.0, 5.0, 5.0, math.inf, math.nan], [1.0, math.inf, 0.0, math.inf, math.nan])
+    error = compare(torch.tensor([1.0, math.nan, 77.0, math.inf, math.nan]), wanted)
+    assert error.bad_fraction == 0
+    assert error.skipped_fraction == pytest.approx(0.4)
+    for index in (0, 3, 4):
+        got = wanted.reference.clone()
+        got[index] = 2.0
+        assert compare(got, wanted).first_bad.index == (index,)
+
+
+def test_a_product_may_leave_out_zero_times_infinity():
+    wanted = special([1.0, math.nan, math.inf], [1.0, math.nan, math.inf], "finite")
+    assert compare(torch.tensor([1.0, 3.0, math.nan]), wanted).bad_fraction == 0
+    error = compare(torch.tensor([math.nan, 3.0, 3.0]), wanted)
+    assert error.first_bad.index == (0,)
+    assert error.bad_fraction == pytest.approx(1 / 3)
+
+
+def test_extremes_among_specials_do_not_hide_the_rest():
+    """One result of 3e38 would make the rms so large that no other element's error could show."""
+    oracle = [3e38] + [1.0] * 63
+    wanted = special(oracle, oracle)
+    got = wanted.reference.clone()
+    got[9] = 1.001
+    assert compare(got, wanted).first_bad.index == (9,)
+    assert compare(torch.zeros(64), wanted).bad_fraction == 1.0

@@ -1,5 +1,6 @@
 """The phrase that says where an error lies."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,6 +26,10 @@ def test_every_nth_element():
     assert phrase((64,), slice(3, None, 16)) == "every 16th element from 3"
 
 
+def test_a_run_of_a_vector():
+    assert phrase((64,), slice(3, 9)) == "6 elements in a row from 3"
+
+
 def test_whole_rows_and_columns():
     assert phrase((8, 10), (slice(2, 4), slice(None))) == "whole rows: 2 of 8, the first 2"
     assert phrase((8, 10), (slice(None), slice(7, 8))) == "whole columns: 1 of 10, the first 7"
@@ -34,10 +39,37 @@ def test_a_tile():
     assert phrase((64, 64), (slice(16, 32), slice(32, 48))) == "a block of 16 rows from 16 and 16 columns from 32"
 
 
+def test_strides_along_an_axis():
+    assert phrase((8, 10), (slice(1, None, 2), slice(None))) == "whole rows: 4 of 8, every 2nd row from 1"
+    assert phrase((8, 12), (slice(None), slice(2, None, 4))) == "whole columns: 3 of 12, every 4th column from 2"
+    assert phrase((8, 10), (slice(None), slice(7, None))) == "whole columns: 3 of 10, the last 3"
+
+
+def test_whole_tiles():
+    wrong = torch.zeros(100, 200, dtype=torch.bool)
+    for row, column in ((0, 32), (32, 96), (96, 160)):
+        wrong[row : row + 32, column : column + 16] = True
+    assert pattern_of(wrong, torch.ones(100, 200)) == "whole tiles of 32 x 16: 3 of 52, the first at (0, 32)"
+    batched = torch.stack([torch.zeros_like(wrong), wrong])
+    assert "whole tiles of 32 x 16" in pattern_of(batched, torch.ones(2, 100, 200))
+
+
+@pytest.mark.parametrize(
+    ("part", "words"),
+    [
+        (torch.eye(16), "on the diagonal only"),
+        (torch.ones(16, 16).tril(-1), "below the diagonal of 16 x 16"),
+        (torch.ones(16, 16).triu(1), "above the diagonal of 16 x 16"),
+    ],
+)
+def test_the_diagonal_and_its_sides(part, words):
+    assert pattern_of(part.bool(), torch.ones(16, 16)) == words
+
+
 def test_scattered():
     wrong = torch.zeros(16, 16, dtype=torch.bool)
-    wrong.fill_diagonal_(True)
-    assert pattern_of(wrong, torch.ones(16, 16)) == "scattered over 16 rows and 16 columns"
+    wrong[[1, 4, 9], [3, 2, 14]] = True
+    assert pattern_of(wrong, torch.ones(16, 16)) == "scattered over 3 rows and 3 columns"
     assert phrase((100,), torch.tensor([1, 5, 60])) == "3 elements scattered from 1 to 60"
 
 
