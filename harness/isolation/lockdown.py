@@ -37,7 +37,7 @@ def _apply_limits(limits: Limits) -> None:
     """Per-process limits. Not RLIMIT_AS: CUDA reserves far more addresses than it uses, and fails under it."""
     wanted = {
         resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_DATA: limits.memory_bytes,
+        resource.RLIMIT_DATA: limits.memory_bytes + limits.reserved_bytes,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
         resource.RLIMIT_NPROC: limits.processes + _threads_of_this_user(),

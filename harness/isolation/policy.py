@@ -43,7 +43,8 @@ class Limits:
     """Seconds, bytes and counts. Memory and processes count over the whole tree, the rest per process.
 
     `output_bytes` bounds what is kept of stdout and stderr each; sixteen times that on one of them ends the process.
-    `wall_s` bounds `run_isolated`; a long-lived process is bounded by its owner's waits.
+    `wall_s` bounds `run_isolated`; a long-lived process is bounded by its owner's waits. `reserved_bytes` may be mapped
+    beyond `memory_bytes` by a process that never touches them, as a sanitizer's shadow is.
     """
 
     wall_s: float = 60.0
@@ -52,6 +53,7 @@ class Limits:
     file_bytes: int = 1 << 30
     open_files: int = 1024
     output_bytes: int = 1 << 20
+    reserved_bytes: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,49 @@
+"""The same kernel compiled for a sanitizer: slower, and every access watched."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from harness.building.compilation import LIBRARY, Messages
+from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
+from harness.building.cuda_build import CudaToolchain
+from harness.building.gcc import parse_messages
+from harness.building.ninja_file import Edge
+from harness.building.prelude import PRELUDE, PRELUDE_NAME
+from harness.building.store import write_text
+from harness.verdict import Tier
+
+# Unoptimized CuTe is a hundred times slower; above -O1 the lines of a report begin to blur. vptr needs the C++ runtime
+# of the process, which is Python's.
+_FLAGS = ("-O1", "-g1", "-fno-omit-frame-pointer", "-fsanitize=address,undefined", "-fno-sanitize=vptr")
+
+
+class SanitizedCpuToolchain(CpuToolchain):
+    """g++ with AddressSanitizer and UndefinedBehaviorSanitizer; the prelude as text, since its flags differ."""
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The plain build's, and the sanitizers' flags."""
+        return (*super().identity, *_FLAGS)
+
+    def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
+        """The prelude beside the source."""
+        write_text(folder / PRELUDE_NAME, PRELUDE)
+        return ()
+
+    def edges(self) -> Sequence[Edge]:
+        """Compile and link in one go."""
+        command = (*self.compiler.command, *compile_flags(), *_FLAGS, "-include", PRELUDE_NAME, self.source_name)
+        return (Edge("compile", (*command, *link_flags(), "-o", LIBRARY), (self.source_name,), LIBRARY),)
+
+    def read_messages(self, output: str, folder: Path, source: str) -> Messages:
+        """g++'s messages."""
+        return Messages(diagnostics=parse_messages(output, kernel_file=self.source_name, source=source))
+
+
+class LineInfoCudaToolchain(CudaToolchain):
+    """nvcc as for speed, with the source's lines beside the machine code: reports can name them."""
+
+    def _command(self) -> tuple[str, ...]:
+        return (*super()._command(), "-lineinfo")

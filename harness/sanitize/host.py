@@ -1,0 +1,159 @@
+"""AddressSanitizer and UndefinedBehaviorSanitizer over a kernel for the processor."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+
+from harness.building.compilation import compile_candidate
+from harness.building.sanitized_build import SanitizedCpuToolchain
+from harness.building.toolchain import host_compiler
+from harness.candidate import Candidate
+from harness.isolation.policy import Limits
+from harness.isolation.process import Completed
+from harness.sanitize.report import Finding, SanitizerRun
+from harness.solo import FAILED, Tool, argument_bytes, run_alone
+from harness.task import Signature, TensorSpec
+from harness.verdict import Tier
+from harness.worker.layout import span_bytes
+
+TOOL = "address, undefined"
+LIMIT_S = 60.0
+_SCRATCH_BYTES = 8 << 30
+_SHADOW_BYTES = 1 << 45
+"""AddressSanitizer reserves an eighth of all addresses, and touches as much as the kernel uses of them."""
+_KERNEL = SanitizedCpuToolchain.source_name
+
+_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<kind>[\w-]+)")
+_ACCESS = re.compile(r"^(?P<how>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
+_REGION = re.compile(
+    r"located (?P<gap>\d+) bytes (?P<where>to the right of|to the left of|inside of|after|before) "
+    r"(?P<size>\d+)-byte region"
+)
+_FRAME = re.compile(rf"#\d+ 0x[0-9a-f]+ .*?{re.escape(_KERNEL)}:(?P<line>\d+)")
+_UNDEFINED = re.compile(r"^(?P<place>\S+):(?P<line>\d+):\d+: runtime error: (?P<text>.*)$", re.MULTILINE)
+_WHERE = {
+    "to the right of": "beyond the end of",
+    "after": "beyond the end of",
+    "to the left of": "before the start of",
+    "before": "before the start of",
+    "inside of": "inside",
+}
+
+
+def sanitize(candidate: Candidate, signature: Signature, *, tier: Tier, limit_s: float = LIMIT_S) -> SanitizerRun:
+    """Build the kernel once more with both sanitizers and call it once. Raises `MachineError`."""
+    preload = _runtime()
+    if not preload:
+        return _skipped("g++ has no AddressSanitizer here; Debian and Ubuntu: apt install libasan8 libubsan1", 0.0)
+    build = compile_candidate(candidate, SanitizedCpuToolchain(), tier=tier)
+    if build.library is None:
+        return _skipped(f"it did not compile with the sanitizers: {build.diagnostics[0].message}", build.seconds)
+    tool = Tool(
+        limits=Limits(
+            wall_s=limit_s,
+            memory_bytes=3 * argument_bytes(signature) + _SCRATCH_BYTES,
+            reserved_bytes=_SHADOW_BYTES,
+        ),
+        environment={
+            "LD_PRELOAD": os.pathsep.join(map(str, preload)),
+            # Python leaks by design. The 2 keeps tvm-ffi from taking the signal for a handler of its own.
+            "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1:handle_segv=2:handle_sigbus=2:handle_sigfpe=2",
+            "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:handle_segv=0",
+        },
+    )
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as name:
+        done = run_alone(build.library, signature, tool, device="cpu", tier=tier, folder=Path(name))
+    return judge_run(done, signature)
+
+
+def judge_run(done: Completed, signature: Signature) -> SanitizerRun:
+    """What a finished run says; the sanitizers report on stderr."""
+    findings = tuple(parse_reports(done.stderr.decode(errors="replace"), _sizes(signature)))
+    if findings:
+        return SanitizerRun(tool=TOOL, status="found", findings=findings[:1], seconds=done.wall_s)
+    if done.outcome == "exited" and done.exit_code == 0:
+        return SanitizerRun(tool=TOOL, status="clean", seconds=done.wall_s)
+    return _skipped(why_unfinished(done), done.wall_s)
+
+
+def why_unfinished(done: Completed) -> str:
+    """Why a tool's run says nothing: the kernel raised an error, or a limit was met."""
+    if done.outcome == "timed_out":
+        return f"it did not end within {done.wall_s:.0f} s at these shapes"
+    if done.outcome == "exited" and done.exit_code == FAILED:
+        return f"the call failed: {done.stderr.decode(errors='replace').strip()[-300:]}"
+    ended = done.note or done.signal or f"exit code {done.exit_code}"
+    return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
+
+
+def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
+    """The defects in the sanitizers' reports. `arguments` are the names of those with so many bytes."""
+    line = _FRAME.search(text)
+    number = int(line["line"]) if line else None
+    place = f"line {number}" if number else "the kernel"
+    if found := _ADDRESS.search(text):
+        yield Finding(
+            kind=found["kind"],
+            line=number,
+            message=f"AddressSanitizer: {found['kind']}: {place}{_access(text)}{_region(text, arguments)}.",
+        )
+    for undefined in _UNDEFINED.finditer(text):
+        own = Path(undefined["place"]).name == _KERNEL
+        here = int(undefined["line"]) if own else number
+        if here is not None:  # else neither the kernel's line nor called from one: a library's own affair
+            yield Finding(
+                kind="undefined behaviour",
+                line=here,
+                message=f"UndefinedBehaviorSanitizer: line {here}: {undefined['text']}.",
+            )
+
+
+def _access(text: str) -> str:
+    access = _ACCESS.search(text)
+    if access is None:
+        return " reaches an address that is not mapped"
+    return f" {'reads' if access['how'] == 'READ' else 'writes'} {access['bytes']} bytes"
+
+
+def _region(text: str, arguments: Mapping[int, str]) -> str:
+    region = _REGION.search(text)
+    if region is None:
+        return ""
+    size = int(region["size"])
+    name = arguments.get(size, "an allocation")
+    gap = "" if region["gap"] == "0" else f", {region['gap']} bytes"
+    return f"{gap} {_WHERE[region['where']]} {name} ({size} bytes)"
+
+
+def _sizes(signature: Signature) -> dict[int, str]:
+    names: dict[int, list[str]] = {}
+    for spec in signature.arguments:
+        if isinstance(spec, TensorSpec):
+            names.setdefault(span_bytes(spec), []).append(spec.name)
+    return {size: " or ".join(found) for size, found in names.items()}
+
+
+@cache
+def _runtime() -> tuple[Path, ...]:
+    """The libraries that have to be in the process before anything else; empty where g++ has no sanitizers.
+
+    The C++ library is among them because AddressSanitizer looks its throw function up once, at the start.
+    """
+    found = tuple(_library(name) for name in ("libasan.so", "libubsan.so", "libstdc++.so.6"))
+    return tuple(path for path in found if path) if all(found) else ()
+
+
+def _library(name: str) -> Path | None:
+    command = [*host_compiler().command, f"-print-file-name={name}"]
+    answer = Path(subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip())
+    return answer.resolve() if answer.is_absolute() and answer.exists() else None
+
+
+def _skipped(why: str, seconds: float) -> SanitizerRun:
+    return SanitizerRun(tool=TOOL, status="skipped", note=why, seconds=seconds)

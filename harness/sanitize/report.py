@@ -1,0 +1,45 @@
+"""What a sanitizer found in one kernel, or why it could not look."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.frozen import Frozen
+
+MAX_FINDINGS = 5
+
+
+class Finding(Frozen):
+    """One defect. `kind` in the tool's own word, `message` a sentence, `line` the kernel's own where it is known."""
+
+    kind: str
+    message: str
+    line: int | None = None
+
+
+class SanitizerRun(Frozen):
+    """One tool's run over one workload. "skipped" says nothing of the kernel: `note` tells why it could not look.
+
+    At most `MAX_FINDINGS` are kept, the first ones.
+    """
+
+    tool: str
+    status: Literal["clean", "found", "skipped"]
+    findings: tuple[Finding, ...] = Field(default=(), max_length=MAX_FINDINGS)
+    note: str = ""
+    seconds: float = 0.0
+
+    @model_validator(mode="after")
+    def _fields_fit_the_status(self) -> Self:
+        if (self.status == "found") != bool(self.findings):
+            raise ValueError("findings belong to a run that found something, and to no other")
+        if (self.status == "skipped") != bool(self.note):
+            raise ValueError("a note says why a run was skipped, and only that")
+        return self
+
+
+def first_finding(runs: tuple[SanitizerRun, ...]) -> Finding | None:
+    """The first defect of all runs, or None."""
+    return next((finding for run in runs for finding in run.findings), None)

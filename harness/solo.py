@@ -1,0 +1,79 @@
+"""Start a candidate alone behind a tool's command: a profiler or a sanitizer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.building.toolchain import tvm_ffi_folder
+from harness.candidate import TargetName
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, interpreter_paths, run_isolated
+from harness.task import ScalarSpec, Signature
+from harness.verdict import Tier
+from harness.worker.layout import span_bytes
+from harness.worker.solo import FAILED as FAILED
+
+_SOLO = Path(__file__).resolve().parent / "worker" / "solo.py"
+_ORDER = "order.json"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
+
+    `calls` of the entry are made, of which a profiler sees the last.
+    """
+
+    command: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    environment: dict[str, str] = field(default_factory=dict)
+    calls: int = 1
+
+
+def run_alone(
+    library: Path, signature: Signature, tool: Tool, *, device: TargetName, tier: Tier, folder: Path
+) -> Completed:
+    """Run the library's entry under `tool` in `folder`, where the tool's files lie afterwards."""
+    order = {
+        "library": str(library),
+        "device": device,
+        "calls": tool.calls,
+        "arguments": _arguments(signature),
+    }
+    (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
+    runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
+    read = (*interpreter_paths(), str(_SOLO.parent), str(runtime.parent), str(library.parent), *tool.access.read)
+    access = Access(read, tool.access.write, tool.access.devices, tool.access.profiling)
+    return run_isolated(
+        [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime)],
+        cwd=folder,
+        access=access,
+        limits=tool.limits,
+        environment={
+            "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            **tool.environment,
+        },
+        tier=tier,
+    )
+
+
+def argument_bytes(signature: Signature) -> int:
+    """Bytes of all arguments together."""
+    return sum(spec["bytes"] for spec in _arguments(signature) if spec["kind"] == "tensor")
+
+
+def _arguments(signature: Signature) -> list[dict[str, Any]]:
+    described = []
+    for spec in signature.arguments:
+        fields = spec.model_dump(mode="json")
+        if not isinstance(spec, ScalarSpec):
+            fields |= {"bytes": span_bytes(spec), "filled": spec not in signature.outputs}
+        described.append(fields)
+    return described
