@@ -17,7 +17,7 @@ def reporter(state: RunState, workshop: Workshop) -> Update:
         attempts=state.attempts,
         usage=state.usage,
         seconds=state.seconds,
-        device_seconds=state.device_seconds,
+        device_seconds=state.device_seconds + state.usage.device_seconds,
         stop=present(state.stop_reason, "stop_reason"),
     )
     return {"result": result}

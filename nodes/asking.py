@@ -1,4 +1,4 @@
-"""What the four agents that speak to a model have in common: their request, and the end of a model that cannot."""
+"""What the four agents that speak to a model have in common: their request, and a turn that ends the run."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from harness.entry import stub
 from nodes.node import Update
 from nodes.request import Request
 from nodes.roles import Speaker
-from nodes.speak import ModelUnusableError
-from nodes.state import Best, RunState, Step, Stop, present
+from nodes.speak import TurnEndedError
+from nodes.state import Best, RunState, Step, present
 from nodes.workshop import Workshop
 
 
@@ -40,11 +40,11 @@ def best_speedup(best: Best | None) -> float | None:
     return best.verdict.timing.speedup if best and best.verdict.timing else None
 
 
-def unusable(role: Speaker, state: RunState, error: ModelUnusableError) -> Update:
-    """The update of an agent whose model stayed unusable: the run ends with what it has."""
+def ended(role: Speaker, state: RunState, error: TurnEndedError) -> Update:
+    """The update of an agent whose turn ended without an answer: the run ends with what it has."""
     step = Step(depth=state.depth, agent=role, message=str(error), speedup=best_speedup(state.best), usage=error.usage)
     return {
         "history": (step,),
         "usage": error.usage,
-        "stop_reason": Stop(name="model_unusable", message=str(error)),
+        "stop_reason": error.stop,
     }

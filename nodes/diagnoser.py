@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from nodes.answers import parse_diagnosis
-from nodes.asking import best_speedup, request_for, unusable
+from nodes.asking import best_speedup, ended, request_for
 from nodes.node import Update
-from nodes.speak import ModelUnusableError, speak
+from nodes.speak import TurnEndedError, speak
 from nodes.state import RunState, Step, present
+from nodes.toolbox import tools_for
 from nodes.workshop import Workshop
 
 
@@ -15,9 +16,11 @@ def diagnoser(state: RunState, workshop: Workshop) -> Update:
     candidate = present(state.candidate, "candidate")
     request = request_for("diagnoser", state, workshop, candidate=candidate, verdict=state.verdict)
     try:
-        said = speak(request, parse_diagnosis, workshop=workshop, asked=state.usage.calls)
-    except ModelUnusableError as error:
-        return unusable("diagnoser", state, error)
+        said = speak(
+            request, parse_diagnosis, workshop=workshop, state=state, tools=tools_for("diagnoser", state, workshop)
+        )
+    except TurnEndedError as error:
+        return ended("diagnoser", state, error)
     step = Step(
         depth=state.depth,
         agent="diagnoser",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from harness.candidate import Candidate
 from nodes.answers import Declined, parse_kernel
-from nodes.asking import author, request_for, unusable
+from nodes.asking import author, ended, request_for
 from nodes.node import Update
-from nodes.speak import ModelUnusableError, speak
+from nodes.speak import TurnEndedError, speak
 from nodes.state import RunState, Step, Stop, present
+from nodes.toolbox import tools_for
 from nodes.workshop import Workshop
 
 
@@ -16,10 +17,14 @@ def generator(state: RunState, workshop: Workshop) -> Update:
     request = request_for("generator", state, workshop, candidate=state.candidate, verdict=state.verdict)
     try:
         said = speak(
-            request, lambda text: parse_kernel(text, move_required=False), workshop=workshop, asked=state.usage.calls
+            request,
+            lambda text: parse_kernel(text, move_required=False),
+            workshop=workshop,
+            state=state,
+            tools=tools_for("generator", state, workshop),
         )
-    except ModelUnusableError as error:
-        return unusable("generator", state, error)
+    except TurnEndedError as error:
+        return ended("generator", state, error)
     if isinstance(said.answer, Declined):
         step = Step(depth=0, agent="generator", message=said.answer.reason, usage=said.usage)
         stop = Stop(name="declined", message=said.answer.reason)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from harness.candidate import Candidate
 from harness.profile.summary import Profile
 from nodes.answers import AnswerError, Declined, Written, parse_kernel
-from nodes.asking import author, best_speedup, request_for, unusable
+from nodes.asking import author, best_speedup, ended, request_for
 from nodes.node import Update
 from nodes.settings import Settings
-from nodes.speak import ModelUnusableError, speak
+from nodes.speak import TurnEndedError, speak
 from nodes.state import Best, RunState, Step, Stop, present
+from nodes.toolbox import tools_for
 from nodes.workshop import Workshop
 
 
@@ -25,6 +26,8 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
         profile=shown_profile(state, start, workshop.settings),
     )
 
+    tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)
+
     def moved(text: str) -> Written | Declined:
         answer = parse_kernel(text, move_required=True)
         if isinstance(answer, Written) and answer.source.strip() == start.candidate.source.strip():
@@ -32,9 +35,15 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
         return answer
 
     try:
-        said = speak(request, moved, workshop=workshop, asked=state.usage.calls)
-    except ModelUnusableError as error:
-        return unusable("optimizer", state, error)
+        said = speak(
+            request,
+            moved,
+            workshop=workshop,
+            state=state,
+            tools=tools,
+        )
+    except TurnEndedError as error:
+        return ended("optimizer", state, error)
     step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=said.usage)
     if isinstance(said.answer, Declined):
         stop = Stop(name="no_moves_left", message=said.answer.reason)

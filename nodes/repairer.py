@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from harness.candidate import Candidate
 from nodes.answers import AnswerError, Declined, parse_patch
-from nodes.asking import author, best_speedup, request_for, unusable
+from nodes.asking import author, best_speedup, ended, request_for
 from nodes.node import Update
-from nodes.speak import ModelUnusableError, speak
+from nodes.speak import TurnEndedError, speak
 from nodes.state import RunState, Step, Usage, present
 from nodes.stops import after_giving_up
+from nodes.toolbox import tools_for
 from nodes.workshop import Workshop
 from tools.structure import lost
 
@@ -29,9 +30,9 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
         return mended
 
     try:
-        said = speak(request, patched, workshop=workshop, asked=state.usage.calls)
-    except ModelUnusableError as error:
-        return unusable("repairer", state, error)
+        said = speak(request, patched, workshop=workshop, state=state, tools=tools_for("repairer", state, workshop))
+    except TurnEndedError as error:
+        return ended("repairer", state, error)
     if isinstance(said.answer, Declined):
         return _given_up(state, workshop, said.answer.reason, said.usage)
     candidate = Candidate(

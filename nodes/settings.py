@@ -74,6 +74,14 @@ class Settings(BaseModel):
         default=None, ge=0, lt=2**63, title="Seed", description="Of the inputs. Empty: drawn anew for each kernel."
     )
 
+    max_tool_calls: int = Field(
+        default=6,
+        ge=0,
+        le=100,
+        title="Tool calls in one answer",
+        description="How often a model may compile, run or look up before it answers. 0: without tools.",
+    )
+
     max_depth: int = Field(
         default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
     )

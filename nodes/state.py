@@ -34,13 +34,17 @@ Value = TypeVar("Value")
 
 
 class Usage(Frozen):
-    """What model calls cost; `+` adds them up. Tokens and dollars are 0 for the playbook."""
+    """What model calls cost; `+` adds them up. Tokens and dollars are 0 for the playbook.
+
+    `seconds` is the time of the calls themselves, `device_seconds` that of the kernels which the models had run.
+    """
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
     dollars: float = 0.0
     seconds: float = 0.0
+    device_seconds: float = 0.0
 
     def __add__(self, other: Usage) -> Usage:
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields})

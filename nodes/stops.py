@@ -38,6 +38,11 @@ def after_profile(state: RunState, settings: Settings) -> Stop | None:
     return None
 
 
+def over_budget(state: RunState, settings: Settings) -> Stop | None:
+    """The first budget that is used up, asked between two model calls of one turn."""
+    return next((stop for budget in BUDGETS for stop in budget(state, settings)), None)
+
+
 def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
     timing = state.best.verdict.timing if state.best else None
     target = settings.target_speedup
@@ -93,7 +98,7 @@ def _wall_time(state: RunState, settings: Settings) -> Iterator[Stop]:
 
 
 def _device_time(state: RunState, settings: Settings) -> Iterator[Stop]:
-    used, limit = state.device_seconds, settings.max_device_s
+    used, limit = state.device_seconds + state.usage.device_seconds, settings.max_device_s
     if used >= limit:
         yield Stop(name="device_time", message=f"Kernels ran for {used:.0f} s; {limit:g} s were allowed.")
 

@@ -87,9 +87,8 @@ class KernelTools:
 
     def _judged(self, source: str) -> Verdict:
         candidate = self._candidate(source)
-        verdict = self._judge.evaluate(
-            self._task, candidate, self._build(candidate), seed=self._seed, rival=self._rival
-        )
+        known = self._builds.get(candidate.digest)  # else the judge builds, after its screen
+        verdict = self._judge.evaluate(self._task, candidate, known, seed=self._seed, rival=self._rival)
         self._verdicts[candidate.digest] = verdict
         return verdict
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.frozen import Frozen
 from nodes.roles import Speaker
@@ -15,20 +15,32 @@ from nodes.state import Usage
 
 
 class Said(Frozen):
-    """One message of a prompt: LangChain's type ("system", "human", "ai") and its text."""
+    """One message of a prompt: LangChain's type ("system", "human", "ai", "tool") and its text, tool calls included."""
 
     type: str
     content: str
 
 
+class Called(Frozen):
+    """A tool call in an answer."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+
+
 class Exchange(Frozen):
-    """A prompt and its answer. `index` counts a run's exchanges from 0; `prompt_sha256` is `digest_of(prompt)`."""
+    """A prompt and its answer, which may call tools.
+
+    `index` counts a run's exchanges from 0; `prompt_sha256` is `digest_of(prompt)`.
+    """
 
     index: int
     role: Speaker
     prompt_sha256: str
     prompt: tuple[Said, ...]
     answer: str
+    tool_calls: tuple[Called, ...] = ()
     usage: Usage = Usage()
 
     def line(self) -> str:
@@ -38,7 +50,7 @@ class Exchange(Frozen):
 
 def prompt_of(messages: Sequence[BaseMessage]) -> tuple[Said, ...]:
     """The messages' types and texts: all that a language model gets to see of them."""
-    return tuple(Said(type=message.type, content=str(message.text)) for message in messages)
+    return tuple(Said(type=message.type, content=_content(message)) for message in messages)
 
 
 def digest_of(prompt: Sequence[Said]) -> str:
@@ -48,7 +60,7 @@ def digest_of(prompt: Sequence[Said]) -> str:
 
 
 def exchange(
-    index: int, role: Speaker, messages: Sequence[BaseMessage], answer: str, usage: Usage | None = None
+    index: int, role: Speaker, messages: Sequence[BaseMessage], answer: AIMessage, usage: Usage | None = None
 ) -> Exchange:
     """The exchange that these messages and this answer make."""
     prompt = prompt_of(messages)
@@ -57,6 +69,16 @@ def exchange(
         role=role,
         prompt_sha256=digest_of(prompt),
         prompt=prompt,
-        answer=answer,
+        answer=str(answer.text),
+        tool_calls=_called(answer),
         usage=usage or Usage(),
     )
+
+
+def _content(message: BaseMessage) -> str:
+    calls = _called(message) if isinstance(message, AIMessage) else ()
+    return "\n".join([str(message.text), *(f"{call.name}({json.dumps(call.args, sort_keys=True)})" for call in calls)])
+
+
+def _called(message: AIMessage) -> tuple[Called, ...]:
+    return tuple(Called(id=call["id"] or "", name=call["name"], args=call["args"]) for call in message.tool_calls)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.language_models.base import LanguageModelInput
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.runnables import Runnable
 
 from nodes.request import Request
 
@@ -31,6 +33,17 @@ class LocalModel(BaseChatModel):
 
     # A cache that the surrounding program installs for LangChain would turn a script's second answer into its first.
     cache: bool | None = False
+
+    # Models that can call tools say so here; the others answer without, as `BaseChatModel.bind_tools` makes known.
+    calls_tools: ClassVar[bool] = False
+
+    def bind_tools(
+        self, tools: Sequence[Any], *, tool_choice: str | None = None, **kwargs: Any
+    ) -> Runnable[LanguageModelInput, AIMessage]:
+        """The model itself: it knows the tools, or answers without."""
+        if not self.calls_tools:
+            raise NotImplementedError(f"{self._llm_type} calls no tools")
+        return self
 
     @abstractmethod
     def respond(self, messages: Sequence[BaseMessage]) -> AIMessage:

@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Self
+from typing import ClassVar, Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 from pydantic import PrivateAttr, ValidationError
@@ -18,7 +18,7 @@ from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
 from nodes.roles import Speaker
 
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
+_NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,}")
 _DIFF_LINES = 16
 _REMEDY = (
@@ -36,6 +36,7 @@ class ReplayModel(LocalModel):
     and dollars, so that budgets end the run where they ended it before.
     """
 
+    calls_tools: ClassVar[bool] = True
     exchanges: tuple[Exchange, ...]
     origin: str = "the recording"
     _given: set[int] = PrivateAttr(default_factory=set)
@@ -122,6 +123,7 @@ def _message(recorded: Exchange) -> AIMessage:
     usage = recorded.usage
     return AIMessage(
         recorded.answer,
+        tool_calls=[{"type": "tool_call", **call.model_dump()} for call in recorded.tool_calls],
         usage_metadata={
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,

@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Annotated, ClassVar
 
 from langchain_core.messages import AIMessage, BaseMessage
-from pydantic import PrivateAttr
+from pydantic import Field, PrivateAttr
 
 from nodes.models.errors import ScriptExhaustedError
 from nodes.models.local import LocalModel, request_of
 from nodes.request import Request
 from nodes.roles import Speaker
 
-Answer = str | Callable[[Request], str]
+# In this order: a message asked to take in a function fails badly.
+Answer = Annotated[str | Callable[[Request], str | AIMessage] | AIMessage, Field(union_mode="left_to_right")]
 
 
 class ScriptedModel(LocalModel):
     """Gives `answers` one after the other: one list for all roles, or a list a role.
 
-    An answer may be a function of the request. Past the end it raises `ScriptExhaustedError`, or, with `repeat_last`,
-    goes on with the last answer. `requests` keeps every request it got, so that a test can see what an agent was shown.
+    An answer may be a whole message, with tool calls, or a function of the request. Past the end it raises
+    `ScriptExhaustedError`, or, with `repeat_last`, goes on with the last answer. `requests` keeps every request it got,
+    so that a test can see what an agent was shown.
     """
 
+    calls_tools: ClassVar[bool] = True
     answers: dict[Speaker, list[Answer]] | list[Answer]
     repeat_last: bool = False
     _requests: list[Request] = PrivateAttr(default_factory=list)
@@ -44,7 +48,8 @@ class ScriptedModel(LocalModel):
         request = request_of(messages)
         answer = self._next(request.role)
         self._requests.append(request)
-        return AIMessage(answer if isinstance(answer, str) else answer(request))
+        given = answer if isinstance(answer, str | AIMessage) else answer(request)
+        return AIMessage(given) if isinstance(given, str) else given
 
     def _next(self, role: Speaker) -> Answer:
         if isinstance(self.answers, dict):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from run_samples import DEVICE, kernel, task, wrong
 
 from harness.errors import MachineError
@@ -17,8 +18,8 @@ from nodes.prompts import messages_for
 from nodes.recording import record
 from nodes.request import Request
 from nodes.settings import Settings
-from nodes.speak import ModelUnusableError, Spoken, speak
-from nodes.state import Usage
+from nodes.speak import Spoken, TurnEndedError, speak
+from nodes.state import RunState, Usage
 from nodes.workshop import ModelShelf, Workshop
 
 K = kernel()
@@ -33,9 +34,13 @@ def parse(text: str) -> Written | Declined:
     return parse_kernel(text, move_required=False)
 
 
+def run_of(calls: int) -> RunState:
+    return RunState(source="", usage=Usage(calls=calls))
+
+
 def ask(model: ScriptedModel, asked: int = 0, **settings: Any) -> Spoken[Written | Declined]:
     shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
-    return speak(REQUEST, parse, workshop=shop, asked=asked)
+    return speak(REQUEST, parse, workshop=shop, state=run_of(asked))
 
 
 def test_a_good_answer_is_taken_at_once() -> None:
@@ -62,7 +67,7 @@ def test_a_bad_answer_goes_back_with_what_is_wrong_with_it(tmp_path: Path) -> No
 @pytest.mark.parametrize("reasks", [0, 1, 4])
 def test_nonsense_is_given_up_on_after_the_re_asks(reasks: int) -> None:
     model = ScriptedModel(answers=[""], repeat_last=True)
-    with pytest.raises(ModelUnusableError, match=f"gave {reasks + 1} answers") as raised:
+    with pytest.raises(TurnEndedError, match=f"gave {reasks + 1} answers") as raised:
         ask(model, max_reasks=reasks)
     assert model.calls() == reasks + 1
     assert raised.value.usage.calls == reasks + 1
@@ -79,13 +84,13 @@ def test_a_stale_patch_goes_back_with_the_lines_as_they_are() -> None:
         assert not isinstance(patch, Declined)
         return patch.apply(K.source)
 
-    said = speak(REQUEST.model_copy(update={"role": "repairer"}), patched, workshop=shop, asked=0)
+    said = speak(REQUEST.model_copy(update={"role": "repairer"}), patched, workshop=shop, state=run_of(0))
     assert said.answer == "one\ntwo\n"
     assert said.usage.calls == 2
 
 
 def line(answer: str, index: int = 0) -> Any:
-    return exchange(index, "generator", messages_for(REQUEST), answer, Usage(calls=1))
+    return exchange(index, "generator", messages_for(REQUEST), AIMessage(answer), Usage(calls=1))
 
 
 def test_half_a_line_left_by_a_kill_is_cut_off(tmp_path: Path) -> None:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from model_requests import prompt, request
 
 from harness.errors import UserError
-from nodes.models.conversation import Exchange, digest_of, exchange, prompt_of
+from nodes.models import conversation
+from nodes.models.conversation import Exchange, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.replay import ReplayModel
 from nodes.models.usage import usage_of
@@ -21,6 +22,12 @@ from nodes.state import Usage
 
 def ask(text: str, role: Speaker = "generator") -> list[BaseMessage]:
     return prompt(request(role), text)
+
+
+def exchange(
+    index: int, role: Speaker, messages: list[BaseMessage], answer: str, usage: Usage | None = None
+) -> Exchange:
+    return conversation.exchange(index, role, messages, AIMessage(answer), usage)
 
 
 def recording(tmp_path: Path, *exchanges: Exchange, tail: str = "") -> Path:
@@ -37,6 +44,30 @@ def test_the_same_question_gets_the_same_answer_and_cost(tmp_path: Path) -> None
     message = model.invoke(ask("Write."))
     assert message.text == "CANNOT: no \u2014 really"
     assert usage_of(message) == cost
+
+
+def test_tool_calls_are_given_back_and_tell_prompts_apart(tmp_path: Path) -> None:
+    call = {"type": "tool_call", "id": "c1", "name": "look_up", "args": {"query": "swizzle"}}
+    calls = AIMessage("One moment.", tool_calls=[call])
+    answered = [*ask("Write."), calls, ToolMessage("Bank conflicts ...", tool_call_id="c1", name="look_up")]
+    said = [
+        conversation.exchange(0, "generator", ask("Write."), calls),
+        conversation.exchange(1, "generator", answered, AIMessage("done")),
+    ]
+    assert [(part.type, part.content) for part in said[1].prompt[-2:]] == [
+        ("ai", 'One moment.\nlook_up({"query": "swizzle"})'),
+        ("tool", "Bank conflicts ..."),
+    ]
+    model = ReplayModel.load(recording(tmp_path, *said)).bind_tools([])
+    first = model.invoke(ask("Write."))
+    assert (first.text, first.tool_calls) == ("One moment.", [call])
+    assert model.invoke(answered).text == "done"
+
+
+@pytest.mark.parametrize(("recorded", "asked"), [("got 0.28", "got -0.12"), ("off by 1e-7", "off by -3.5e-08")])
+def test_a_measured_number_may_change_its_sign(tmp_path: Path, recorded: str, asked: str) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask(recorded), "a")))
+    assert model.invoke(ask(asked)).text == "a"
 
 
 def test_repeated_questions_get_their_answers_in_order(tmp_path: Path) -> None:

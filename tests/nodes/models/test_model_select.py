@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import chat_endpoint
+from langchain_core.messages import AIMessage
 from model_requests import prompt, request
 
 from harness.errors import UserError
@@ -30,7 +31,7 @@ def test_the_playbook_needs_nothing() -> None:
 
 def test_replay_reads_its_file(tmp_path: Path) -> None:
     file = tmp_path / "a:b.jsonl"
-    file.write_text(exchange(0, "generator", prompt(request("generator")), "CANNOT: no").line())
+    file.write_text(exchange(0, "generator", prompt(request("generator")), AIMessage("CANNOT: no")).line())
     model = open_model(f"replay:{file}")
     assert isinstance(model, ReplayModel)
     assert model.invoke(prompt(request("generator"))).text == "CANNOT: no"
