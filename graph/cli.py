@@ -148,3 +148,7 @@ def doctor(
     from graph.cli_doctor import run
 
     raise typer.Exit(run(base_url, as_json=json))
+
+
+if __name__ == "__main__":
+    app()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import tomllib
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -37,7 +38,7 @@ def this_machine() -> Machine:
 
 
 def cutegen_version() -> str:
-    """The version of the installed distribution."""
+    """The version of the distribution that is installed, or that this checkout would become."""
     return _version("cutegen") or "unknown"
 
 
@@ -45,7 +46,16 @@ def _version(package: str) -> str | None:
     try:
         return version(package)
     except PackageNotFoundError:
+        return _checked_out() if package == "cutegen" else None
+
+
+def _checked_out() -> str | None:
+    """The version in the pyproject.toml above this file, where cutegen runs from a checkout that is not installed."""
+    file = Path(__file__).parents[1] / "pyproject.toml"
+    if not file.exists():
         return None
+    declared: str = tomllib.loads(file.read_text(encoding="utf-8"))["project"]["version"]
+    return declared
 
 
 def _cpu_name() -> str:
