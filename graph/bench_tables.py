@@ -82,7 +82,7 @@ def page(result: BenchResult) -> str:
             "The machine was busy with other work while this was measured: times are too long, and speed-ups off."
         )
     for sheet in sheets(result):
-        parts += [f"## {sheet.title}", _markdown(sheet.head, sheet.rows)]
+        parts += [f"## {sheet.title}", markdown(sheet.head, sheet.rows)]
     endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
     parts += ["## Why each run ended", endings]
     return "\n\n".join(parts) + "\n"
@@ -118,6 +118,7 @@ def _limit(limit: Limit) -> tuple[str, ...]:
     return (limit.name, measured, allowed, "met" if limit.met else "missed")
 
 
-def _markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

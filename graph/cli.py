@@ -42,6 +42,12 @@ class IsolationOption(StrEnum):
 Target = Annotated[TargetOption, typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
 Isolation = Annotated[IsolationOption, typer.Option(help="auto takes the strongest that works here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
+Model = Annotated[str, typer.Option(help="playbook, openai:NAME, manual or replay:FILE.")]
+BaseUrl = Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")]
+Patience = Annotated[
+    int | None,
+    typer.Option(min=1, help="End a run after so many optimizations without a gain.", show_default="never"),
+]
 Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the inputs that kernels are judged on.", show_default="new for each kernel"),
@@ -72,8 +78,8 @@ def optimize(
         typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
     ] = None,
     target: Target = TargetOption.auto,
-    model: Annotated[str, typer.Option(help="playbook, openai:NAME, manual or replay:FILE.")] = "playbook",
-    base_url: Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")] = "",
+    model: Model = "playbook",
+    base_url: BaseUrl = "",
     depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 12,
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None,
     resume: Annotated[
@@ -122,6 +128,59 @@ def answer(
     from graph.cli_answer import run as work
 
     raise typer.Exit(work(run, file, edit=edit, as_json=json))
+
+
+@app.command(epilog=EXIT_CODES)
+def suite(
+    name: Annotated[
+        str | None, typer.Argument(help="A bundled suite (level1) or a folder of task files.", show_default=False)
+    ] = None,
+    ids: Annotated[str, typer.Option(help="Only these tasks, as 1-18,23.", show_default="all")] = "",
+    scale: Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")] = 1.0,
+    target: Target = TargetOption.auto,
+    model: Model = "playbook",
+    base_url: BaseUrl = "",
+    depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations a task, at most.")] = 12,
+    patience: Patience = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Tasks side by side.", show_default="8 on a GPU, 1 on cpu"),
+    ] = None,
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/<suite>-<id>")] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the suite in this folder.", show_default=False)
+    ] = None,
+    isolation: Isolation = IsolationOption.auto,
+    json: Json = False,
+) -> None:
+    """Take many tasks through the agents, and put what comes out into one table."""
+    from graph.cli_suite import Options, run
+
+    raise typer.Exit(
+        run(
+            Options(
+                suite=name,
+                ids=ids,
+                scale=scale,
+                resume=resume,
+                out=out,
+                jobs=jobs,
+                minutes=minutes,
+                as_json=json,
+                settings={
+                    "target": target.value,
+                    "model": model,
+                    "base_url": base_url,
+                    "max_depth": depth,
+                    "patience": patience,
+                    "isolation": isolation.value,
+                },
+            )
+        )
+    )
 
 
 @app.command(epilog=EXIT_CODES)

@@ -75,7 +75,7 @@ def show_run(
 ) -> int:
     """Carry the run on before the user's eyes; its exit code. `hints` takes what to say after an error."""
     terminal = Terminal(Console(stderr=as_json))
-    terminal.console.print(Text(f"{manifest.name} in {_short(folder.path)}"), soft_wrap=True)
+    terminal.console.print(Text(f"{manifest.name} in {short(folder.path)}"), soft_wrap=True)
     try:
         result = carry_on(folder, manifest, terminal, answer=answer)
     except BaseException as error:
@@ -91,7 +91,7 @@ def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
         raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
     task = load_task(options.file)
     settings = make_settings(options.settings)
-    _require_models(settings)
+    require_models(settings)
     return begin(task, settings, options.out)
 
 
@@ -108,7 +108,7 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
     return folder, manifest
 
 
-def _require_models(settings: Settings) -> None:
+def require_models(settings: Settings) -> None:
     """Open the model once, so that a wrong name or a missing key is said before there is a run's folder."""
     open_model(settings.model, ModelOptions(base_url=settings.base_url or None))
 
@@ -118,8 +118,8 @@ def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
     resumable = isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists()
     if not resumable:
         return []
-    kept = f"The best kernel so far is {_short(folder.kernel)}. " if folder.kernel.exists() else ""
-    command = f"cutegen optimize --resume {shlex.quote(_short(folder.path))}"
+    kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
+    command = f"cutegen optimize --resume {shlex.quote(short(folder.path))}"
     return [f"{kept}Go on with: {command}"]
 
 
@@ -143,9 +143,9 @@ def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:
 
 def _waiting(result: RunResult) -> str:
     folder = RunFolder(result.folder)
-    run = shlex.quote(_short(folder.path))
+    run = shlex.quote(short(folder.path))
     return (
-        f"A question waits in {_short(folder.question)}.\n"
+        f"A question waits in {short(folder.question)}.\n"
         f"Read it:   cutegen answer {run}\n"
         f"Answer it: cutegen answer {run} FILE   (- for stdin, --edit for $EDITOR)"
     )
@@ -176,7 +176,7 @@ def _sentences(result: RunResult) -> list[str]:
         _headline(record),
         f"Ended because: {record.stop_reason}",
         *(["Written by the playbook, not by a language model."] if _by_playbook(record) else []),
-        f"In {_short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
+        f"In {short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
     ]
 
 
@@ -199,7 +199,8 @@ def _artifacts(result: RunResult) -> tuple[Path, ...]:
     return RunFolder(result.folder).artifacts
 
 
-def _short(path: Path) -> str:
+def short(path: Path) -> str:
+    """The path as seen from here, where it lies below."""
     with suppress(ValueError):
         return str(path.relative_to(Path.cwd()))
     return str(path)

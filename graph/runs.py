@@ -42,6 +42,30 @@ def machine_error(error: OSError, path: Path, doing: str) -> MachineError:
     return MachineError(f"Could not {doing} {path}: {cause}.", remedy)
 
 
+def replace_file(file: Path, text: str) -> None:
+    """Write a file whole: a reader sees the old text or the new one. Raises `MachineError`."""
+    scratch = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        scratch.write_text(text, encoding="utf-8")
+        scratch.replace(file)
+    except OSError as error:
+        scratch.unlink(missing_ok=True)
+        raise machine_error(error, file, "write") from error
+
+
+@contextmanager
+def claimed(file: Path) -> Iterator[None]:
+    """Hold a folder for this process by a file in it. Raises `UserError` where another one works there."""
+    with file.open("rb") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise UserError(
+                f"Another process is working in {file.parent}.", "Wait for it, or stop it, and resume then."
+            ) from error
+        yield
+
+
 class RunFolder:
     """The artifacts of one run lie directly in `path`. Writing replaces a file at once or leaves the old one."""
 
@@ -65,13 +89,7 @@ class RunFolder:
 
     def write(self, file: Path, text: str) -> None:
         """Put `text` into one of the folder's files. Raises `MachineError`."""
-        scratch = file.with_name(f".{file.name}.{os.getpid()}")
-        try:
-            scratch.write_text(text, encoding="utf-8")
-            scratch.replace(file)
-        except OSError as error:
-            scratch.unlink(missing_ok=True)
-            raise machine_error(error, file, "write") from error
+        replace_file(file, text)
 
     def manifest(self) -> Manifest:
         """What the run was asked to do. Raises `UserError` where that cannot be read."""
@@ -99,13 +117,7 @@ class RunFolder:
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Hold the folder for this process. Raises `UserError` where another one works in it."""
-        with self.manifest_file.open("rb") as handle:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UserError(
-                    f"Another process is working in {self.path}.", "Wait for it, or stop it, and resume then."
-                ) from error
+        with claimed(self.manifest_file):
             yield
 
 

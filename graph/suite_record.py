@@ -1,0 +1,147 @@
+"""What a suite found: one row a task, and the figures over all of them."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Literal
+
+from graph.run_machine import Machine
+from graph.run_record import RunRecord
+from graph.suite_tasks import SuiteTask
+from harness.frozen import Frozen
+from harness.targets.target import DeviceFacts
+from harness.task import OpClass, Task, TensorSpec
+from harness.verdict import Timing
+from nodes.state import Usage
+
+RowStatus = Literal["improved", "nothing_faster", "no_kernel", "not_a_task", "machine_failed", "interrupted", "waiting"]
+ENDED: frozenset[RowStatus] = frozenset({"improved", "nothing_faster", "no_kernel", "not_a_task", "machine_failed"})
+FAST = (1.0, 1.2, 2.0)
+
+
+class Row(Frozen):
+    """One task. `timing` is its best verified kernel's, absent where none passed; `reason` why its run ended.
+
+    `floor_ms` is the least time that the task's bytes and FLOPs need on the device; `depth` counts the optimizations
+    that passed. `interrupted` and `waiting` are not the end: a resumed suite goes on with them.
+    """
+
+    id: int
+    name: str
+    status: RowStatus
+    op_class: OpClass | None = None
+    shapes: str = ""
+    timing: Timing | None = None
+    floor_ms: float | None = None
+    move: str = ""
+    depth: int = 0
+    kernels_judged: int = 0
+    seconds: float = 0.0
+    usage: Usage = Usage()
+    reason: str = ""
+
+    @property
+    def floor_share(self) -> float | None:
+        """The floor over the kernel's time: 1 is as fast as the device allows."""
+        return self.floor_ms / self.timing.candidate_ms if self.floor_ms and self.timing else None
+
+
+class Figures(Frozen):
+    """Speed-ups over eager in sum. `geomean` and `median` are of the `right` kernels; `fast` counts failures as slow.
+
+    `fast["1.2"]` is the share of all tasks whose kernel is right and more than 1.2 times as fast.
+    """
+
+    tasks: int
+    right: int
+    faster: int
+    geomean: float | None
+    median: float | None
+    fast: dict[str, float]
+
+
+class SuiteRecord(Frozen):
+    """A suite's results. `seconds` are wall time, resumed parts included; `facts` the device's measured ceilings."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    name: str
+    outcome: Literal["finished", "interrupted", "running"]
+    created: datetime
+    scale: float
+    jobs: int
+    seconds: float
+    settings: dict[str, Any]
+    machine: Machine
+    facts: DeviceFacts
+    rows: tuple[Row, ...]
+
+    @property
+    def figures(self) -> Figures:
+        """Over all tasks."""
+        return figures(self.rows)
+
+
+def waiting(task: SuiteTask) -> Row:
+    """The row of a task that has not begun."""
+    return Row(id=task.id, name=task.name, status="waiting")
+
+
+def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
+    """The row of a task whose run has ended or was interrupted."""
+    timing = record.timing
+    status: RowStatus = "interrupted"
+    if record.outcome in ("improved", "nothing_faster"):
+        status = "no_kernel" if timing is None else "improved" if timing.wins else "nothing_faster"
+    best = record.best.candidate.digest if record.best else None
+    judged = [step for step in record.steps if step.agent == "tester"]
+    return Row(
+        id=task.id,
+        name=task.name,
+        status=status,
+        op_class=record.task.op_class if record.task else None,
+        shapes=shapes_of(record.task),
+        timing=timing,
+        floor_ms=floor_ms(record.task, facts, timing) if record.task and timing else None,
+        move=next((step.move for step in judged if step.candidate == best), ""),
+        depth=max((step.depth for step in judged), default=0),
+        kernels_judged=len(record.verdicts),
+        seconds=record.seconds,
+        usage=record.usage,
+        reason=record.stop_reason,
+    )
+
+
+def shapes_of(task: Task | None) -> str:
+    """The inputs' shapes, as 64x32, 32."""
+    tensors = (spec for spec in (task.signature.inputs if task else ()) if isinstance(spec, TensorSpec))
+    return ", ".join("x".join(map(str, spec.shape)) for spec in tensors)
+
+
+def floor_ms(task: Task, facts: DeviceFacts, timing: Timing) -> float:
+    """The larger of the bytes at the measured copy rate and the FLOPs at the peak rate.
+
+    A kernel may need fewer operations than the reference spells out (a triangle, a diagonal), or do them on faster
+    units: where it beats the time of the FLOPs, the bytes alone are its floor.
+    """
+    workload = task.workloads[0]
+    moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
+    computing = workload.flops / (facts.peak_gflop_s * 1e6)
+    return computing if moving < computing <= timing.candidate_ms else moving
+
+
+def figures(rows: Sequence[Row]) -> Figures:
+    """Sum up rows; those that have not ended count as failures, like those without a kernel."""
+    timings = [row.timing for row in rows if row.timing is not None]
+    speedups = [timing.speedup for timing in timings]
+    return Figures(
+        tasks=len(rows),
+        right=len(speedups),
+        faster=sum(timing.wins for timing in timings),
+        geomean=math.exp(statistics.fmean(map(math.log, speedups))) if speedups else None,
+        median=statistics.median(speedups) if speedups else None,
+        fast={f"{p:g}": sum(speedup > p for speedup in speedups) / max(1, len(rows)) for p in FAST},
+    )

@@ -1,0 +1,150 @@
+"""Drive a suite: each task through the graph in a run folder of its own, several at a time, until all have ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Literal, Protocol
+
+from langgraph.runtime import RunControl
+
+from graph.progress import Observer
+from graph.run_loop import execute
+from graph.run_machine import this_machine
+from graph.run_record import RunRecord
+from graph.suite_folder import SuiteFolder, SuiteManifest
+from graph.suite_record import ENDED, Row, RowStatus, SuiteRecord, row_of, waiting
+from graph.suite_tasks import SuiteTask
+from harness.errors import CutegenError, UserError
+from harness.targets.target import DeviceFacts
+
+
+class SuiteObserver(Protocol):
+    """Is told what happens in a suite, from several threads at once."""
+
+    def began(self, task: SuiteTask) -> Observer:
+        """A task's run begins; who is returned is told about its steps."""
+        ...
+
+    def ended(self, row: Row) -> None:
+        """A task's run ended, or was interrupted."""
+        ...
+
+
+class SuiteRun:
+    """One go at a suite. What had ended before is not run again; what was interrupted goes on."""
+
+    def __init__(
+        self,
+        folder: SuiteFolder,
+        manifest: SuiteManifest,
+        facts: DeviceFacts,
+        observer: SuiteObserver,
+        *,
+        jobs: int,
+        minutes: float | None = None,
+    ) -> None:
+        self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
+        self._jobs, self._minutes = jobs, minutes
+        self._rows = {task.id: folder.row(task, facts) or waiting(task) for task in manifest.tasks}
+        self._queue = deque(task for task in manifest.tasks if self._rows[task.id].status not in ENDED)
+        self._before_s = folder.seconds()
+        self._began = time.monotonic()
+        self._changed = threading.Condition()
+        self._controls: set[RunControl] = set()
+        self._defect: BaseException | None = None
+        self._stopping = ""
+
+    def run(self) -> SuiteRecord:
+        """Until all tasks have ended or the minutes are over, which lets the present steps end and begins no more.
+
+        Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing. The record is
+        written after every task. A defect in one run ends the suite and is raised here.
+        """
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self._jobs, len(self._queue)))]
+        for thread in threads:
+            thread.start()
+        try:
+            self._wait(threads)
+        except KeyboardInterrupt:
+            self._stop("Interrupted.")
+            self._wait(threads)
+            self._write("interrupted")
+            raise
+        if self._defect is not None:
+            raise self._defect
+        return self._write("finished" if self._all_ended() else "interrupted")
+
+    def _wait(self, threads: list[threading.Thread]) -> None:
+        with self._changed:
+            while any(thread.is_alive() for thread in threads):
+                if self._minutes is not None and time.monotonic() - self._began > 60 * self._minutes:
+                    self._stop("The suite's minutes are over.")
+                self._changed.wait(0.2)
+
+    def _stop(self, reason: str) -> None:
+        with self._changed:
+            if not self._stopping:
+                self._stopping = reason
+                self._queue.clear()
+                for control in self._controls:
+                    control.request_drain(reason)
+
+    def _work(self) -> None:
+        while (begun := self._next()) is not None:
+            task, control = begun
+            try:
+                row = self._one(task, control)
+            except BaseException as error:  # noqa: BLE001 (a thread's defect is the suite's: run() raises it)
+                self._defect = error
+                self._stop("A defect.")
+                return
+            with self._changed:
+                self._controls.discard(control)
+                self._rows[task.id] = row
+                self._write("running")
+                self._changed.notify_all()
+            self._observer.ended(row)
+
+    def _next(self) -> tuple[SuiteTask, RunControl] | None:
+        with self._changed:
+            if not self._queue:
+                return None
+            control = RunControl()
+            self._controls.add(control)
+            return self._queue.popleft(), control
+
+    def _one(self, task: SuiteTask, control: RunControl) -> Row:
+        """Run one task. What is wrong with its file, or with the machine, is that task's row: the others go on."""
+        observer = self._observer.began(task)
+        started = time.monotonic()
+        try:
+            folder, manifest = self._folder.run_of(task, self._manifest)
+            record: RunRecord = execute(folder, manifest, observer, control=control)
+        except CutegenError as error:
+            status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
+            return waiting(task).model_copy(
+                update={"status": status, "reason": str(error), "seconds": time.monotonic() - started}
+            )
+        return row_of(task, record, self._facts)
+
+    def _all_ended(self) -> bool:
+        return all(row.status in ENDED for row in self._rows.values())
+
+    def _write(self, outcome: Literal["finished", "interrupted", "running"]) -> SuiteRecord:
+        record = SuiteRecord(
+            id=self._manifest.id,
+            name=self._manifest.name,
+            outcome=outcome,
+            created=self._manifest.created,
+            scale=self._manifest.scale,
+            jobs=self._jobs,
+            seconds=self._before_s + time.monotonic() - self._began,
+            settings=self._manifest.settings.model_dump(mode="json", exclude={"run_dir"}),
+            machine=this_machine(),
+            facts=self._facts,
+            rows=tuple(self._rows.values()),
+        )
+        self._folder.write(record)
+        return record

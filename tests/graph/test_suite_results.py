@@ -1,0 +1,149 @@
+"""A suite's rows and figures, its tables, and what the command's exit code says."""
+
+import json
+from datetime import UTC, datetime
+
+import pytest
+from report_records import candidate, full_record, passed, softsign_task
+from rich.console import Console
+
+from graph.bench_tables import drawn
+from graph.cli_suite import default_jobs, exit_code
+from graph.run_machine import this_machine
+from graph.run_record import RunRecord
+from graph.suite_progress import SuiteTerminal, line
+from graph.suite_record import Row, SuiteRecord, figures, floor_ms, row_of, waiting
+from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
+from graph.suite_tasks import SuiteTask
+from harness.targets.target import DeviceFacts
+from harness.task import Workload
+from harness.verdict import Timing
+from nodes.settings import Settings
+from nodes.state import Step
+
+FACTS = DeviceFacts(
+    device="Test", threads=2, simd_floats=8, l1_bytes=1, l2_bytes=1, l3_bytes=1, peak_gb_s=100.0, peak_gflop_s=1000.0,
+    source="made up",
+)  # fmt: skip
+TASK = SuiteTask(id=30, name="30_softsign", source="class Model: ...")
+
+
+def timing(speedup: float) -> Timing:
+    found = passed(candidate("x", "playbook"), speedup).timing
+    assert found is not None
+    return found
+
+
+def row(number: int, speedup: float | None, **fields: object) -> Row:
+    status = "no_kernel" if speedup is None else "improved" if timing(speedup).wins else "nothing_faster"
+    found = Row(id=number, name=f"task{number}", status=status, timing=timing(speedup) if speedup else None)
+    return found.model_copy(update=fields)
+
+
+def record(*rows: Row, outcome: str = "finished") -> SuiteRecord:
+    return SuiteRecord(
+        id="20260131-1", name="level1", outcome=outcome, created=datetime(2026, 1, 31, tzinfo=UTC), scale=0.5, jobs=8,
+        seconds=61.0, settings=Settings().model_dump(mode="json"), machine=this_machine(), facts=FACTS, rows=rows,
+    )  # fmt: skip
+
+
+def test_failures_count_as_slow_and_not_into_the_means() -> None:
+    found = figures((row(1, 4.0), row(2, 1.0), row(3, 1.1), row(4, None), waiting(TASK)))
+    assert (found.tasks, found.right, found.faster) == (5, 3, 2)
+    assert found.geomean == pytest.approx(4.4 ** (1 / 3))
+    assert found.median == 1.1
+    assert found.fast == {"1": 0.4, "1.2": 0.2, "2": 0.2}
+    nothing = figures((row(1, None),))
+    assert (nothing.geomean, nothing.median, nothing.fast["1"]) == (None, None, 0.0)
+    assert figures(()).fast["1"] == 0.0
+
+
+def test_a_row_is_read_from_a_runs_record() -> None:
+    found = row_of(TASK, full_record(), FACTS)
+    assert (found.id, found.name, found.status, found.op_class) == (30, "30_softsign", "improved", "elementwise")
+    assert found.shapes == "16"
+    assert found.move == "chunk size"
+    assert found.kernels_judged == 6
+    assert found.depth == max(step.depth for step in full_record().steps)
+    assert found.floor_share == pytest.approx(128 / 1e8 / found.timing.candidate_ms)
+
+
+@pytest.mark.parametrize(
+    ("outcome", "expected"),
+    [("running", "interrupted"), ("interrupted", "interrupted"), ("waiting", "interrupted"), ("improved", "no_kernel")],
+)
+def test_a_run_that_has_not_ended_is_not_counted_as_one(outcome: str, expected: str) -> None:
+    bare = RunRecord(
+        id="1", outcome=outcome, name="t", created=datetime(2026, 1, 31, tzinfo=UTC), seconds=1.0, settings={},
+        machine=this_machine(), steps=(Step(depth=0, agent="generator"),),
+    )  # fmt: skip
+    assert row_of(TASK, bare, FACTS).status == expected
+
+
+def test_the_floor_is_what_the_device_needs_for_bytes_or_flops() -> None:
+    def floor(nbytes: int, flops: int, speedup: float = 1.0) -> float:
+        work = Workload(name="given", signature=softsign_task().signature, flops=flops, bytes_moved=nbytes)
+        return floor_ms(softsign_task().model_copy(update={"workloads": (work,)}), FACTS, timing(speedup))
+
+    assert floor(1_000_000_000, 0) == pytest.approx(10.0)
+    assert floor(100_000_000, 15_000_000_000) == pytest.approx(15.0)
+    assert floor(100_000_000, 15_000_000_000, speedup=2.0) == pytest.approx(1.0), "10 ms: it needs fewer operations"
+
+
+def test_every_line_is_as_long_as_its_head_and_the_page_tells_all() -> None:
+    rows = (row(1, 1.93, floor_ms=5.0, depth=3), row(2, None, reason="It declined."), row(3, 0.5), waiting(TASK))
+    assert {len(cells) for cells in rows_sheet("", rows).rows} == {len(HEAD)}
+    sheet = figures_sheet((("all", figures(rows)),))
+    assert {len(cells) for cells in sheet.rows} == {len(sheet.head)}
+    text = page(record(*rows))
+    lines = {cells[2].strip(): cells for cells in (each.split("|") for each in text.splitlines()) if len(cells) > 3}
+    assert lines["task1"][3:6] == [" faster ", " 1.93x ", " 1.85 to 2.01 "]
+    assert lines["task1"][8].strip() == "48%"
+    assert lines["task3"][3].strip() == "not faster", "losses are listed like wins"
+    assert lines["30_softsign"][3].strip() == "not begun"
+    assert "- task2: It declined." in text
+    assert "sizes scaled by 0.5" in text
+    assert "| all (4) | 2 | 1 |" in text
+    Console(width=200, quiet=True).print(drawn(rows_sheet("", rows)))
+
+
+def test_the_record_survives_its_file() -> None:
+    whole = record(row(1, 2.0), row(2, None))
+    assert SuiteRecord.model_validate_json(whole.model_dump_json()) == whole
+    assert json.loads(whole.model_dump_json())["schema_version"] == 1
+
+
+def test_exit_codes() -> None:
+    failed = row(1, None, status="machine_failed")
+    assert exit_code(record(row(1, 2.0), row(2, None))) == 0
+    assert exit_code(record(row(1, 0.9), row(2, None))) == 1
+    assert exit_code(record(failed)) == 3
+    assert exit_code(record(failed, row(2, 0.9))) == 1
+    assert exit_code(record(row(1, 2.0), waiting(TASK), outcome="interrupted")) == 130
+
+
+def test_tasks_share_a_gpu_machine_and_not_a_processor() -> None:
+    assert default_jobs("cpu") == 1
+    assert 1 <= default_jobs("cuda") <= 8
+
+
+def test_the_terminal_follows_runs_side_by_side() -> None:
+    console = Console(width=160, record=True, force_terminal=True)
+    with SuiteTerminal(console, total=2, done=0) as terminal:
+        first = terminal.began(TASK)
+        terminal.began(TASK.model_copy(update={"id": 31, "name": "31_elu"}))
+        first.started("tester")
+        first.stepped(Step(depth=2, agent="tester", status="passed", speedup=1.5))
+        console.print(terminal._now())
+        terminal.ended(row(30, 1.5, depth=2))
+    text = console.export_text()
+    assert "30_softsign  depth 2  best 1.50x" in text
+    assert "compiling and judging" in text
+    assert "31_elu       depth 0  best -" in text
+    assert "[ 1/2]  task30" in text
+
+
+def test_a_line_says_why_there_is_no_kernel() -> None:
+    text = str(line(row(7, None, reason="The playbook\ncannot write " + "x" * 200), 3, 32))
+    assert text.startswith(f"[ 3/32]  {'task7':<26}  {STATUS['no_kernel']:<10}  The playbook cannot write xxx")
+    assert text.endswith("...")
