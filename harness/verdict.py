@@ -49,10 +49,14 @@ class OutputError(Frozen):
 
 
 class Trial(Frozen):
-    """One comparison: inputs of one distribution under one seed."""
+    """One comparison: inputs of one distribution under one seed.
+
+    `repeatable` says whether more calls on the same inputs gave the same bits; it is absent where none were made.
+    """
 
     distribution: str
     seed: int
+    repeatable: bool | None = None
     outputs: tuple[OutputError, ...]
 
 

@@ -138,19 +138,3 @@ def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         return parameter
     factor = _tiled(parameter.shape, _random(parameter.shape, generator).add_(0.5))
     return parameter * factor.to(parameter.dtype)
-
-
-def nudge(view: torch.Tensor, generator: torch.Generator, count: int = 8) -> None:
-    """Change a few elements of an input in place: each times 0.5..1, so that it stays in any usual range.
-
-    Elements on the diagonal of the last two axes, so that triangles and symmetry survive. A kernel that knows its
-    inputs again by a sample, a checksum or their address now has an outdated answer.
-    """
-    if not view.is_floating_point():
-        return
-    count = count if view.ndim else 1
-    index = [torch.randint(extent, (count,), generator=generator, device=generator.device) for extent in view.shape]
-    if view.ndim >= 2 and view.shape[-1] == view.shape[-2]:
-        index[-2] = index[-1]
-    factor = torch.rand(count, generator=generator, device=generator.device).mul_(0.5).add_(0.5)
-    view[tuple(index)] *= factor.to(dtype=view.dtype, device=view.device).reshape([count] if view.ndim else [])

@@ -11,6 +11,7 @@ WINDOW = 2048
 """Tiles, diagonals and strides are looked for in this many rows and columns; a pattern shows there or nowhere."""
 TILE_EDGES = (128, 64, 32, 16, 8)
 MOVING = "moving from one call to the next on the same inputs (a race?)"
+STALE = "following what lay in the output before the call"
 
 
 def pattern_of(wrong: torch.Tensor, got: torch.Tensor) -> str:

@@ -10,9 +10,14 @@ from harness.worker.layout import GUARD, Layout, Place, lay_out, span_bytes
 from harness.worker.reference import TORCH_DTYPES
 
 GUARD_BYTE = 0xA5
-POISON_BYTE = 0x5B
-"""Fills integer outputs before a call; floating-point outputs are filled with NaN."""
+POISON_BYTE, OTHER_POISON_BYTE = 0x5B, 0xA4
+"""Fill integer outputs before a call; floating-point outputs are filled with NaN, or half their type's largest."""
 SAMPLES = 64
+
+
+def other_poison(dtype: torch.dtype) -> float:
+    """What floating-point outputs are filled with instead of NaN, for `fmax` and its like hide a NaN."""
+    return torch.finfo(dtype).max / 2
 
 
 class SharedMemory:
@@ -47,13 +52,17 @@ class SharedMemory:
         """Views of a slot's parameters and buffers by their state_dict names."""
         return {spec.name: self.views[slot][spec.name] for spec in self.signature.parameters}
 
-    def poison(self, slot: int) -> None:
-        """Fill outputs with values no kernel means to write, and the guard zones with their pattern."""
+    def poison(self, slot: int, *, other: bool = False) -> None:
+        """Fill outputs with values no kernel means to write, and the guard zones with their pattern.
+
+        With `other` values than usual, so that what depends on the memory it finds comes out differently.
+        """
         for spec, output in zip(self.signature.outputs, self.outputs(slot), strict=True):
             if output.is_floating_point():
-                output.fill_(float("nan"))
+                output.fill_(other_poison(output.dtype) if other else float("nan"))
             else:
-                self._bytes_of(slot, spec).fill_(POISON_BYTE if output.dtype != torch.bool else 1)
+                chosen = OTHER_POISON_BYTE if other else POISON_BYTE
+                self._bytes_of(slot, spec).fill_(chosen if output.dtype != torch.bool else not other)
             for zone in self._guards(slot, spec):
                 zone.fill_(GUARD_BYTE)
 

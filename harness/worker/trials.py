@@ -11,7 +11,7 @@ from harness.checks.distributions import ORDER, draw, jitter
 from harness.checks.errors import Expected, Scope, compare
 from harness.errors import UserError
 from harness.task import OpClass, ScalarSpec, Signature
-from harness.verdict import Trial
+from harness.verdict import OutputError, Trial
 from harness.worker.device import Device
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
@@ -105,12 +105,17 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
     try:
-        expected = _expected(bench, slot, _scope(bench, distribution))
+        errors = errors_of(bench, slot, distribution)
     except UserError:
         return None
-    outputs = bench.memory.outputs(slot)
-    errors = tuple(compare(got, wanted) for got, wanted in zip(outputs, expected, strict=True))
     return Trial(distribution=distribution, seed=seed, outputs=errors)
+
+
+def errors_of(bench: Bench, slot: int, distribution: str) -> tuple[OutputError, ...]:
+    """What lies in a slot's outputs against the oracle on its inputs. Raises `UserError`."""
+    expected = _expected(bench, slot, _scope(bench, distribution))
+    outputs = bench.memory.outputs(slot)
+    return tuple(compare(got, wanted) for got, wanted in zip(outputs, expected, strict=True))
 
 
 def _defined(bench: Bench, slot: int) -> bool:
