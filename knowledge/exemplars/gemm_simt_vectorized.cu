@@ -16,7 +16,8 @@
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
 
-namespace {
+// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
+namespace product {
 
 using namespace cute;
 using T = float;
@@ -212,10 +213,11 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
   check(cudaGetLastError(), "gemm");
 }
 
-}  // namespace
+}  // namespace product
 
 // begin entry
 void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
+  using namespace product;
   auto const data = [](tvm::ffi::TensorView t) {
     return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
   };
