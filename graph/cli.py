@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed); 1 nothing faster (verify: it did not pass);
+EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed; check-task: it is sound);
+1 nothing faster (verify: it did not pass; check-task: it is degenerate);
 2 something is wrong with what you gave; 3 something is wrong with this machine; 4 a question waits for its
 answer; 70 a defect of cutegen's own; 130 interrupted."""
 
@@ -196,6 +197,18 @@ def verify(
     from graph.cli_verify import run
 
     raise typer.Exit(run(kernel, file, target=target.value, seed=seed, isolation=isolation.value, as_json=json))
+
+
+@app.command(name="check-task", epilog=EXIT_CODES)
+def check_task(
+    file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
+    isolation: Isolation = IsolationOption.auto,
+    json: Json = False,
+) -> None:
+    """Say whether the module in FILE is worth a kernel: do its outputs vary, is it exact, what does it cost?"""
+    from graph.cli_check_task import run
+
+    raise typer.Exit(run(file, isolation=isolation.value, as_json=json))
 
 
 @app.command()

@@ -79,6 +79,7 @@ class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
     The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds.
+    `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
     """
 
     candidate_ms: float = Field(gt=0)
@@ -90,11 +91,12 @@ class Timing(Frozen):
     threads: int
     converged: bool
     duel: Duel | None = None
+    task_defect: str = ""
 
     @property
     def wins(self) -> bool:
-        """Whether the whole interval is above 1."""
-        return self.speedup_interval.low > 1.0
+        """Whether the whole interval is above 1, on a task where that means something."""
+        return self.speedup_interval.low > 1.0 and not self.task_defect
 
 
 class Verdict(Frozen):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.worker.describing import describe
+from harness.worker.filters import examine
 from harness.worker.judging import exercise, judge
 
 
@@ -12,6 +13,8 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
     """Do one job and return its JSON-ready result."""
     if kind == "describe":
         return describe(payload["source"], payload["name"])
+    if kind == "examine":
+        return examine(payload)
     if kind == "judge":
         return judge(payload, *descriptors)
     if kind == "exercise":

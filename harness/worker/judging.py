@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from harness.checks.errors import FLOOR_EPS, Expected, compare
+from harness.checks.filters import defect_of
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Correctness, Timing, Trial
 from harness.worker.clock import Kernel, Rival, RivalFailedError, set_pace, time_by_turns
@@ -60,7 +61,8 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
             slots = bench.memory.slots
             for slot in random.sample(range(slots), min(slots, VERIFIED_SLOTS)):
                 _verify_timed(bench, slot, _timed_allowances(trials))
-            outcome["timing"] = timing.model_dump(mode="json")
+            defect = defect_of(bench.samples[0], bench.samples[-1])
+            outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except WrongError as wrong:

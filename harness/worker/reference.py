@@ -29,14 +29,15 @@ _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes argu
 class Reference:
     """A task file's model in evaluation mode, with the functions that make its inputs.
 
-    Raises `UserError`, naming the file and the cause, for whatever the file does that a task may not.
+    Weights are drawn under `seed`. Raises `UserError`, naming the file and the cause, for whatever the file does that a
+    task may not.
     """
 
-    def __init__(self, source: str, name: str) -> None:
+    def __init__(self, source: str, name: str, *, seed: int = 0) -> None:
         self.name = name
         self.source = source
         self.module = _execute(source, name)
-        torch.manual_seed(0)
+        torch.manual_seed(seed)
         arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")

@@ -187,6 +187,15 @@ def test_a_slower_kernel_is_not_a_win(bench):
     assert not verdict.timing.wins
 
 
+def test_nothing_wins_on_a_degenerate_task(bench):
+    source = bench.softsign.replace("x / (1 + x.abs())", "torch.ones_like(x.exp().sin().cos())")
+    verdict = bench.verdict(pointwise("(void)x; std::fill_n(out(y), n, 1.f);", "#include <algorithm>"), source)
+    assert verdict.status == "passed", verdict.message
+    assert "the inputs have no influence" in verdict.timing.task_defect
+    assert not verdict.timing.wins
+    assert bench.verdict(HONEST).timing.task_defect == ""
+
+
 def test_several_outputs_of_several_types(bench):
     source = """
     import torch

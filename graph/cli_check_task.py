@@ -1,0 +1,59 @@
+"""`cutegen check-task`: is a task worth a kernel, and what does its reference cost?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Literal
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from graph.api import load_task
+from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
+from harness.describing import describe_task
+from harness.examining import examine_task
+from harness.task_filters import TaskCheck, WorkloadFacts
+from harness.verdict import Tier
+from tools.judges import choose_tier
+
+
+def run(file: Path, *, isolation: Literal["auto"] | Tier, as_json: bool) -> int:
+    """Do the command; its exit code."""
+
+    def work() -> int:
+        given = load_task(file)
+        tier = choose_tier(isolation)
+        task = describe_task(given.source, name=given.name, tier=tier)
+        check = examine_task(task, tier=tier)
+        if as_json:
+            print(json.dumps(check.model_dump(mode="json") | {"defects": check.defects}))
+        else:
+            _show(check, Console())
+        return NOTHING_FASTER if check.defects else IMPROVED
+
+    return guarded(work, as_json=as_json)
+
+
+def _show(check: TaskCheck, console: Console) -> None:
+    sound = not check.defects
+    console.print(Text("sound" if sound else "degenerate", style="bold green" if sound else "bold red"))
+    for defect in check.defects:
+        console.print(Text(defect), soft_wrap=True)
+    console.print(f"{check.op_class}{'' if check.traced else ', not traced'}; {check.seeds} seeds")
+    for work in check.workloads:
+        console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
+        console.print(_filters(work))
+        for part in work.conditioning:
+            console.print(f"{part.output}: PyTorch's own error {part.relative_l2:.2e} (largest {part.max_scaled:.2e})")
+
+
+def _filters(work: WorkloadFacts) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("filter", "value", "of its size", ""):
+        table.add_column(name)
+    for result in work.filters:
+        word = "degenerate" if result.degenerate else "below 0.01, but small itself" if result.rejected else ""
+        table.add_row(result.name, f"{result.value:.3g}", f"{result.relative:.3g}", word)
+    return table
