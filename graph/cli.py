@@ -185,6 +185,50 @@ def suite(
 
 
 @app.command(epilog=EXIT_CODES)
+def ablate(
+    task: Annotated[
+        str | None, typer.Argument(help="A task file, or one of a suite, as level1:8.", show_default=False)
+    ] = None,
+    profile_from: Annotated[str, typer.Option(help="The depths from which a profile is shown.")] = "1,11",
+    scale: Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")] = 1.0,
+    target: Target = TargetOption.auto,
+    model: Model = "playbook",
+    base_url: BaseUrl = "",
+    depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations a run, at most.")] = 14,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results.", show_default="runs/ablate-<task>-<id>")
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the ablation in this folder.", show_default=False)
+    ] = None,
+    isolation: Isolation = IsolationOption.auto,
+    json: Json = False,
+) -> None:
+    """Run TASK with the profiler's gate at several depths, and draw the trajectories side by side."""
+    from graph.cli_ablate import Options, run
+
+    raise typer.Exit(
+        run(
+            Options(
+                task=task,
+                profile_from=profile_from,
+                scale=scale,
+                out=out,
+                resume=resume,
+                as_json=json,
+                settings={
+                    "target": target.value,
+                    "model": model,
+                    "base_url": base_url,
+                    "max_depth": depth,
+                    "isolation": isolation.value,
+                },
+            )
+        )
+    )
+
+
+@app.command(epilog=EXIT_CODES)
 def verify(
     kernel: Annotated[Path, typer.Argument(help="A kernel's source file, with its TVM-FFI entry point.")],
     file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],

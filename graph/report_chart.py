@@ -54,9 +54,9 @@ def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
     parts += [_judged(record, step, x(i), y, height) for i, step in enumerate(judged)]
     parts.append(_depth_labels(judged, x, height))
     parts.append(
-        _text((LEFT + width - RIGHT) / 2, height - 6, "kernels in the order they were judged, by depth", "mid")
+        label_at((LEFT + width - RIGHT) / 2, height - 6, "kernels in the order they were judged, by depth", "mid")
     )
-    return _svg(parts, width, height, "Speed-up over the baseline for each judged kernel")
+    return drawing(parts, width, height, "Speed-up over the baseline for each judged kernel")
 
 
 def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 300) -> Markup:
@@ -73,10 +73,10 @@ def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 
     x = Axis(min(*intensities, ridge) / 4, max(*intensities, ridge) * 4, LEFT, width - RIGHT)
     y = Axis(min(*rates, roof.peak_gb_s * x.low) / 1.5, roof.peak_gflop_s * 2, height - BOTTOM, TOP)
     parts = [_grid(y, width, lambda value: f"{value:g}"), _roof(roof, ridge, x, y)]
-    parts += [_text(x.at(tick), height - BOTTOM + 16, f"{tick:g}", "mid tick") for tick in x.ticks()]
+    parts += [label_at(x.at(tick), height - BOTTOM + 16, f"{tick:g}", "mid tick") for tick in x.ticks()]
     parts += [_dot(x.at(at), y.at(profile.achieved_gflop_s), label) for label, profile, at in shown]
     parts.append(_caption("FLOP per byte moved; vertical: GFLOP/s", width, height))
-    return _svg(parts, width, height, "Roofline")
+    return drawing(parts, width, height, "Roofline")
 
 
 def _bandwidths(profiles: list[tuple[str, Profile]], width: int) -> Markup:
@@ -88,9 +88,9 @@ def _bandwidths(profiles: list[tuple[str, Profile]], width: int) -> Markup:
     for index, (label, profile) in enumerate(profiles):
         y, share = 8 + index * row, min(1.0, profile.achieved_gb_s / profile.peak_gb_s)
         parts += [bar.format("empty", LEFT, y, room), bar.format("full", LEFT, y, room * share)]
-        parts.append(_text(LEFT - 8, y + 11, label, "end tick"))
-        parts.append(_text(LEFT + room + 8, y + 11, f"{profile.achieved_gb_s:.1f} GB/s", "tick"))
-    return _svg(parts, width, height, "Achieved memory bandwidth of each profiled kernel")
+        parts.append(label_at(LEFT - 8, y + 11, label, "end tick"))
+        parts.append(label_at(LEFT + room + 8, y + 11, f"{profile.achieved_gb_s:.1f} GB/s", "tick"))
+    return drawing(parts, width, height, "Achieved memory bandwidth of each profiled kernel")
 
 
 def _intensity(profile: Profile) -> float:
@@ -100,13 +100,13 @@ def _intensity(profile: Profile) -> float:
 def _speedup_axis(record: RunRecord, judged: list[Step], height: int) -> Axis:
     values = [1.0]
     for step in judged:
-        timing = _timing(record, step)
+        timing = timing_of(record, step)
         if timing is not None:
             values += [timing[0], timing[1], timing[2]]
     return Axis(min(values) / 1.25, max(values) * 1.25, height - BOTTOM, TOP)
 
 
-def _timing(record: RunRecord, step: Step) -> tuple[float, float, float] | None:
+def timing_of(record: RunRecord, step: Step) -> tuple[float, float, float] | None:
     """Low, median and high of the speed-up of the kernel a step judged."""
     verdict = record.verdicts.get(step.candidate or "")
     if verdict is None or verdict.timing is None:
@@ -125,14 +125,14 @@ def _grid(y: Axis, width: int, label: Callable[[float], str]) -> Markup:
     parts = []
     for tick in y.ticks():
         at = y.at(tick)
-        parts += [line.format(LEFT, width - RIGHT, at, at), _text(LEFT - 8, at + 4, label(tick), "end tick")]
+        parts += [line.format(LEFT, width - RIGHT, at, at), label_at(LEFT - 8, at + 4, label(tick), "end tick")]
     return Markup("").join(parts)
 
 
 def _reference_line(y: Axis, width: int) -> Markup:
     at = y.at(1.0)
     line = Markup('<line class="one" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, width - RIGHT, at, at)
-    return line + _text(width - RIGHT, at - 5, "baseline", "end tick")
+    return line + label_at(width - RIGHT, at - 5, "baseline", "end tick")
 
 
 def _stair(judged: list[Step], x: Callable[[int], float], y: Axis, width: int) -> Markup:
@@ -152,7 +152,7 @@ def _stair(judged: list[Step], x: Callable[[int], float], y: Axis, width: int) -
 
 
 def _judged(record: RunRecord, step: Step, x: float, y: Axis, height: int) -> Markup:
-    timing = _timing(record, step)
+    timing = timing_of(record, step)
     title = escape(f"depth {step.depth}: {step.move or 'first draft'}: {step.status}")
     if timing is None:
         base = height - BOTTOM - 10
@@ -168,7 +168,7 @@ def _judged(record: RunRecord, step: Step, x: float, y: Axis, height: int) -> Ma
 def _depth_labels(judged: list[Step], x: Callable[[int], float], height: int) -> Markup:
     every = max(1, math.ceil(len(judged) / 12))
     shown = [(i, step) for i, step in enumerate(judged) if i % every == 0]
-    return Markup("").join(_text(x(i), height - BOTTOM + 16, str(step.depth), "mid tick") for i, step in shown)
+    return Markup("").join(label_at(x(i), height - BOTTOM + 16, str(step.depth), "mid tick") for i, step in shown)
 
 
 def _roof(roof: Profile, ridge: float, x: Axis, y: Axis) -> Markup:
@@ -176,23 +176,26 @@ def _roof(roof: Profile, ridge: float, x: Axis, y: Axis) -> Markup:
     points = [(x.at(x.low), y.at(roof.peak_gb_s * x.low)), slope_end, (x.at(x.high), slope_end[1])]
     path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
     line = Markup('<polyline class="roof" points="{}"/>').format(path)
-    peak = _text(x.at(x.high), slope_end[1] - 6, f"{roof.peak_gflop_s:,.0f} GFLOP/s", "end tick")
-    return line + peak + _text(LEFT + 8, TOP + 12, f"memory: {roof.peak_gb_s:,.1f} GB/s", "tick")
+    peak = label_at(x.at(x.high), slope_end[1] - 6, f"{roof.peak_gflop_s:,.0f} GFLOP/s", "end tick")
+    return line + peak + label_at(LEFT + 8, TOP + 12, f"memory: {roof.peak_gb_s:,.1f} GB/s", "tick")
 
 
 def _dot(x: float, y: float, label: str) -> Markup:
     dot = Markup('<circle class="dot won" cx="{:.1f}" cy="{:.1f}" r="5"/>').format(x, y)
-    return dot + _text(x + 9, y + 4, label, "tick")
+    return dot + label_at(x + 9, y + 4, label, "tick")
 
 
 def _caption(text: str, width: int, height: int) -> Markup:
-    return _text((LEFT + width - RIGHT) / 2, height - 6, text, "mid")
+    return label_at((LEFT + width - RIGHT) / 2, height - 6, text, "mid")
 
 
-def _text(x: float, y: float, text: str, kind: str) -> Markup:
+def label_at(x: float, y: float, text: str, kind: str) -> Markup:
+    """A text of a CSS class."""
     return Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>').format(kind, x, y, text)
 
 
-def _svg(parts: Iterable[Markup], width: int, height: int, label: str) -> Markup:
-    head = Markup('<svg viewBox="0 0 {} {}" role="img" aria-label="{}">').format(width, height, label)
+def drawing(parts: Iterable[Markup], width: int, height: int, label: str, *, alone: bool = False) -> Markup:
+    """The parts as one picture; `label` is what a screen reader says. `alone` makes it a file of its own."""
+    space = Markup(' xmlns="http://www.w3.org/2000/svg"') if alone else ""
+    head = Markup('<svg{} viewBox="0 0 {} {}" role="img" aria-label="{}">').format(space, width, height, label)
     return head + Markup("").join(parts) + Markup("</svg>")

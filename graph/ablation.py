@@ -1,0 +1,132 @@
+"""The same task under several depth gates of the profiler: what being shown a profile early or late is worth."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from graph.progress import Observer
+from graph.run_loop import execute
+from graph.run_record import RunRecord
+from graph.runs import RUNS, Manifest, RunFolder, create, new_id, reopen
+from harness.errors import UserError
+from harness.frozen import Frozen
+from harness.verdict import Status
+from nodes.settings import Gates, Settings
+from nodes.state import TaskInput
+
+FOLDER = "profile-from-"
+
+
+class Point(Frozen):
+    """One judged kernel: its depth and move; its speed-up over the baseline with the 95 % interval where it is right.
+
+    `best` is the best speed-up so far, `profiled` says that the move was chosen with a profile at hand.
+    """
+
+    depth: int
+    move: str
+    status: Status
+    speedup: float | None = None
+    low: float | None = None
+    high: float | None = None
+    improved: bool = False
+    best: float | None = None
+    profiled: bool = False
+
+
+class Schedule(Frozen):
+    """One run: from which depth on its optimizer saw a profile, and every kernel in the order they were judged."""
+
+    profile_from: int
+    points: tuple[Point, ...]
+    profiles: int
+    seconds: float
+    stop_reason: str
+
+    @property
+    def best(self) -> Point | None:
+        """The kernel that the run ended with; None where none passed."""
+        return next((point for point in reversed(self.points) if point.improved), None)
+
+    @property
+    def depth(self) -> int:
+        """Optimizations that passed."""
+        return max((point.depth for point in self.points), default=0)
+
+
+class Ablation(Frozen):
+    """A task's runs, the schedules in the order they were asked for."""
+
+    schema_version: Literal[1] = 1
+    task: str
+    shapes: str
+    created: datetime
+    device: str
+    baseline: str
+    schedules: tuple[Schedule, ...]
+
+
+def begin_ablation(
+    task: TaskInput, settings: Settings, profile_from: tuple[int, ...], out: Path | None
+) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+    """Make the folder and in it one run for each schedule. Raises `UserError` and `MachineError`."""
+    path = (out if out is not None else RUNS / f"ablate-{task.name}-{new_id(datetime.now(UTC))}").absolute()
+    runs = []
+    for depth in profile_from:
+        gates = Gates(gemm=depth, elementwise=depth, reduction=depth, other=depth)
+        gated = settings.model_copy(update={"profile_from_depth": gates})
+        runs.append(create(path / f"{FOLDER}{depth}", name=task.name, source=task.source, settings=gated))
+    return path, runs
+
+
+def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
+    """The runs of an earlier ablation, the earliest gate first. Raises `UserError`."""
+    found = sorted(path.glob(f"{FOLDER}*/run.json"), key=lambda file: _gate(file.parent))
+    if not found:
+        raise UserError(f"{path} holds no ablation.", "Name the folder that an earlier one printed.")
+    return [reopen(file.parent) for file in found]
+
+
+def run_schedule(folder: RunFolder, manifest: Manifest, observer: Observer) -> RunRecord:
+    """Run one of them to its end; one that has ended is only read."""
+    return execute(folder, manifest, observer)
+
+
+def schedule_of(record: RunRecord) -> Schedule:
+    """What the figure shows of a run."""
+    gate = int(record.settings["profile_from_depth"]["gemm"])
+    points: list[Point] = []
+    profiled = False
+    for step in record.steps:
+        profiled = profiled or step.agent == "profiler"
+        if step.agent != "tester" or step.status is None:
+            continue
+        verdict = record.verdicts.get(step.candidate or "")
+        interval = verdict.timing.speedup_interval if verdict and verdict.timing else None
+        points.append(
+            Point(
+                depth=step.depth,
+                move=step.move or "first draft",
+                status=step.status,
+                speedup=step.candidate_speedup,
+                low=interval.low if interval else None,
+                high=interval.high if interval else None,
+                improved=step.improved,
+                best=step.speedup,
+                profiled=profiled,
+            )
+        )
+    return Schedule(
+        profile_from=gate,
+        points=tuple(points),
+        profiles=sum(step.agent == "profiler" for step in record.steps),
+        seconds=record.seconds,
+        stop_reason=record.stop_reason,
+    )
+
+
+def _gate(folder: Path) -> int:
+    number = folder.name.removeprefix(FOLDER)
+    return int(number) if number.isdigit() else -1

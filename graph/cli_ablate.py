@@ -1,0 +1,153 @@
+"""`cutegen ablate`: the same task with the profiler's gate at several depths, and one figure of what came of it."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from rich.console import Console
+from rich.text import Text
+
+from graph.ablation import Ablation, begin_ablation, reopen_ablation, run_schedule, schedule_of
+from graph.ablation_chart import figure
+from graph.api import load_task, make_settings
+from graph.bench_tables import Sheet, drawn
+from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
+from graph.cli_optimize import require_models, short
+from graph.progress import Terminal
+from graph.report import TEMPLATES
+from graph.run_record import RunRecord
+from graph.runs import Manifest, RunFolder, replace_file
+from graph.suite_record import shapes_of
+from graph.suite_tasks import load_suite, scaled
+from harness.errors import UserError
+from nodes.state import TaskInput
+from tools.judges import choose_target
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command's options. `settings` are those that the command line can set."""
+
+    task: str | None
+    profile_from: str
+    scale: float
+    out: Path | None
+    resume: Path | None
+    as_json: bool
+    settings: dict[str, Any]
+
+
+def run(options: Options) -> int:
+    """Do the command; its exit code."""
+    hints: list[str] = []
+    code = guarded(lambda: _run(options, hints), as_json=options.as_json)
+    for hint in hints:
+        print(hint, file=sys.stderr)
+    return code
+
+
+def _run(options: Options, hints: list[str]) -> int:
+    path, runs = _again(options.resume) if options.resume is not None else _fresh(options)
+    terminal = Terminal(Console(stderr=options.as_json))
+    records = []
+    try:
+        for folder, manifest in runs:
+            terminal.console.print(Text(f"\n{manifest.name}, {folder.path.name}", style="bold"), soft_wrap=True)
+            records.append(run_schedule(folder, manifest, terminal))
+            terminal.stop()
+    except BaseException:
+        terminal.stop()
+        hints.append(f"Go on with: cutegen ablate --resume {shlex.quote(short(path))}")
+        raise
+    ablation = ablation_of(records)
+    write(path, ablation)
+    _show(ablation, path, terminal.console, as_json=options.as_json)
+    if any(record.outcome not in ("improved", "nothing_faster") for record in records):
+        return INTERRUPTED
+    return IMPROVED if any(record.outcome == "improved" for record in records) else NOTHING_FASTER
+
+
+def ablation_of(records: list[RunRecord]) -> Ablation:
+    """The runs of one task as one value."""
+    first = records[0]
+    timing = next((record.timing for record in records if record.timing), None)
+    target = first.candidates and next(iter(first.candidates.values())).target
+    return Ablation(
+        task=first.name,
+        shapes=shapes_of(first.task),
+        created=datetime.now(UTC),
+        device=choose_target(target or "auto").facts().device,
+        baseline=timing.baseline if timing else "eager",
+        schedules=tuple(schedule_of(record) for record in records),
+    )
+
+
+def write(path: Path, ablation: Ablation) -> None:
+    """Put the data, the picture and the page into the folder. Raises `MachineError`."""
+    replace_file(path / "ablation.json", ablation.model_dump_json(indent=1) + "\n")
+    replace_file(path / "ablation.svg", f"{figure(ablation)}\n")
+    replace_file(path / "ablation.html", render(ablation))
+
+
+def render(ablation: Ablation) -> str:
+    """The page: the figure and what stands behind it. Whatever a model or a task file chose is escaped."""
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
+        lstrip_blocks=True,
+    )  # fmt: skip
+    return environment.get_template("ablation.html.j2").render(ablation=ablation, figure=figure(ablation))
+
+
+def gates(text: str) -> tuple[int, ...]:
+    """The depths of "1,11", each once. Raises `UserError`."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isdigit() for part in parts) or len(set(parts)) < len(parts):
+        raise UserError(f"{text!r} names no depths.", "Write them as 1,11, each once.")
+    return tuple(map(int, parts))
+
+
+def find_task(task: str, scale: float) -> TaskInput:
+    """A task file, or one of a suite by its id, as level1:8. Raises `UserError`."""
+    suite, colon, number = task.rpartition(":")
+    if colon and number.isdigit():
+        (found,) = load_suite(suite, ids=number, scale=scale)[1]
+        return TaskInput(source=found.source, name=found.name)
+    loaded = load_task(Path(task))
+    if scale == 1.0:
+        return loaded
+    return loaded.model_copy(update={"source": scaled(loaded.source, scale, task)})
+
+
+def _fresh(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+    if options.task is None:
+        raise UserError("No task was given.", "Name a task file, one of a suite as level1:8, or a folder by --resume.")
+    settings = make_settings(options.settings)
+    require_models(settings)
+    choose_target(settings.target)  # before there is a folder
+    return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
+
+
+def _again(path: Path) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+    return path.absolute(), reopen_ablation(path)
+
+
+def _show(ablation: Ablation, path: Path, console: Console, *, as_json: bool) -> None:
+    if as_json:
+        print(ablation.model_dump_json())
+        return
+    lines = []
+    for schedule in ablation.schedules:
+        best = schedule.best
+        speedup = f"{best.speedup:.2f}x ({best.low:.2f} to {best.high:.2f})" if best else "no kernel"
+        judged, profiles = str(len(schedule.points)), str(schedule.profiles)
+        lines.append((str(schedule.profile_from), speedup, str(schedule.depth), judged, profiles))
+    head = ("profile from depth", "best", "depth", "judged", "profiles")
+    console.print()
+    console.print(drawn(Sheet("", head, tuple(lines))))
+    console.print(Text(f"In {short(path)}: ablation.html ablation.svg ablation.json"), soft_wrap=True)
