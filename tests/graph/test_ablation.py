@@ -70,7 +70,9 @@ def test_the_figure_shows_both_trajectories_over_one_axis() -> None:
 
 def test_depths_do_not_overlap_in_a_long_run() -> None:
     points = tuple(
-        Point(depth=depth, move="m", status="passed", speedup=1 + depth / 50, low=1.0, high=2.0, improved=True, best=1.5)
+        Point(
+            depth=depth, move="m", status="passed", speedup=1 + depth / 50, low=1.0, high=2.0, improved=True, best=1.5
+        )
         for depth in range(120)
     )
     schedule = Schedule(profile_from=1, points=points, profiles=0, seconds=1.0, stop_reason="")
