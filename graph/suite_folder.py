@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from graph.run_record import RunRecord
 from graph.runs import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
-from graph.suite_record import ENDED, Row, SuiteRecord, row_of
+from graph.suite_record import Row, SuiteRecord, row_of
 from graph.suite_table import page
 from graph.suite_tasks import SuiteTask
 from harness.errors import UserError
@@ -64,7 +64,7 @@ class SuiteFolder:
         except (OSError, ValidationError):
             return None
         row = row_of(task, record, facts)
-        return row if row.status in ENDED else None
+        return row if row.ended else None
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""

@@ -17,8 +17,10 @@ from harness.task import OpClass, Task, TensorSpec
 from harness.verdict import Timing
 from nodes.state import Usage
 
-RowStatus = Literal["improved", "nothing_faster", "no_kernel", "not_a_task", "machine_failed", "interrupted", "waiting"]
-ENDED: frozenset[RowStatus] = frozenset({"improved", "nothing_faster", "no_kernel", "not_a_task", "machine_failed"})
+RowStatus = Literal[
+    "improved", "nothing_faster", "no_kernel", "degenerate", "not_a_task", "machine_failed", "interrupted", "waiting"
+]
+UNDER_WAY: frozenset[RowStatus] = frozenset({"interrupted", "waiting"})
 FAST = (1.0, 1.2, 2.0)
 
 
@@ -26,7 +28,8 @@ class Row(Frozen):
     """One task. `timing` is its best verified kernel's, absent where none passed; `reason` why its run ended.
 
     `floor_ms` is the least time that the task's bytes and FLOPs need on the device; `depth` counts the optimizations
-    that passed. `interrupted` and `waiting` are not the end: a resumed suite goes on with them.
+    that passed. On a `degenerate` task nothing wins (see `cutegen check-task`). `interrupted` and `waiting` are not
+    the end: a resumed suite goes on with them.
     """
 
     id: int
@@ -42,6 +45,11 @@ class Row(Frozen):
     seconds: float = 0.0
     usage: Usage = Usage()
     reason: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to do."""
+        return self.status not in UNDER_WAY
 
     @property
     def floor_share(self) -> float | None:
@@ -93,15 +101,12 @@ def waiting(task: SuiteTask) -> Row:
 def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
     """The row of a task whose run has ended or was interrupted."""
     timing = record.timing
-    status: RowStatus = "interrupted"
-    if record.outcome in ("improved", "nothing_faster"):
-        status = "no_kernel" if timing is None else "improved" if timing.wins else "nothing_faster"
     best = record.best.candidate.digest if record.best else None
     judged = [step for step in record.steps if step.agent == "tester"]
     return Row(
         id=task.id,
         name=task.name,
-        status=status,
+        status=_status(record),
         op_class=record.task.op_class if record.task else None,
         shapes=shapes_of(record.task),
         timing=timing,
@@ -113,6 +118,17 @@ def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
         usage=record.usage,
         reason=record.stop_reason,
     )
+
+
+def _status(record: RunRecord) -> RowStatus:
+    timing = record.timing
+    if record.outcome not in ("improved", "nothing_faster"):
+        return "interrupted"
+    if timing is None:
+        return "no_kernel"
+    if timing.task_defect:
+        return "degenerate"
+    return "improved" if timing.wins else "nothing_faster"
 
 
 def shapes_of(task: Task | None) -> str:
@@ -134,8 +150,8 @@ def floor_ms(task: Task, facts: DeviceFacts, timing: Timing) -> float:
 
 
 def figures(rows: Sequence[Row]) -> Figures:
-    """Sum up rows; those that have not ended count as failures, like those without a kernel."""
-    timings = [row.timing for row in rows if row.timing is not None]
+    """Sum up rows. Those without a kernel, not ended or degenerate count as failures."""
+    timings = [row.timing for row in rows if row.timing is not None and not row.timing.task_defect]
     speedups = [timing.speedup for timing in timings]
     return Figures(
         tasks=len(rows),

@@ -14,7 +14,7 @@ from graph.run_loop import execute
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
 from graph.suite_folder import SuiteFolder, SuiteManifest
-from graph.suite_record import ENDED, Row, RowStatus, SuiteRecord, row_of, waiting
+from graph.suite_record import Row, RowStatus, SuiteRecord, row_of, waiting
 from graph.suite_tasks import SuiteTask
 from harness.errors import CutegenError, UserError
 from harness.targets.target import DeviceFacts
@@ -48,7 +48,7 @@ class SuiteRun:
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
         self._jobs, self._minutes = jobs, minutes
         self._rows = {task.id: folder.row(task, facts) or waiting(task) for task in manifest.tasks}
-        self._queue = deque(task for task in manifest.tasks if self._rows[task.id].status not in ENDED)
+        self._queue = deque(task for task in manifest.tasks if not self._rows[task.id].ended)
         self._before_s = folder.seconds()
         self._began = time.monotonic()
         self._changed = threading.Condition()
@@ -130,7 +130,7 @@ class SuiteRun:
         return row_of(task, record, self._facts)
 
     def _all_ended(self) -> bool:
-        return all(row.status in ENDED for row in self._rows.values())
+        return all(row.ended for row in self._rows.values())
 
     def _write(self, outcome: Literal["finished", "interrupted", "running"]) -> SuiteRecord:
         record = SuiteRecord(

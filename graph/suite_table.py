@@ -13,6 +13,7 @@ STATUS = {
     "improved": "faster",
     "nothing_faster": "not faster",
     "no_kernel": "no kernel",
+    "degenerate": "degenerate",
     "not_a_task": "no task",
     "machine_failed": "machine",
     "interrupted": "not ended",
@@ -45,7 +46,7 @@ def page(record: SuiteRecord) -> str:
         "## In sum",
         *_as_markdown(figures_sheet((("all", record.figures),))),
         "## Why each run ended",
-        "\n".join(f"- {row.name}: {row.reason or STATUS[row.status]}" for row in record.rows),
+        "\n".join(f"- {row.name}: {_why(row)}" for row in record.rows),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -72,6 +73,11 @@ def machine_line(machine: Machine) -> str:
         f"Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}; "
         f"Python {machine.python}, {versions}"
     )
+
+
+def _why(row: Row) -> str:
+    defect = row.timing.task_defect if row.timing else ""
+    return " ".join(part for part in (defect, row.reason or STATUS[row.status]) if part)
 
 
 def _as_markdown(sheet: Sheet) -> tuple[str]:

@@ -2,6 +2,7 @@
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -78,7 +79,7 @@ def test_depths_do_not_overlap_in_a_long_run() -> None:
     schedule = Schedule(profile_from=1, points=points, profiles=0, seconds=1.0, stop_reason="")
     drawn = ET.fromstring(str(figure(ablation(schedule, schedule))))
     at = [float(text.get("x", "0")) for text in drawn.iter(SVG + "text") if (text.text or "").isdigit()]
-    gaps = [after - before for before, after in zip(at, at[1:], strict=False) if after > before]
+    gaps = [after - before for before, after in pairwise(at) if after > before]
     assert len(at) > 10
     assert min(gaps) >= 20
 

@@ -80,6 +80,18 @@ def test_a_run_that_has_not_ended_is_not_counted_as_one(outcome: str, expected: 
     assert row_of(TASK, bare, FACTS).status == expected
 
 
+def test_nothing_wins_on_a_degenerate_task() -> None:
+    full = full_record()
+    assert full.best is not None
+    flawed = timing(2.0).model_copy(update={"task_defect": "The output does not depend on the inputs."})
+    verdict = full.best.verdict.model_copy(update={"timing": flawed})
+    best = full.best.model_copy(update={"verdict": verdict})
+    found = row_of(TASK, full.model_copy(update={"best": best}), FACTS)
+    assert (found.status, found.ended) == ("degenerate", True)
+    assert figures((found,)).fast == {"1": 0.0, "1.2": 0.0, "2": 0.0}
+    assert "does not depend on the inputs. no gain" in page(record(found))
+
+
 def test_the_floor_is_what_the_device_needs_for_bytes_or_flops() -> None:
     def floor(nbytes: int, flops: int, speedup: float = 1.0) -> float:
         work = Workload(name="given", signature=softsign_task().signature, flops=flops, bytes_moved=nbytes)
