@@ -43,7 +43,8 @@ class Rule:
         )
 
 
-def _set(names: str) -> frozenset[str]:
+def words_of(names: str) -> frozenset[str]:
+    """The words of a text."""
     return frozenset(names.split())
 
 
@@ -70,18 +71,18 @@ RULES = (
             "rocblas",
         ),
         pattern=re.compile(r"[sdcz](gemm|gemv|symm|symv|syrk|trmm|trsm|axpy|dot|ger|scal)_"),
-        namespaces=_set("dnnl thrust"),
+        namespaces=words_of("dnnl thrust"),
     ),
     Rule(
         "framework",
         "PyTorch and Python are not linked to a kernel: read the arguments through TensorView.",
         prefixes=("TORCH_", "PYBIND11_", "PyObject", "PyRun_", "PyGILState", "Py_"),
-        namespaces=_set("at torch c10 aten pybind11"),
+        namespaces=words_of("at torch c10 aten pybind11"),
     ),
     Rule(
         "loading",
         "A kernel may not load code or look functions up by name.",
-        words=_set(
+        words=words_of(
             "dlopen dlsym dlmopen dlvsym dladdr dlinfo dl_iterate_phdr __libc_dlopen_mode __libc_dlsym GetGlobal "
             "GetGlobalRequired SetGlobal LoadFromFile TVMFFIFunctionGetGlobal TVMFFIFunctionSetGlobal "
             "cuGetProcAddress cudaGetDriverEntryPoint cudaGetDriverEntryPointByVersion"
@@ -91,25 +92,25 @@ RULES = (
     Rule(
         "process",
         "A kernel may not start, end, signal or trace processes; report a wrong argument with TVM_FFI_THROW.",
-        words=_set(
+        words=words_of(
             "popen vfork clone3 execl execle execlp execv execve execvp execvpe execveat fexecve posix_spawn "
             "posix_spawnp ptrace sigaction sigprocmask prctl seccomp setrlimit prlimit _Exit _exit quick_exit "
             "process_vm_readv process_vm_writev setcontext makecontext"
         ),
-        called=_set("system fork clone syscall kill tkill tgkill signal raise exit atexit at_quick_exit alarm"),
-        std=_set("system signal raise exit atexit set_terminate set_new_handler"),
+        called=words_of("system fork clone syscall kill tkill tgkill signal raise exit atexit at_quick_exit alarm"),
+        std=words_of("system signal raise exit atexit set_terminate set_new_handler"),
     ),
     Rule(
         "thread",
         "A kernel may not start threads of its own: use OpenMP.",
-        words=_set("thrd_create jthread sched_setaffinity"),
+        words=words_of("thrd_create jthread sched_setaffinity"),
         prefixes=("pthread_",),
-        std=_set("thread jthread async this_thread packaged_task"),
+        std=words_of("thread jthread async this_thread packaged_task"),
     ),
     Rule(
         "stream",
         "A kernel launches on the stream that TVMFFIEnvGetStream gives, and on no other; no graphs, events, callbacks.",
-        words=_set(
+        words=words_of(
             "cudaLaunchHostFunc cuLaunchHostFunc cudaStreamPerThread cudaStreamLegacy cudaStreamNonBlocking "
             "getStreamFromPool CU_STREAM_PER_THREAD CU_STREAM_LEGACY"
         ),
@@ -132,7 +133,7 @@ RULES = (
     Rule(
         "memory",
         "A kernel works in device memory: its arguments, and cudaMallocAsync on the caller's stream.",
-        words=_set("__managed__ cudaMallocHost cudaHostAlloc cudaMemcpy cudaMemset cudaMemcpyToSymbol"),
+        words=words_of("__managed__ cudaMallocHost cudaHostAlloc cudaMemcpy cudaMemset cudaMemcpyToSymbol"),
         prefixes=(
             "cudaMallocManaged",
             "cudaHostRegister",
@@ -154,7 +155,7 @@ RULES = (
     Rule(
         "device_state",
         "A kernel may not change the state of the device, its caches or its clocks.",
-        words=_set("cudaDeviceReset cudaSetDevice cudaSetDeviceFlags cudaDeviceSetLimit cudaDeviceSetCacheConfig"),
+        words=words_of("cudaDeviceReset cudaSetDevice cudaSetDeviceFlags cudaDeviceSetLimit cudaDeviceSetCacheConfig"),
         prefixes=(
             "cudaStreamSetAttribute",
             "cudaCtxResetPersisting",
@@ -174,33 +175,33 @@ RULES = (
     Rule(
         "file",
         "A kernel may not reach files, sockets, the environment or memory mappings: its arguments are all it has.",
-        words=_set(
+        words=words_of(
             "fopen fopen64 freopen fdopen openat creat opendir mmap mmap64 munmap mremap mprotect memfd_create "
             "shm_open shmget getenv secure_getenv setenv putenv unsetenv environ getaddrinfo mkstemp sendmsg "
             "recvmsg sendfile"
         ),
-        called=_set("open open64 socket socketpair connect bind dup dup2 pipe unlink"),
-        std=_set("ifstream ofstream fstream filebuf filesystem getenv remove_all"),
+        called=words_of("open open64 socket socketpair connect bind dup dup2 pipe unlink"),
+        std=words_of("ifstream ofstream fstream filebuf filesystem getenv remove_all"),
     ),
     Rule(
         "clock",
         "A kernel may not read, set or wait for clocks.",
-        words=_set(
+        words=words_of(
             "clock_gettime clock_settime clock_nanosleep clock_adjtime gettimeofday settimeofday adjtimex timespec_get "
             "nanosleep usleep timer_create timer_settime __rdtsc __rdtscp __builtin_ia32_rdtsc __builtin_ia32_rdtscp"
         ),
         prefixes=("timerfd_",),
-        called=_set("sleep"),
-        std=_set("chrono"),
+        called=words_of("sleep"),
+        std=words_of("chrono"),
     ),
     Rule(
         "load_time",
         "A kernel may not run code when its library is loaded or ended, nor place code or data itself.",
-        words=_set(
+        words=words_of(
             "constructor __constructor__ destructor __destructor__ init_priority __init_priority__ ifunc __ifunc__ "
             "TVM_FFI_STATIC_INIT_BLOCK"
         ),
-        called=_set("section __section__ alias __alias__ weakref __weakref__"),
+        called=words_of("section __section__ alias __alias__ weakref __weakref__"),
     ),
     Rule(
         "precision",
@@ -212,35 +213,35 @@ RULES = (
             r"|__float22?bfloat16\w*|_mm\w*_cvt\w*_(?:ph|pbh|bh)|_mm\w*_(?:ph|pbh|sh)|_mm\w*_dpbf16\w*|_tile_dpbf16ps"
             r"|_tile_dpfp16ps|SM\d+\w*_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
         ),
-        types=_set("half half2 bfloat16"),
+        types=words_of("half half2 bfloat16"),
         assembly=re.compile(
             r"\.b?f16(?:x2)?\b|\.[eu]\d[me]\d\w*|vcvtps2ph|vcvtneps2bf16|vcvtne2ps2bf16|vdpbf16ps|\bv\w+[ps]h\b|tdp\w*f16ps"
         ),
-        unless=_set("float16 bfloat16"),
+        unless=words_of("float16 bfloat16"),
     ),
     Rule(
         "fast_math",
         "Intrinsics of reduced accuracy are not allowed here: call the std:: function.",
-        words=_set(
+        words=words_of(
             "__expf __exp10f __logf __log2f __log10f __powf __sinf __cosf __tanf __sincosf __fdividef __tanhf "
             "__use_fast_math__"
         ),
-        unless=_set("float16 bfloat16"),
+        unless=words_of("float16 bfloat16"),
     ),
     Rule(
         "header",
         "Whether a header is there may not be asked: every machine has the same ones.",
-        words=_set("__has_include __has_include_next __has_embed"),
+        words=words_of("__has_include __has_include_next __has_embed"),
     ),
 )
 
-DIRECTIVES = _set("include define undef if ifdef ifndef elif else endif error warning pragma")
+DIRECTIVES = words_of("include define undef if ifdef ifndef elif else endif error warning pragma")
 
-PRAGMAS = _set(
+PRAGMAS = words_of(
     "omp once unroll nounroll ivdep vector clang STDC GCC nv_diag_suppress nv_diag_default nv_exec_check_disable"
 )
 """First words; of GCC's own only `GCC_PRAGMAS`: `dependency` opens files, `system_header` hides warnings."""
-GCC_PRAGMAS = _set("ivdep unroll novector optimize target push_options pop_options diagnostic")
+GCC_PRAGMAS = words_of("ivdep unroll novector optimize target push_options pop_options diagnostic")
 
 # What lets the optimizer change a value.
 LOOSE_OPTIONS = re.compile(r"fast|unsafe|associative|reciprocal|finite|signed-zeros|rounding|contract|excess|fp-model")

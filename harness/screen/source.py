@@ -21,13 +21,19 @@ _EDGE = Token("newline", "", 0)
 @lru_cache(maxsize=64)
 def screen_source(source: str, allowances: frozenset[str] = frozenset()) -> Refusal | None:
     """Why a source may not run, or None. `allowances` are the dtypes of the task's tensors and the precision."""
+    return next(refusals_of(source, allowances), None)
+
+
+def refusals_of(source: str, allowances: frozenset[str]) -> Iterator[Refusal]:
+    """Every offence of a source, in its order."""
     if len(source) > MAX_CHARACTERS:
-        return Refusal(kind="size", message=f"The source has {len(source)} characters, more than {MAX_CHARACTERS}.")
+        yield Refusal(kind="size", message=f"The source has {len(source)} characters, more than {MAX_CHARACTERS}.")
+        return
     rules = [rule for rule in RULES if not rule.unless & allowances]
     try:
-        return next(_refusals(tokenize(source), rules), None)
+        yield from _refusals(tokenize(source), rules)
     except LexicalError as error:
-        return Refusal(kind="unreadable", line=error.line, message=error.problem)
+        yield Refusal(kind="unreadable", line=error.line, message=error.problem)
 
 
 def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusal]:

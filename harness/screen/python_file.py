@@ -1,0 +1,127 @@
+"""A parsed Python file: where names come from, what encloses what."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+EXTENSION_MAKERS = ("load_inline", "load_module")
+
+
+@dataclass
+class PythonFile:
+    """A file's tree with its nodes' parents and the origins of its names. `imported` maps "F" to what it stands for."""
+
+    tree: ast.Module
+    imported: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes = list(ast.walk(self.tree))
+        self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        for node in self.nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                self.imported.update(imported_names(node))
+        assigns = [node for node in self.nodes if isinstance(node, ast.Assign)]
+        for _ in range(3):  # an alias of an alias of an alias
+            for assign in assigns:
+                self._alias(assign)
+
+    def _alias(self, assign: ast.Assign) -> None:
+        if isinstance(assign.value, ast.Name | ast.Attribute):
+            path = self.path(assign.value)
+            for target in assign.targets:
+                if isinstance(target, ast.Name) and path.split(".")[0] in {p.split(".")[0] for p in self.origins}:
+                    self.imported[target.id] = path
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """Everything that names were imported from."""
+        return frozenset(self.imported.values())
+
+    def path(self, node: ast.expr) -> str:
+        """The dotted name that an expression stands for, with renamed imports undone; "" where it is no name."""
+        if isinstance(node, ast.Name):
+            return self.imported.get(node.id, node.id)
+        if isinstance(node, ast.Attribute):
+            before = self.path(node.value)
+            return f"{before}.{node.attr}" if before else ""
+        if isinstance(node, ast.Call) and last_name(node.func) == "getattr" and len(node.args) > 1:
+            name = node.args[1]
+            before = self.path(node.args[0])
+            return f"{before}.{name.value!s}" if before and isinstance(name, ast.Constant) else ""
+        return ""
+
+    def enclosing(self, node: ast.AST) -> Iterator[ast.AST]:
+        """What a node stands in, from the inside."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def function_of(self, node: ast.AST) -> Function | None:
+        """The innermost function around a node."""
+        return next((outer for outer in self.enclosing(node) if isinstance(outer, Function)), None)
+
+    def on_device(self, node: ast.AST) -> bool:
+        """Whether a node is in a function that triton compiles."""
+        around = (outer for outer in self.enclosing(node) if isinstance(outer, Function))
+        return any("jit" in last_name(mark) for function in around for mark in function.decorator_list)
+
+    @cached_property
+    def globals(self) -> frozenset[str]:
+        """Names that the file's top level gives a meaning, imports among them."""
+        top = [name for node in self.tree.body for name in _bound(node)]
+        return frozenset(top) | frozenset(self.imported)
+
+    @cached_property
+    def extensions(self) -> frozenset[str]:
+        """Paths that hold a compiled extension: the results of load_inline and what they were assigned to."""
+        found: set[str] = set()
+        for node in self.nodes:
+            if isinstance(node, ast.Assign) and (_makes_extension(node.value) or self.path(node.value) in found):
+                found.update(self.path(target) for target in node.targets)
+        return frozenset(found - {""})
+
+    @cached_property
+    def submodules(self) -> dict[str, frozenset[str]]:
+        """`self.x` to the names of what its value was made with, in `self.x = nn.Sequential(nn.Softmax(1))`."""
+        made: dict[str, frozenset[str]] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Assign):
+                makers = frozenset(last_name(c.func) for c in ast.walk(node.value) if isinstance(c, ast.Call))
+                made.update({self.path(target): makers for target in node.targets if isinstance(target, ast.Attribute)})
+        return made
+
+
+def imported_names(node: ast.Import | ast.ImportFrom) -> dict[str, str]:
+    """Local name to dotted origin. A relative import keeps its dots."""
+    if isinstance(node, ast.Import):
+        return {a.asname or a.name.split(".")[0]: a.name if a.asname else a.name.split(".")[0] for a in node.names}
+    start = "." * node.level + (node.module or "")
+    return {a.asname or a.name: f"{start}.{a.name}" for a in node.names}
+
+
+def last_name(node: ast.expr) -> str:
+    """`c` of `a.b.c`, of a call's function, or ""."""
+    if isinstance(node, ast.Call):
+        return last_name(node.func)
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""
+
+
+def root_name(node: ast.expr) -> str:
+    """`a` of `a.b[0].c()`, or ""."""
+    while isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.Starred):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def _makes_extension(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last_name(value.func) in EXTENSION_MAKERS
+
+
+def _bound(node: ast.stmt) -> list[str]:
+    if isinstance(node, Function | ast.ClassDef):
+        return [node.name]
+    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]
