@@ -230,7 +230,7 @@ def ablate(
 
 @app.command(epilog=EXIT_CODES)
 def verify(
-    kernel: Annotated[Path, typer.Argument(help="A kernel's source file, with its TVM-FFI entry point.")],
+    kernel: Annotated[Path, typer.Argument(help="A kernel's C++ or CUDA source, or a Python file with ModelNew.")],
     file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
     target: Target = TargetOption.auto,
     seed: Seed = None,

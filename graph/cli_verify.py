@@ -9,14 +9,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graph.api import load_task
 from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
 from graph.report import worst_errors
-from harness.candidate import Candidate
-from harness.describing import describe_task
-from harness.errors import UserError
+from graph.verify import verify
 from harness.verdict import Tier, Verdict
-from tools.judges import choose_target, choose_tier, judge_for
 
 
 def run(
@@ -31,7 +27,7 @@ def run(
     """Do the command; its exit code."""
 
     def work() -> int:
-        verdict = judge(kernel, file, target=target, seed=seed, isolation=isolation)
+        verdict = verify(kernel, file, target=target, seed=seed, isolation=isolation)
         if as_json:
             print(verdict.model_dump_json())
         else:
@@ -39,31 +35,6 @@ def run(
         return IMPROVED if verdict.passed else NOTHING_FASTER
 
     return guarded(work, as_json=as_json)
-
-
-def judge(
-    kernel: Path,
-    file: Path,
-    *,
-    target: Literal["auto", "cpu", "cuda"],
-    seed: int | None,
-    isolation: Literal["auto"] | Tier,
-) -> Verdict:
-    """Screen, build, check and time a kernel that lies in a file. Raises `UserError` and `MachineError`."""
-    source = _kernel_source(kernel)
-    task = load_task(file)
-    tier = choose_tier(isolation)
-    chosen = choose_target(target)
-    described = describe_task(task.source, name=task.name, tier=tier)
-    judging = judge_for(chosen.name, tier, "ieee")
-    candidate = Candidate(source=source, target=chosen.name, author="verify:file")
-    return judging.evaluate(described, candidate, seed=seed)
-
-
-def _kernel_source(kernel: Path) -> str:
-    if kernel.suffix == ".py":
-        raise UserError(f"{kernel} is Python.", "Give the kernel's C++ or CUDA source, like kernel.cu of a run.")
-    return load_task(kernel).source
 
 
 def _show(verdict: Verdict, console: Console) -> None:
@@ -76,6 +47,8 @@ def _show(verdict: Verdict, console: Console) -> None:
             f"{timing.speedup:.2f}x over {timing.baseline} ({interval.low:.2f} to {interval.high:.2f}): "
             f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms"
         )
+        if timing.advisory:
+            console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
     errors = worst_errors(verdict)
     if errors:
         console.print(_error_table(verdict))

@@ -188,6 +188,7 @@ class Judge:
                 "slot_target_bytes": 2 * self.target.facts().l3_bytes,
                 "memory_bytes": around.memory_bytes,
                 "timing_s": TIMING_S,
+                "load_within_s": 60.0,
             }
             yield _Stage(held, scratch, around, runner, link, payload)
 

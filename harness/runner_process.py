@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import sys
+import sysconfig
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +21,12 @@ from harness.worker.client import ROOT, usable_threads
 SCRATCH_BYTES = 4 << 30
 """What a kernel may allocate beside its arguments."""
 
+MODULE_ORDER = "module.json"
+"""What is loaded in place of a library where a Python file is judged."""
+MODULE_PROCESSES = 512
+"""A file may compile when it is imported, and PyTorch starts threads."""
+
+_PYTHON_RUNNER = ROOT / "harness" / "worker" / "python_runner.py"
 _RUNNER = ROOT / "harness" / "worker" / "runner.py"
 
 
@@ -64,22 +72,37 @@ def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) ->
     wrapper = around.wrapper
     own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
     environment = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment |= _module_environment() if library.name == MODULE_ORDER else {}
     environment |= around.environment | wrapper.environment
     return IsolatedProcess(
         [
             *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),
-            *(sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime)),
+            *_command(library, link_fd, runtime),
         ],
         cwd=scratch,
         access=_joined(Access(read=own), around.access, wrapper.access),
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES + wrapper.extra_memory_bytes,
-            processes=wrapper.processes,
+            processes=MODULE_PROCESSES if library.name == MODULE_ORDER else wrapper.processes,
             file_bytes=64 << 20,
         ),
         environment={name: value.replace("{scratch}", str(scratch)) for name, value in environment.items()},
         tier=around.tier,
         pass_fds=(link_fd,),
+    )
+
+
+def _command(library: Path, link_fd: int, runtime: Path) -> tuple[str, ...]:
+    if library.name == MODULE_ORDER:
+        return (sys.executable, "-I", str(_PYTHON_RUNNER), str(link_fd))
+    return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime))
+
+
+def _module_environment() -> dict[str, str]:
+    """The builders of PyTorch and tvm-ffi find ninja and the compilers, and build in the private folder."""
+    folders = dict.fromkeys((sysconfig.get_path("scripts"), str(Path(sys.executable).parent), *os.get_exec_path()))
+    return {"PATH": os.pathsep.join(folders), "MAX_JOBS": "2"} | dict.fromkeys(
+        ("TORCH_EXTENSIONS_DIR", "TVM_FFI_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"), "{scratch}"
     )
 
 

@@ -78,7 +78,8 @@ class Duel(Frozen):
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
-    The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds.
+    The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds;
+    `advisory` says why the time is not to be compared with a kernel's, where it is not.
     `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
     """
 
@@ -92,6 +93,7 @@ class Timing(Frozen):
     converged: bool
     duel: Duel | None = None
     task_defect: str = ""
+    advisory: str = ""
 
     @property
     def wins(self) -> bool:

@@ -199,19 +199,28 @@ def _hands_back(operators: frozenset[str]) -> Rule:
     """Every mention of an operator of the task, but for modules that are made in __init__ and never called."""
 
     def rule(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+        if file.on_device(node) or _in_reference(file, node):
+            return
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult) and "matmul" in operators:
             yield node, "operator", "@"
         elif isinstance(node, ast.Call) and (called := file.submodules.get(file.path(node.func))):
             for name in sorted(name for name in called if plain(name) in operators):
                 yield node, "operator", f"{file.path(node.func)}, made with {name}"
+        elif isinstance(node, ast.Call) and plain(file.path(node).rsplit(".", 1)[-1]) in operators:
+            yield node, "operator", f"getattr({file.path(node)})"
         elif isinstance(node, ast.Attribute | ast.Name) and _is_operator(file, node, operators):
             yield node, "operator", file.path(node) or last_name(node)
 
     return rule
 
 
+def _in_reference(file: PythonFile, node: ast.AST) -> bool:
+    """Whether a node stands in a copy of the reference; that nobody uses it is another rule."""
+    return any(isinstance(outer, ast.ClassDef) and outer.name == "Model" for outer in file.enclosing(node))
+
+
 def _is_operator(file: PythonFile, node: ast.Attribute | ast.Name, operators: frozenset[str]) -> bool:
-    if not isinstance(node.ctx, ast.Load) or file.on_device(node):
+    if not isinstance(node.ctx, ast.Load):
         return False
     path = file.path(node)
     name = path.rsplit(".", 1)[-1] if path else last_name(node)

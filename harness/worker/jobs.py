@@ -7,6 +7,7 @@ from typing import Any
 from harness.worker.describing import describe
 from harness.worker.filters import examine
 from harness.worker.judging import exercise, judge
+from harness.worker.reference import Reference
 
 
 def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
@@ -19,4 +20,6 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
         return judge(payload, *descriptors)
     if kind == "exercise":
         return exercise(payload, *descriptors)
+    if kind == "init":
+        return {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()}
     raise ValueError(f"no such job: {kind}")

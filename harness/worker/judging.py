@@ -43,15 +43,17 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
     `payload`: source, name, signature, op_class, library, seed, runner_pid, device, precision, slot_target_bytes,
-    memory_bytes, timing_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the
-    same rounds.
+    memory_bytes, timing_s, load_within_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be
+    timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
     outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
     try:
         with _phase(seconds, "load"):
-            bench = _prepare(payload, RunnerLink(runner_fd, payload["runner_pid"]))
+            bench = _prepare(
+                payload, RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
+            )
         with _phase(seconds, "check"):
             timeout_s = _check(bench, payload["seed"], trials)
         with _phase(seconds, "time"):

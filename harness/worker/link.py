@@ -94,7 +94,7 @@ class RunnerLink:
             raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
         if "failed" in answer:
             check, message = str(answer["failed"]), str(answer.get("message", ""))[:2000]
-            raise CandidateFailedError("crashed", check, message)
+            raise CandidateFailedError("refused" if check == "output" else "crashed", check, message)
         if expected not in answer:
             raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
         return answer[expected]

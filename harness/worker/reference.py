@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
 import linecache
 import types
 from collections.abc import Callable
@@ -41,6 +42,7 @@ class Reference:
         arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
+        self.arguments = list(arguments)
         factory = self._ask("Model")
         self.model: torch.nn.Module = self._guarded("Model(...)", lambda: factory(*arguments))
         if not isinstance(self.model, torch.nn.Module):
@@ -50,6 +52,16 @@ class Reference:
     def error(self, cause: str, remedy: str = "") -> UserError:
         """The user's error, with the file's name in front."""
         return UserError(f"{self.name}: {cause}.", remedy)
+
+    def plain_arguments(self) -> list[Any]:
+        """The constructor's arguments, where they can be written down: numbers, texts, None, lists and tuples."""
+        try:
+            json.dumps(self.arguments)
+        except (TypeError, ValueError) as error:
+            raise self.error(
+                f"get_init_inputs gives more than numbers and texts: {error}", "Other modules cannot be made from it."
+            ) from error
+        return self.arguments
 
     def inputs(self, seed: int) -> list[Value]:
         """What `get_inputs` gives under a seed: tensors and numbers, on the cpu."""

@@ -12,6 +12,7 @@ from cheat_catalogue import Entry, task_source
 from harness.build import Build
 from harness.candidate import Candidate
 from harness.describing import describe_task
+from harness.foreign import ModuleJudge
 from harness.isolation.tiers import resolve_tier
 from harness.judge import Judge
 from harness.targets.cpu import CpuTarget
@@ -29,6 +30,7 @@ class Court:
         self.tier = resolve_tier("auto")
         self.judges = {"cpu": Judge(CpuTarget(), tier=self.tier), "cuda": Judge(CudaTarget(), tier=self.tier)}
         self.task = cache(self._task)
+        self.modules = ModuleJudge(CpuTarget(), tier=self.tier)
         self._builders = ThreadPoolExecutor(BUILDERS)
         self._builds: dict[Entry, Future[Build]] = {
             entry: self._builders.submit(self._judge(entry).build, candidate(entry))
@@ -44,6 +46,8 @@ class Court:
         self._builders.shutdown(cancel_futures=True)
 
     def _judge(self, entry: Entry) -> Judge:
+        if entry.path.suffix == ".py":
+            return self.modules
         return self.judges["cuda" if entry.gpu else "cpu"]
 
     def _task(self, name: str) -> Task:

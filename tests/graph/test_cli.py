@@ -102,9 +102,24 @@ def test_verify_says_the_same_in_words(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.output.startswith("wrong")
     assert "reference's own" in result.output
-    refused = CliRunner().invoke(app, ["verify", str(softsign(tmp_path)), str(softsign(tmp_path))])
-    assert refused.exit_code == 2
-    assert "is Python" in refused.stderr
+    refused = CliRunner().invoke(app, ["verify", str(softsign(tmp_path)), str(softsign(tmp_path)), "--target", "cpu"])
+    assert refused.exit_code == 1
+    assert "There is no class ModelNew" in refused.output
+
+
+def test_verify_judges_a_foreign_module(tmp_path: Path) -> None:
+    file = tmp_path / "answer.py"
+    file.write_text(
+        "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+    )
+    arguments = ["verify", str(file), str(softsign(tmp_path)), "--target", "cpu", "--json"]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1, result.output
+    assert one_object(result.stdout)["status"] == "wrong"
+    file.write_text(file.read_text().replace("x + 1", "x / (1 + (-x).maximum(x))"))
+    passed = CliRunner().invoke(app, arguments)
+    assert one_object(passed.stdout)["timing"]["advisory"].startswith("A ModelNew carries")
+    assert passed.exit_code == 0
 
 
 def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 # row: 13
 # task: softmax
 # caught by: screen:cache
-# says: functools.lru_cache
+# says: lru_cache
 import functools
 import torch
 from torch import nn

@@ -1,0 +1,45 @@
+"""The judge by itself: one kernel that lies in a file, one task, one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+from graph.api import load_task
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.errors import UserError
+from harness.foreign import ModuleJudge
+from harness.verdict import Precision, Tier, Verdict
+from nodes.state import TaskInput
+from tools.judges import choose_target, choose_tier, judge_for
+
+PYTHON = ".py"
+
+
+def verify(
+    kernel: str | Path,
+    task: TaskInput | str | Path,
+    *,
+    target: Literal["auto", "cpu", "cuda"] = "auto",
+    seed: int | None = None,
+    isolation: Literal["auto"] | Tier = "auto",
+    precision: Precision = "ieee",
+) -> Verdict:
+    """Screen, build, check and time a kernel against a task.
+
+    `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
+    timing is then advisory. Raises `UserError` and `MachineError`; a kernel that fails is a verdict.
+    """
+    file = Path(kernel)
+    source = load_task(file).source
+    loaded = task if isinstance(task, TaskInput) else load_task(task)
+    tier = choose_tier(isolation)
+    chosen = choose_target(target)
+    described = describe_task(loaded.source, name=loaded.name, tier=tier)
+    candidate = Candidate(source=source, target=chosen.name, author="verify:file")
+    if file.suffix != PYTHON:
+        return judge_for(chosen.name, tier, precision).evaluate(described, candidate, seed=seed)
+    if chosen.name != "cpu":
+        raise UserError(f"{file.name} is Python, which is judged on cpu only.", "Add --target cpu.")
+    return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(described, candidate, seed=seed)
