@@ -38,8 +38,6 @@ using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
 struct Epilogue {
   CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
 };
-constexpr int Triangle = 0;  // 1: only n - m >= Offset is kept; -1: only n - m <= Offset; the rest of C is zero
-constexpr int Offset = 0;
 // end problem
 
 // begin knobs
@@ -56,7 +54,9 @@ constexpr int CopyA = 4;      // elements one asynchronous copy moves
 constexpr int CopyB = 4;
 constexpr int StoreC = 4;     // elements one store writes
 constexpr int Products = 3;   // 1 is plain TF32
-constexpr bool SkipZeros = false;  // look first where each band of A and B has its k's that are not all zero
+constexpr int Triangle = 0;   // 1: only n - m >= Offset is kept; -1: only n - m <= Offset; the rest of C is zero
+constexpr int Offset = 0;
+constexpr bool SkipZeros = false;  // look first which k's of each band of A and of B are not all zero
 // end knobs
 
 constexpr int Threads = BLK_M{} / WARP_M{} * (BLK_N{} / WARP_N{}) * 32;
@@ -334,9 +334,13 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
     }
     if constexpr (Splits > 1) {
       T* const to = partial + ((int64_t(split) * Batches + l) * M{} + m) * N{} + n;
-      CUTE_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        if (n + j < N{}) to[j] = x[j];
+      if constexpr (N::value % 4 == 0) {
+        *reinterpret_cast<float4*>(to) = make_float4(x[0], x[1], x[2], x[3]);
+      } else {
+        CUTE_UNROLL
+        for (int j = 0; j < 4; ++j) {
+          if (n + j < N{}) to[j] = x[j];
+        }
       }
     } else {
       T* const to = C + LayoutC{}(m, n, l);

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.playbook import gemm_diag, gemm_rows, gemm_tiled, gemm_tiled_source
+from knowledge.playbook import cuda_gemm, gemm_diag, gemm_rows, gemm_tiled, gemm_tiled_source
 from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.gemm_source import render_frame
 from knowledge.playbook.gemm_views import UncoveredError
@@ -14,19 +14,20 @@ class GemmRecipe:
     """Writes a forward that is one product of two operands, with what directly follows it fused in.
 
     Covers mm, bmm, mv, dot, matmul, addmm, baddbmm, linear and einsum of two operands, transposed and reshaped
-    operands without a copy, diag(a) @ B, triu and tril of a product, in float32 and float64, on the cpu.
+    operands without a copy, diag(a) @ B, triu and tril of a product: in float32 and float64 on the cpu, in float32 on
+    a GPU.
     """
 
     name = "gemm"
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """The plain kernel's plan, or why the forward is no product this recipe covers."""
-        if problem.target != "cpu":
-            return Decline("The playbook writes GEMM kernels for the cpu target only.")
         try:
             form = form_of(problem)
         except UncoveredError as refusal:
             return Decline(str(refusal))
+        if problem.target == "cuda":
+            return cuda_gemm.first_plan(form)
         if form.kind == "scale":
             return gemm_diag.first_plan()
         return gemm_rows.first_plan(form) if form.rows_only else gemm_tiled.first_plan(form, problem.device)
@@ -34,6 +35,8 @@ class GemmRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """The moves not yet in `plan`, the most promising first."""
         form = form_of(problem)
+        if problem.target == "cuda":
+            return cuda_gemm.moves(problem, form, plan)
         if form.kind == "scale":
             return gemm_diag.moves(form, problem.device, plan)
         if form.rows_only:
@@ -43,6 +46,8 @@ class GemmRecipe:
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source. `plan` must come from this recipe for the same problem."""
         form = form_of(problem)
+        if problem.target == "cuda":
+            return cuda_gemm.render(problem, form, plan)
         if form.kind == "scale":
             body = gemm_diag.body(form, plan)
         else:

@@ -142,33 +142,44 @@ def extents(form: Form) -> list[str]:
 
 def render_frame(problem: Problem, form: Form, plan: Plan, body: Body) -> str:
     """The whole source file."""
-    names = identifiers(argument.name for argument in problem.arguments)
-    scalars = [argument for argument in problem.inputs if isinstance(argument, Scalar)]
-    parameters = [_parameter(argument, names[argument.name]) for argument in problem.arguments]
-    checks = [
-        f'  require({names[tensor.name]}, "{names[tensor.name]}", {_list(tensor.shape)}, {_list(tensor.strides)});'
-        for tensor in problem.arguments
-        if isinstance(tensor, Tensor)
-    ]
-    bound = [f"data({name})" for name in form.extras]
-    bound += [f"T({names[scalar.name]})" for scalar in _used(form, scalars, names)]
-    arguments = [*(f"data({name})" for name in form.operands[:3]), f"Epilogue{{{', '.join(bound)}}}"]
+    arguments = [*(f"data({name})" for name in form.operands[:3]), f"Epilogue{{{', '.join(bound(problem, form))}}}"]
     vector = VECTOR if body.lanes > 1 else SINGLE
     return FRAME.substitute(
-        header="\n".join(f"// {line}".rstrip() for line in (*_headline(form), *body.lines)),
+        header="\n".join(f"// {line}".rstrip() for line in (*headline(form), *body.lines)),
         plan=plan.comment(),
         includes="".join(f"#include <{name}>\n" for name in body.includes),
         types=vector.format(element=element(form), lanes=body.lanes),
         layouts=body.layouts,
-        epilogue=_epilogue(form, [SCALAR_PREFIX + names[scalar.name] for scalar in _used(form, scalars, names)]),
+        epilogue=epilogue(problem, form),
         kernel=body.code,
-        parameters=", ".join(parameters),
-        checks="\n".join(checks),
+        parameters=parameters(problem),
+        checks="\n".join(f"  require({each});" for each in checks(problem)),
         arguments=", ".join(arguments),
     )
 
 
-def _headline(form: Form) -> tuple[str, ...]:
+def parameters(problem: Problem) -> str:
+    """The entry point's parameters."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    return ", ".join(_parameter(argument, names[argument.name]) for argument in problem.arguments)
+
+
+def checks(problem: Problem) -> list[str]:
+    """For every tensor the arguments of `require`: itself, its name, its shape, its strides."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    tensors = [(names[each.name], each) for each in problem.arguments if isinstance(each, Tensor)]
+    return [f'{name}, "{name}", {_list(tensor.shape)}, {_list(tensor.strides)}' for name, tensor in tensors]
+
+
+def bound(problem: Problem, form: Form, scope: str = "") -> list[str]:
+    """What the epilogue is made with: its operands' pointers, then its scalars. `scope` stands before our names."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    pointers = [f"{scope}data({name})" for name in form.extras]
+    return pointers + [f"{scope}T({names[scalar.name]})" for scalar in _used(problem, form)]
+
+
+def headline(form: Form) -> tuple[str, ...]:
+    """What a kernel computes, of which sizes, with how many FLOPs and bytes."""
     a, b, c = form.operands[:3]
     sizes = f"M={form.m.extent} N={form.n.extent}"
     if form.kind == "contract":
@@ -204,13 +215,18 @@ def _list(values: tuple[int, ...]) -> str:
     return "{" + ", ".join(str(value) for value in values) + "}"
 
 
-def _used(form: Form, scalars: list[Scalar], names: dict[str, str]) -> list[Scalar]:
+def _used(problem: Problem, form: Form) -> list[Scalar]:
+    """The scalars that the steps name."""
     text = " ".join(form.codes)
+    names = identifiers(argument.name for argument in problem.arguments)
+    scalars = [argument for argument in problem.inputs if isinstance(argument, Scalar)]
     return [scalar for scalar in scalars if re.search(rf"\b{SCALAR_PREFIX}{names[scalar.name]}\b", text)]
 
 
-def _epilogue(form: Form, scalars: list[str]) -> str:
-    """A functor: what follows the product, on one element."""
+def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
+    """A functor: what follows the product, on one element. `qualifier` stands before its call operator."""
+    names = identifiers(argument.name for argument in problem.arguments)
+    scalars = [SCALAR_PREFIX + names[scalar.name] for scalar in _used(problem, form)]
     places = range(3, len(form.operands))
     layouts = [f"using LayoutD{i - 3} = {layout(form, i, (('M', form.m), ('N', form.n)))};  // (M,N,L)" for i in places]
     members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places] + [f"  T {name};" for name in scalars]
@@ -220,6 +236,7 @@ def _epilogue(form: Form, scalars: list[str]) -> str:
     if form.triangle:
         sign = ">=" if form.triangle.half == "upper" else "<="
         last = f"    return n - m {sign} {form.triangle.offset} ? x : T(0);"
-    head = "  T operator()(T x, [[maybe_unused]] int m, [[maybe_unused]] int n, [[maybe_unused]] int l) const {"
+    coordinates = ", ".join(f"[[maybe_unused]] int {name}" for name in "mnl")
+    head = f"  {qualifier}T operator()(T x, {coordinates}) const {{"
     struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
     return "\n".join([*layouts, *struct, "  }", "};"])

@@ -1,0 +1,166 @@
+"""Products on tensor cores at float32 grade (exemplar gemm_3xtf32): its knobs, its tiles and its moves.
+
+Knobs: `bm`, `bn`, `bk` (a block's tile), `wm`, `wn` (a warp's part of it), `stages` (tiles in shared memory), `blocks`
+(that a multiprocessor holds), `splits` (blocks that share a tile's K), `group` (tile rows side by side), `spans` (1:
+ranges of K that hold only zeros are found and skipped), `products` (3, or 1 under the precision tf32).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from knowledge.playbook.cuda_gemm_text import width
+from knowledge.playbook.gemm_form import A, B, C, Form
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Move, Plan
+
+KERNEL = "gemm_3xtf32"
+# Tiles of K that a block must have left, so that filling its pipeline does not cost more than sharing gains.
+FEWEST_TILES = 16
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's tile, a warp's part, the pipeline's depth, and the blocks that share a multiprocessor."""
+
+    bm: int
+    bn: int
+    bk: int
+    wm: int
+    wn: int
+    stages: int
+    blocks: int
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of one block."""
+        return self.stages * (self.bm + self.bn) * self.bk * 4
+
+    def knobs(self) -> dict[str, int]:
+        """The tile's knobs of a plan."""
+        return dict(vars(self))
+
+
+# The fastest first.
+TILES = (
+    Tile(128, 128, 16, 32, 64, 4, 1),
+    Tile(128, 128, 32, 32, 64, 3, 1),
+    Tile(128, 128, 16, 32, 32, 4, 1),
+    Tile(128, 64, 16, 32, 64, 4, 2),
+    Tile(64, 64, 16, 32, 32, 4, 4),
+)
+
+
+def first_plan(problem: Problem, form: Form) -> Plan:
+    """The first tile that fits the device."""
+    products = 1 if problem.precision == "tf32" else 3
+    tile = tiles(problem.device, form)[0]
+    return Plan("gemm", {"kernel": KERNEL, **tile.knobs(), "splits": 1, "group": 8, "spans": 0, "products": products})
+
+
+def tiles(device: Device, form: Form) -> tuple[Tile, ...]:
+    """The tiles whose shared memory the device has, the most promising first."""
+    room = device.shared_bytes or 99 << 10
+    fitting = tuple(tile for tile in TILES if tile.shared_bytes <= room)
+    # Rows or columns that fill up a tile are computed for nothing.
+    return tuple(sorted(fitting, key=lambda tile: _padded(form, tile) > 1.2))
+
+
+def _padded(form: Form, tile: Tile) -> float:
+    rows, columns = ceil(form.m.extent / tile.bm) * tile.bm, ceil(form.n.extent / tile.bn) * tile.bn
+    return rows * columns / (form.m.extent * form.n.extent)
+
+
+def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
+    """What is not yet in the plan, the most promising first."""
+    found = []
+    if form.triangle and not plan.knobs["spans"]:
+        why = "Find which k's of each band of A and B hold only zeros, and leave out the tiles where either does."
+        found.append(Move("empty ranges", why, plan.with_knobs(spans=1)))
+    splits = shares(problem.device, form, plan)
+    if not form.triangle and splits > int(plan.knobs["splits"]):
+        why = f"Share each tile's K among {splits} blocks: {_tile_count(form, plan)} tiles leave multiprocessors idle."
+        found.append(Move("split K", why, plan.with_knobs(splits=splits)))
+    return (*found, *_other_tiles(problem, form, plan), *_orders(form, plan))
+
+
+def shares(device: Device, form: Form, plan: Plan) -> int:
+    """Blocks that should share one tile's K so that every multiprocessor has work; 1 where there are tiles enough."""
+    slots = device.multiprocessors * int(plan.knobs["blocks"])
+    count = _tile_count(form, plan)
+    if 2 * count > slots:
+        return 1
+    return max(1, min(slots // count, ceil(form.k.extent / int(plan.knobs["bk"])) // FEWEST_TILES))
+
+
+def _tile_count(form: Form, plan: Plan) -> int:
+    rows, columns = ceil(form.m.extent / int(plan.knobs["bm"])), ceil(form.n.extent / int(plan.knobs["bn"]))
+    return rows * columns * form.batches
+
+
+def _other_tiles(problem: Problem, form: Form, plan: Plan) -> list[Move]:
+    """The tiles behind the plan's own in the list; each is tried from the best kernel so far."""
+    order = tiles(problem.device, form)
+    found = []
+    for tile in order:
+        if all(plan.knobs[name] == value for name, value in tile.knobs().items()):
+            continue
+        name = f"tile {tile.bm}x{tile.bn}x{tile.bk}, warp {tile.wm}x{tile.wn}"
+        why = f"{tile.stages} stages, {tile.blocks} blocks a multiprocessor: another balance of reuse and latency."
+        after = plan.with_knobs(**tile.knobs(), splits=1)
+        if int(plan.knobs["splits"]) > 1:
+            after = after.with_knobs(splits=shares(problem.device, form, after))
+        found.append(Move(name, why, after))
+    return found
+
+
+def _orders(form: Form, plan: Plan) -> list[Move]:
+    """Other orders in which blocks walk over the tiles."""
+    if form.triangle or form.m.extent <= int(plan.knobs["bm"]) or form.n.extent <= int(plan.knobs["bn"]):
+        return []
+    return [
+        Move(
+            f"raster order {group}",
+            f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
+            plan.with_knobs(group=group),
+        )
+        for group in (16, 4)
+        if plan.knobs["group"] != group
+    ]
+
+
+def knobs_text(form: Form, plan: Plan) -> str:
+    """The section `knobs`."""
+    knobs = plan.knobs
+    triangle = form.triangle
+    half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
+    values = {
+        "Stages": knobs["stages"], "MinBlocks": knobs["blocks"], "Splits": knobs["splits"], "Group": knobs["group"],
+        "CopyA": width(form, A), "CopyB": width(form, B), "StoreC": width(form, C), "Products": knobs["products"],
+        "Triangle": half, "Offset": triangle.offset if triangle else 0,
+    }  # fmt: skip
+    names = {"BLK_M": "bm", "BLK_N": "bn", "BLK_K": "bk", "WARP_M": "wm", "WARP_N": "wn"}
+    return "\n".join(
+        [
+            *(f"using {name} = Int<{knobs[knob]}>;" for name, knob in names.items()),
+            *(f"constexpr int {name} = {value};" for name, value in values.items()),
+            f"constexpr bool SkipZeros = {'true' if knobs['spans'] else 'false'};",
+        ]
+    )
+
+
+def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+    """The header's lines on tile, registers and shared memory."""
+    knobs = {name: value for name, value in plan.knobs.items() if isinstance(value, int)}
+    bm, bn, bk, wm, wn, stages = (knobs[name] for name in ("bm", "bn", "bk", "wm", "wn", "stages"))
+    lines = [
+        f"tile: block {bm} x {bn} x {bk}, {bm // wm * (bn // wn)} warps of {wm} x {wn}, MMA 16 x 8 x 8 (TF32)",
+        f"  registers: tCrC {wm * wn // 32} a lane",
+        f"  shared memory: A {bm} x {bk} x {stages} x 4 = {bm * bk * stages * 4} bytes, "
+        f"B {bn} x {bk} x {stages} x 4 = {bn * bk * stages * 4} bytes",
+    ]
+    if knobs["splits"] > 1:
+        size = knobs["splits"] * form.batches * form.m.extent * form.n.extent * 4
+        lines.append(f"  partial sums: {knobs['splits']} x L x M x N x 4 = {size} bytes of device memory")
+    return tuple(lines)

@@ -1,0 +1,103 @@
+"""What the exemplars of the GEMM family get from a problem: its sections `header`, `problem` and `entry`.
+
+Every exemplar of the family has these three, and reads the same names from them: M, N, K, LayoutA, LayoutB, LayoutC
+and Epilogue, all static. What an exemplar's section `knobs` holds is its own recipe's affair.
+"""
+
+from __future__ import annotations
+
+from string import Template
+
+from knowledge.exemplars.source import load
+from knowledge.playbook.gemm_form import A, Axis, B, C, Form
+from knowledge.playbook.gemm_source import bound, checks, epilogue, extents, headline, layout, parameters
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+ENTRY = Template("""\
+namespace product {
+
+// Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
+void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
+             std::initializer_list<int64_t> strides) {
+  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
+  for (int i = 0; fits && i < t.ndim(); ++i) {
+    fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
+  }
+  if (!fits) TVM_FFI_THROW(ValueError) << name << ": other shape, strides or element type than the kernel's";
+  if (t.device().device_type != kDLCUDA) TVM_FFI_THROW(ValueError) << name << ": not in the GPU's memory";
+}
+
+T* data(tvm::ffi::TensorView t) {
+  return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
+}
+
+// A tensor that starts in the middle of a vector cannot be read or written by vectors.
+T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
+  if (reinterpret_cast<uintptr_t>(data(t)) % (elements * sizeof(T)) != 0) {
+    TVM_FFI_THROW(ValueError) << name << ": its first element is not aligned to " << elements * sizeof(T) << " bytes";
+  }
+  return data(t);
+}
+
+}  // namespace product
+
+void run($parameters) {
+$checks
+  DLDevice const device = $output.device();
+  void* const stream = TVMFFIEnvGetStream(device.device_type, device.device_id);
+  product::launch($arguments, product::Epilogue{$bound}, static_cast<cudaStream_t>(stream));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+""")
+
+
+def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[str, ...]) -> str:
+    """The exemplar that the plan's knob `kernel` names, for this problem. `lines` go into its header."""
+    widths = {place: width(form, place) for place in (A, B, C)}
+    operands = zip(form.operands[:3], widths.values(), strict=True)
+    entry = ENTRY.substitute(
+        parameters=parameters(problem),
+        checks="\n".join(f"  product::require({each});" for each in checks(problem)),
+        output=form.operands[C],
+        arguments=", ".join(f'product::aligned({name}, "{name}", {elements})' for name, elements in operands),
+        bound=", ".join(bound(problem, form, "product::")),
+    )
+    header = "\n".join([*(f"// {line}" for line in (*headline(form), *lines)), plan.comment()])
+    kernel = load(str(plan.knobs["kernel"]))
+    sections = {"header": header, "problem": problem_text(problem, form), "entry": entry}
+    return kernel.with_sections(**sections, **({"knobs": knobs} if knobs else {}))
+
+
+def problem_text(problem: Problem, form: Form) -> str:
+    """The section `problem`: extents, layouts and what follows the product."""
+    rows, columns, depth = ("M", form.m), ("N", form.n), ("K", form.k)
+    return "\n".join(
+        [
+            *extents(form),
+            f"using LayoutA = {layout(form, A, (rows, depth))};  // (M,K,L)",
+            f"using LayoutB = {layout(form, B, (columns, depth))};  // (N,K,L)",
+            f"using LayoutC = {layout(form, C, (rows, columns))};  // (M,N,L)",
+            epilogue(problem, form, "CUTE_HOST_DEVICE "),
+        ]
+    )
+
+
+def width(form: Form, place: int) -> int:
+    """Elements of an operand that one access can take: 4, 2 or 1 neighbours, wherever a tile of 4 or more starts.
+
+    Along its contiguous dimension every extent, and across it every stride, must be a multiple of them.
+    """
+    lengthwise = contiguous(form, place)
+    if lengthwise is None:
+        return 1
+    others = [axis.strides[place] for axis in (form.m, form.n, form.k, *form.batch) if axis is not lengthwise]
+    sizes = (lengthwise.extent, *(stride for stride in others if stride))
+    return next((count for count in (4, 2) if all(size % count == 0 for size in sizes)), 1)
+
+
+def contiguous(form: Form, place: int) -> Axis | None:
+    """The loop along which an operand's elements are neighbours, if there is one; K first, as the kernels take it."""
+    own = {A: (form.k, form.m), B: (form.k, form.n), C: (form.n,)}[place]
+    return next((axis for axis in own if axis.strides[place] == 1), None)

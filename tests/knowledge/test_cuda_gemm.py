@@ -1,0 +1,192 @@
+"""The GEMM recipe on a GPU: every form has a plan and moves that end, and what it writes compiles."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+import torch
+from gemm_cases import PLAIN, STEPS, rand, trace_fx
+
+from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from harness.errors import MachineError
+from harness.screen.source import screen_source
+from knowledge.playbook import cuda_gemm_tensor as tensor
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.cuda_gemm_text import width
+from knowledge.playbook.gemm import GemmRecipe
+from knowledge.playbook.gemm_form import A, B, C, form_of
+from knowledge.playbook.problem import Device, Problem, Tensor
+from knowledge.playbook.recipe import Decline, Draft, Plan
+
+H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
+RECIPE = GemmRecipe()
+
+
+def on_gpu(problem: Problem, **changes: object) -> Problem:
+    return problem.model_copy(update={"target": "cuda", "device": H200, **changes})
+
+
+def shaped(m: int, n: int, k: int, a: str = "N", b: str = "N", batch: int = 0, tail: str = "") -> Problem:
+    """A @ B as KernelBench writes it, each operand plain (N) or transposed in memory (T), without any data."""
+    extents = {"A": (m, k) if a == "N" else (k, m), "B": (k, n) if b == "N" else (n, k)}
+    tensors, ops, operands = [], [], {}
+    for name, (rows, columns) in extents.items():
+        shape = (batch, rows, columns) if batch else (rows, columns)
+        strides = (rows * columns, columns, 1) if batch else (columns, 1)
+        tensors.append({"name": name, "shape": shape, "strides": strides, "dtype": "float32"})
+        operands[name] = name
+    for name, way in (("A", a), ("B", b)):
+        if way == "T":
+            rows, columns = extents[name]
+            turned = {"name": f"{name}t", "shape": (columns, rows), "strides": (1, columns), "dtype": "float32"}
+            ops.append({"target": "aten.t.default", "args": [{"ref": name}], "results": [turned]})
+            operands[name] = f"{name}t"
+    shape, strides = ((batch, m, n), (m * n, n, 1)) if batch else ((m, n), (n, 1))
+    result = {"name": "mm", "shape": shape, "strides": strides, "dtype": "float32"}
+    arguments = [{"ref": operands["A"]}, {"ref": operands["B"]}]
+    ops.append({"target": "aten.bmm.default" if batch else "aten.mm.default", "args": arguments, "results": [result]})
+    if tail:
+        ops.append({"target": tail, "args": [{"ref": "mm"}], "results": [{**result, "name": "tail"}]})
+    return Problem.model_validate(
+        {
+            "target": "cuda", "inputs": tensors, "outputs": [{**result, "name": "C"}], "ops": ops,
+            "returns": ["tail" if tail else "mm"], "device": H200.model_dump(),
+        }
+    )  # fmt: skip
+
+
+LEVEL1 = {
+    1: shaped(4096, 4096, 4096), 2: shaped(2048, 4096, 8192), 3: shaped(512, 2048, 1024, batch=128),
+    6: shaped(256, 256, 524288), 7: shaped(32768, 32768, 64), 8: shaped(8205, 5921, 2949),
+    9: shaped(32768, 32768, 32), 10: shaped(16384, 768, 2048), 11: shaped(1048576, 768, 256),
+    14: shaped(4096, 4096, 4096, tail="aten.triu.default"), 15: shaped(4096, 4096, 4096, tail="aten.tril.default"),
+    16: shaped(2048, 4096, 8192, a="T"), 17: shaped(2048, 4096, 8192, b="T"), 18: shaped(2048, 4096, 8192, "T", "T"),
+}  # fmt: skip
+
+
+def tensor_plan(problem: Problem) -> Plan:
+    (move,) = RECIPE.moves(problem, RECIPE.first_plan(problem))
+    return move.plan
+
+
+def drafts(problem: Problem) -> list[Draft]:
+    """The first kernel, and what follows where every move is kept once."""
+    draft, tried = first_draft(problem), ()
+    written = []
+    while isinstance(draft, Draft):
+        written.append(draft)
+        tried = (*tried, draft.move)
+        draft = next_draft(problem, draft.source, tried)
+    assert isinstance(draft, Decline)
+    return written
+
+
+@pytest.mark.parametrize("number", LEVEL1)
+def test_level_1_goes_from_plain_to_tensor_cores_and_ends(number):
+    written = drafts(LEVEL1[number])
+    assert written[1].move == "tensor cores, 3xTF32"
+    assert 4 <= len(written) <= 16
+    for draft in written:
+        plan = Plan.read(draft.source)
+        assert plan is not None and RECIPE.render(LEVEL1[number], plan) == draft.source
+    for before, after in pairwise(written):
+        assert before.source != after.source
+
+
+@pytest.mark.parametrize("case", [*PLAIN, *STEPS])
+def test_every_product_has_a_kernel_that_the_screen_lets_pass(case):
+    problem = on_gpu(trace_fx(*(PLAIN | STEPS)[case]))
+    plan = RECIPE.first_plan(problem)
+    if isinstance(plan, Decline):
+        # Traced this way, an outer product is a multiplication, and a batch is folded before its triangle is cut.
+        assert "diag" in case or case in ("einsum outer", "lower below")
+        return
+    for each in (plan, tensor_plan(problem)):
+        assert screen_source(RECIPE.render(problem, each), frozenset({"float32", "ieee"})) is None
+
+
+def test_other_types_and_older_devices_are_told():
+    wide = on_gpu(trace_fx(lambda a, b: a @ b, (rand(4, 5, dtype=torch.float64), rand(5, 6, dtype=torch.float64))))
+    answer = RECIPE.first_plan(wide)
+    assert isinstance(answer, Decline) and "float32" in answer.reason
+    old = on_gpu(shaped(64, 64, 64), device=Device(architecture="sm_75", multiprocessors=40))
+    assert RECIPE.moves(old, RECIPE.first_plan(old)) == ()
+
+
+def test_one_product_under_tf32():
+    rounded = shaped(64, 64, 64).model_copy(update={"precision": "tf32"})
+    assert tensor_plan(rounded).knobs["products"] == 1
+    assert "Products = 1;" in RECIPE.render(rounded, tensor_plan(rounded))
+    assert tensor_plan(shaped(64, 64, 64)).knobs["products"] == 3
+
+
+def test_accesses_are_as_wide_as_strides_and_extents_allow():
+    widths = {number: [width(form_of(problem), place) for place in (A, B, C)] for number, problem in LEVEL1.items()}
+    assert widths.pop(8) == [1, 1, 1]
+    assert set(map(tuple, widths.values())) == {(4, 4, 4)}
+    assert [width(form_of(shaped(6, 10, 8)), place) for place in (A, B, C)] == [4, 2, 2]
+    cut = shaped(8, 8, 8).model_copy(
+        update={"inputs": (Tensor(name="A", shape=(8, 8), strides=(9, 1), dtype="float32"), shaped(8, 8, 8).inputs[1])}
+    )
+    assert width(form_of(cut), A) == 1
+
+
+def test_k_is_shared_where_tiles_are_few():
+    problem = LEVEL1[6]
+    shared = next(move for move in RECIPE.moves(problem, tensor_plan(problem)) if move.name == "split K")
+    tiles = 256 * 256 // int(shared.plan.knobs["bm"]) // int(shared.plan.knobs["bn"])
+    slots = 132 * int(shared.plan.knobs["blocks"])
+    assert slots - tiles < tiles * int(shared.plan.knobs["splits"]) <= slots
+    for number in (1, 8):
+        assert "split K" not in [move.name for move in RECIPE.moves(LEVEL1[number], tensor_plan(LEVEL1[number]))]
+
+
+def test_only_triangles_look_for_empty_ranges():
+    moves = {number: RECIPE.moves(LEVEL1[number], tensor_plan(LEVEL1[number])) for number in (1, 14, 15)}
+    assert [moves[number][0].name == "empty ranges" for number in moves] == [False, True, True]
+    upper, lower = (RECIPE.render(LEVEL1[number], moves[number][0].plan) for number in (14, 15))
+    assert "Triangle = 1;" in upper and "Triangle = -1;" in lower and "SkipZeros = true;" in lower
+
+
+def test_tiles_fit_the_device():
+    small = Device(architecture="sm_86", multiprocessors=80, shared_bytes=99 << 10)
+    form = form_of(LEVEL1[1])
+    assert all(tile.shared_bytes <= 99 << 10 for tile in tensor.tiles(small, form))
+    assert len(tensor.tiles(small, form)) > 1
+
+
+def joined(sources: list[str]) -> str:
+    """Several kernels as one file, since reading CuTe's headers takes most of a build."""
+    texts = []
+    for number, source in enumerate(sources):
+        text = re.sub(r"\bproduct\b", f"product{number}", source)
+        texts.append(re.sub(r"\brun\b", f"run{number}", text))
+    return "\n".join(texts)
+
+
+def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
+    try:
+        nvcc = cuda_compiler().command
+    except MachineError as failure:
+        pytest.skip(str(failure))
+    steps = [on_gpu(trace_fx(*(PLAIN | STEPS)[case])) for case in ("gelu", "attention scores")]
+    plans = [(problem, tensor_plan(problem)) for problem in (*steps, *(LEVEL1[number] for number in (6, 8, 14)))]
+    plans += [(problem, RECIPE.first_plan(problem)) for problem in steps[:1]]
+    plans[2] = (LEVEL1[6], plans[2][1].with_knobs(splits=33))
+    plans[4] = (LEVEL1[14], plans[4][1].with_knobs(spans=1))
+    (tmp_path / "all.cu").write_text(joined([RECIPE.render(*each) for each in plans]))
+    include = [word for folder in headers().include for word in ("-isystem", str(folder))]
+    architectures = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in ("80", "90a")]
+    command = [
+        *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr", *architectures,
+        "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, "-shared", "-Xcompiler", "-fPIC",
+        f"-L{tvm_ffi_folder() / 'lib'}", "-ltvm_ffi", "all.cu", "-o", "all.so",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", done.stdout + done.stderr)]
+    assert len(spilled) >= 2 * len(plans) and max(spilled) <= 64
