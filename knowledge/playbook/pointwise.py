@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from knowledge.playbook import cuda_pointwise
 from knowledge.playbook import pointwise_text as text
 from knowledge.playbook.emission import LANE_TYPES, WIDE
 from knowledge.playbook.expressions import Node, UnwritableError
@@ -27,8 +28,6 @@ class PointwiseRecipe:
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """The plain loop; declines graphs with an operation that is not elementwise."""
-        if problem.target != "cpu":
-            return Decline("The playbook writes kernels for the cpu target only.")
         try:
             lowered = lower_problem(problem)
             passes_of(lowered)
@@ -38,6 +37,8 @@ class PointwiseRecipe:
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, exact math, streaming stores, then unrolling and another tile."""
+        if problem.target == "cuda":
+            return cuda_pointwise.moves(problem, plan)
         passes = passes_of(lower_problem(problem))
         makers = (_threads, _exact, _simd, _streaming, _unroll, _tile)
         moves = (maker(problem, plan, passes) for maker in makers)
@@ -45,6 +46,8 @@ class PointwiseRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
+        if problem.target == "cuda":
+            return cuda_pointwise.render(problem, plan)
         lowered = lower_problem(problem)
         return text.render(problem, plan, lowered, passes_of(lowered))
 

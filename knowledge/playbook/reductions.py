@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.playbook import cuda_rows
 from knowledge.playbook import reductions_text as text
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
@@ -23,8 +24,6 @@ class RowRecipe:
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """One row after the other, one element after the other; declines where there is no common row."""
-        if problem.target != "cpu":
-            return Decline("The playbook writes kernels for the cpu target only.")
         try:
             RowProgram(lower_problem(problem))
         except UnwritableError as failure:
@@ -33,6 +32,8 @@ class RowRecipe:
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores."""
+        if problem.target == "cuda":
+            return cuda_rows.moves(problem, plan)
         program = RowProgram(lower_problem(problem))
         makers = (_threads, _exact, _simd, _keep, _accumulators, _streaming)
         moves = (maker(problem, plan, program) for maker in makers)
@@ -40,6 +41,8 @@ class RowRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
+        if problem.target == "cuda":
+            return cuda_rows.render(problem, plan)
         lowered = lower_problem(problem)
         return text.render(problem, plan, lowered, RowProgram(lowered))
 

@@ -1,0 +1,168 @@
+// begin header
+// Out = X / (1 + exp(-X)) (Swish), elementwise, for any number of elements: here 4096 x 393216.
+//   op class: elementwise
+//   architecture: sm_80
+//   layouts: mX, mOut (N/V):(1) over packs of V neighbours; the N % V elements that are left over go one by one
+//   tile: 256 threads x 2 packs in flight x 4 elements of 4 bytes = 2048 elements a block
+//   shared memory: 0 bytes
+//   moved: 12884901888 bytes, each once; 4 operations an element
+// end header
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+
+#include <cute/tensor.hpp>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+#define UNROLL _Pragma("unroll")
+
+using namespace cute;
+
+namespace {
+
+// begin knobs
+constexpr int kThreads = 256;  // a block
+constexpr int kPacks = 2;      // packs in flight a thread
+constexpr int kVector = 4;     // elements a pack
+constexpr bool kOnce = true;   // loads and stores that leave no trace in the caches
+using Index = int;
+// end knobs
+
+// begin access
+// V neighbours in memory, moved in words of up to 16 bytes.
+template <class T, int V>
+struct alignas(sizeof(T) * V < 16 ? sizeof(T) * V : 16) Pack {
+  T lane[V];
+};
+
+template <int Bytes> struct Word { using type = uint4; };
+template <> struct Word<8> { using type = uint2; };
+template <> struct Word<4> { using type = uint32_t; };
+template <> struct Word<2> { using type = unsigned short; };
+template <> struct Word<1> { using type = unsigned char; };
+
+// Once: the data is not needed again, so that it is the first to leave the caches.
+template <bool Once, class P>
+__device__ inline P load(P const* from) {
+  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
+  constexpr int kWords = sizeof(P) / sizeof(W);
+  union Bits {
+    W word[kWords];
+    P pack;
+    __device__ Bits() {}
+  } bits;
+  UNROLL
+  for (int w = 0; w < kWords; ++w) {
+    W const* at = reinterpret_cast<W const*>(from) + w;
+    bits.word[w] = Once ? __ldcs(at) : *at;
+  }
+  return bits.pack;
+}
+
+template <bool Once, class P>
+__device__ inline void store(P* to, P const& pack) {
+  using W = typename Word<(sizeof(P) < 16 ? sizeof(P) : 16)>::type;
+  UNROLL
+  for (int w = 0; w < int(sizeof(P) / sizeof(W)); ++w) {
+    W const word = reinterpret_cast<W const*>(&pack)[w];
+    W* at = reinterpret_cast<W*>(to) + w;
+    if (Once) { __stcs(at, word); } else { *at = word; }
+  }
+}
+
+// A tensor's memory as packs of V elements.
+template <int V, class T>
+__device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_cast<Pack<T, V> const*>(start); }
+template <int V, class T>
+__device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
+
+inline bool aligned(void const* start, size_t bytes) {
+  return reinterpret_cast<uintptr_t>(start) % std::min<size_t>(bytes, 16) == 0;
+}
+// end access
+
+// begin arithmetic
+__device__ inline void element(float rX, float& rOut) {
+  float const v1 = -rX;
+  float const v2 = std::exp(v1);
+  float const v3 = 1.0f + v2;
+  float const v4 = rX / v3;
+  rOut = v4;
+}
+// end arithmetic
+
+// begin kernel
+template <int V>
+__global__ void __launch_bounds__(kThreads) pointwise(float const* pX, float* pOut) {
+  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)), make_layout(Shape<Int<1610612736 / V>>{}));      // (N/V)
+  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)), make_layout(Shape<Int<1610612736 / V>>{}));  // (N/V)
+  Index const kCount = 1610612736 / V;
+  Index const first = Index(blockIdx.x) * (kThreads * kPacks) + threadIdx.x;
+  Pack<float, V> rX[kPacks];
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    Index const i = first + u * kThreads;
+    if (i < kCount) { rX[u] = load<kOnce>(&mX(i)); }
+  }
+  UNROLL
+  for (int u = 0; u < kPacks; ++u) {
+    Index const i = first + u * kThreads;
+    if (i < kCount) {
+      Pack<float, V> rOut;
+      UNROLL
+      for (int k = 0; k < V; ++k) { element(rX[u].lane[k], rOut.lane[k]); }
+      store<kOnce>(&mOut(i), rOut);
+    }
+  }
+}
+// end kernel
+
+// begin require
+// Refuses a tensor that is not what this kernel was written for. Strides of extents of 1 mean nothing.
+void require(tvm::ffi::TensorView const& tensor, char const* name, std::initializer_list<int64_t> shape,
+             std::initializer_list<int64_t> strides, int code, int bits) {
+  bool same = tensor.ndim() == int(shape.size()) && tensor.dtype().code == code && tensor.dtype().bits == bits;
+  for (int dim = 0; same && dim < tensor.ndim(); ++dim) {
+    same = tensor.size(dim) == shape.begin()[dim] &&
+           (tensor.size(dim) <= 1 || tensor.stride(dim) == strides.begin()[dim]);
+  }
+  if (!same) {
+    TVM_FFI_THROW(ValueError) << name << " has another shape, strides or element type than this kernel was written for";
+  }
+}
+
+cudaStream_t stream_of(tvm::ffi::TensorView const& tensor) {
+  return static_cast<cudaStream_t>(TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id));
+}
+
+void launched() {
+  cudaError_t const error = cudaGetLastError();
+  if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "the launch failed: " << cudaGetErrorString(error); }
+}
+// end require
+
+}  // namespace
+
+// begin entry
+void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
+  require(X, "X", {4096, 393216}, {393216, 1}, kDLFloat, 32);
+  require(Out, "Out", {4096, 393216}, {393216, 1}, kDLFloat, 32);
+
+  auto const* pX = static_cast<float const*>(X.data_ptr());
+  auto* pOut = static_cast<float*>(Out.data_ptr());
+  if (aligned(pX, kVector * 4) && aligned(pOut, kVector * 4)) {
+    pointwise<kVector><<<786432, kThreads, 0, stream_of(Out)>>>(pX, pOut);
+  } else {
+    pointwise<1><<<3145728, kThreads, 0, stream_of(Out)>>>(pX, pOut);
+  }
+  launched();
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry

@@ -1,0 +1,61 @@
+"""The moves of pointwise kernels for GPUs, and their source."""
+
+from __future__ import annotations
+
+from knowledge.playbook import cuda_pointwise_text as text
+from knowledge.playbook.cuda_pointwise_text import Knobs, PassText
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.pointwise_pass import Pass, passes_of
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Move, Plan
+
+# Bytes that must be on their way to keep the memory of one multiprocessor busy.
+IN_FLIGHT = 32 << 10
+
+
+def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
+    """Vector access, several packs in flight, cache hints, then another block size."""
+    passes = passes_of(lower_problem(problem))
+    makers = (_vector, _packs, _once, _threads)
+    found = (maker(problem, plan, passes) for maker in makers)
+    return tuple(move for move in found if move is not None)
+
+
+def render(problem: Problem, plan: Plan) -> str:
+    """The kernel's source."""
+    lowered = lower_problem(problem)
+    return text.render(problem, plan, lowered, passes_of(lowered))
+
+
+Passes = tuple[Pass, ...]
+
+
+def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    widened = plan.with_knobs(vector=1, packs=2)
+    widths = [PassText(problem, widened, part, k).vector for k, part in enumerate(passes)]
+    if "vector" in plan.knobs or max(widths) == 1:
+        return None
+    why = f"one instruction moves {max(widths)} neighbours, and a thread has two such packs on their way"
+    return Move("vector access", why, widened)
+
+
+def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    packs = Knobs.of(plan).packs
+    if packs >= 4 or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+        return None
+    why = "four loads of a thread on their way at once hide more of the memory's latency"
+    return Move("loads in flight", why, plan.with_knobs(packs=4))
+
+
+def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    moved = sum(each.numel for each in passes) * 8
+    if "once" in plan.knobs or moved < problem.device.l2_bytes:
+        return None
+    why = "nothing is used twice: loads and stores that leave the L2 cache first keep it for data on its way"
+    return Move("cache hints", why, plan.with_knobs(once=1))
+
+
+def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    if "threads" in plan.knobs or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+        return None
+    return Move("block size", "fewer and larger blocks cost less to start", plan.with_knobs(threads=512))

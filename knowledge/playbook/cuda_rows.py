@@ -1,0 +1,162 @@
+"""The moves of kernels with reductions along rows for GPUs, and their source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil
+
+from knowledge.playbook import cuda_rows_text as text
+from knowledge.playbook.cuda_rows_text import CudaRowText, Knobs
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Move, Plan
+from knowledge.playbook.row_program import RowProgram
+from knowledge.playbook.source_text import BYTES
+
+# Elements of a row that a thread can hold: of 128 registers, with 512 threads on a multiprocessor.
+LARGEST_SHARE = 96
+# Up to this many several blocks fit on a multiprocessor, whose loads and arithmetic overlap.
+SMALL_SHARE = 32
+LONGEST_CLUSTER = 8
+STAGED_ALIGNMENT = 16
+
+
+def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
+    """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
+    program = RowProgram(lower_problem(problem))
+    makers = (_across, _keep, _vector, _staged, _once, _shape)
+    found = (maker(problem, plan, program) for maker in makers)
+    return tuple(move for move in found if move is not None)
+
+
+def render(problem: Problem, plan: Plan) -> str:
+    """The kernel's source."""
+    lowered = lower_problem(problem)
+    return text.render(problem, plan, lowered, RowProgram(lowered))
+
+
+@dataclass(frozen=True)
+class Share:
+    """How a row is spread: threads a block, blocks, elements a thread, and rows side by side."""
+
+    group: int
+    cluster: int
+    items: int
+    rows: int
+
+    def knobs(self) -> dict[str, int]:
+        """As a plan's knobs."""
+        return {"group": self.group, "cluster": self.cluster, "items": self.items, "rows": self.rows}
+
+
+def has_clusters(problem: Problem) -> bool:
+    """Whether blocks can share their shared memory: from architecture 90 on."""
+    digits = "".join(each for each in problem.device.architecture if each.isdigit())
+    return bool(digits) and int(digits) >= 90
+
+
+def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
+    """The smallest spread of a row over threads whose registers hold it; None where it does not fit.
+
+    `width` elements go together, `live` values of each are held at once.
+    """
+    packs = ceil(columns / width)
+    if packs * width <= 32 * SMALL_SHARE // live:
+        group = min(32, 1 << (packs - 1).bit_length())
+        return Share(group, 1, ceil(packs / group) * width, 256 // group)
+    for cluster in (1, 2, 4, LONGEST_CLUSTER) if clusters else (1,):
+        for group, most in ((128, 16), (256, 16), (512, SMALL_SHARE)):
+            items = ceil(packs / (group * cluster)) * width
+            if items * live <= most:
+                return Share(group, cluster, items, 1)
+    cluster = LONGEST_CLUSTER if clusters else 1
+    items = ceil(packs / (512 * cluster)) * width
+    return Share(512, cluster, items, 1) if items * live <= LARGEST_SHARE else None
+
+
+def _kept(problem: Problem, plan: Plan, program: RowProgram) -> tuple[CudaRowText, Share | None]:
+    kept = CudaRowText(problem, plan.with_knobs(keep=1, vector=1), program)
+    live = max(len(kept.resident), len(program.kept), 1)
+    return kept, share(kept.columns, kept.vector, live, has_clusters(problem))
+
+
+def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    kept, found = _kept(problem, plan, program)
+    if "keep" in plan.knobs or program.sweeps < 2 or not kept.resident or found is None:
+        return None
+    where = f"the registers of {found.cluster} blocks" if found.cluster > 1 else "a block's registers"
+    if found.group <= 32:
+        where = f"the registers of {found.group} threads"
+    why = f"the row stays in {where}: memory is read once instead of {program.sweeps} times"
+    if found.items > SMALL_SHARE and can_stage(problem, kept):
+        staged = plan.with_knobs(keep=1, vector=1, once=1, staged=1, chain=32, **found.knobs())
+        return Move("one pass over memory", f"{why}; the next row is on its way meanwhile", staged)
+    return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()))
+
+
+def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    widened = plan.with_knobs(vector=1, items=4)
+    width = CudaRowText(problem, widened, program).vector
+    if "vector" in plan.knobs or width == 1:
+        return None
+    why = f"one instruction moves {width} neighbours, and a thread has four such packs on their way"
+    return Move("vector access", why, widened)
+
+
+def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Where neighbours in memory belong to neighbouring rows, threads side by side take rows, not columns."""
+    rows = program.rows
+    leading = CudaRowText(problem, plan, program).leading
+    if "across" in plan.knobs or leading is None or rows.columns < 32:
+        return None
+    columns = program.columns.columns * program.columns.rows
+    group = min(32, max(4, 1 << (ceil(columns / 64) - 1).bit_length()))
+    spread = plan.with_knobs(across=1, rows=32, group=group, cluster=1, items=4, keep=0, vector=0)
+    return Move(
+        "coalesced access", "neighbouring threads take neighbouring rows, whose elements lie side by side", spread
+    )
+
+
+def can_stage(problem: Problem, kept: CudaRowText) -> bool:
+    """Whether whole rows can be copied to shared memory in the background."""
+    aligned = all(
+        BYTES[operand.tensor.dtype] * number % STAGED_ALIGNMENT == 0
+        for operand in (kept.loads[id(node)] for node in kept.resident)
+        for number in (kept.columns, operand.offset, *operand.strides[1:])
+    )
+    forms = {kept.loads[id(node)].form for node in kept.resident}
+    return has_clusters(problem) and aligned and forms == {"pack"} and kept.vector > 1
+
+
+def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    knobs = Knobs.of(plan)
+    if not knobs.keep or "staged" in plan.knobs or knobs.group < 128:
+        return None
+    kept = CudaRowText(problem, plan.with_knobs(staged=1, chain=8), program)
+    rows = kept.count * knobs.cluster // 8
+    if not can_stage(problem, kept) or kept.staged_bytes > problem.device.shared_bytes - 8192 or rows < 4 * 132:
+        return None
+    why = "the next row comes to shared memory while this one is computed"
+    return Move("next row ahead", why, plan.with_knobs(staged=1, chain=8))
+
+
+def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    moved = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in CudaRowText(problem, plan, program).operands)
+    if "once" in plan.knobs or not Knobs.of(plan).keep or moved < problem.device.l2_bytes:
+        return None
+    why = "every element is loaded once and stored once: the L2 cache need not keep it"
+    return Move("cache hints", why, plan.with_knobs(once=1))
+
+
+def _shape(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Twice the threads with half the work each."""
+    knobs = Knobs.of(plan)
+    width = CudaRowText(problem, plan, program).vector
+    if "shape" in plan.knobs or knobs.group * knobs.rows * 2 > 1024 or plan.knobs.get("across"):
+        return None
+    if not knobs.keep:
+        return Move("block size", "more threads a row", plan.with_knobs(group=knobs.group * 2, shape=1))
+    if knobs.items % (2 * width):
+        return None
+    halved = plan.with_knobs(group=knobs.group * 2, items=knobs.items // 2, shape=1)
+    return Move("block size", "twice the threads with half the registers each hide more latency", halved)
