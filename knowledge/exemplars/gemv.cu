@@ -26,7 +26,7 @@
 
 using namespace cute;
 
-namespace {
+namespace kernels {
 
 using Index = int;
 
@@ -101,8 +101,10 @@ __device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_c
 template <int V, class T>
 __device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
 
-inline bool aligned(void const* start, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(start) % std::min<size_t>(bytes, 16) == 0;
+// Whether packs of V elements may be moved from all of these on.
+template <int V, class... T>
+bool aligned(T const*... start) {
+  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
 }
 // end access
 
@@ -128,9 +130,9 @@ __device__ inline Best<T> exchanged(Best<T> best, int mask) {
   return {exchanged(best.value, mask), exchanged(best.index, mask)};
 }
 
-// Joins the values of all threads that share a row: within a warp by shuffles, then through shared memory, of all the
-// blocks of the cluster where several share a row. Every thread gets the result. `turn` alternates between rows, so that
-// one barrier a reduction is enough; `Slot` tells the kernel's reductions apart.
+// Joins the values of all threads that share a row, in every one of them: within a warp by shuffles, then through the
+// shared memory of all the cluster's blocks that share it. `turn` alternates between rows, so that one barrier a
+// reduction is enough; `Slot` tells the kernel's reductions apart.
 template <int Slot, class T, class Join>
 __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
   constexpr int kLanes = kGroup < 32 ? kGroup : 32;
@@ -155,8 +157,9 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
     }
     value = parts[lane % kParts];
     for (int part = lane + 32; part < kParts; part += 32) { value = join(value, parts[part]); }
+    constexpr int kLeft = kParts < 32 ? kParts : 32;
     UNROLL
-    for (int mask = (kParts < 32 ? kParts : 32) / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
+    for (int mask = kLeft / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
   }
   return value;
 }
@@ -167,7 +170,8 @@ constexpr int kTiles = ceil_div(M{}, Int<kRows>{});
 
 // Sum of one thread's part of kRows rows.
 template <int V>
-__global__ void __cluster_dims__(kCluster) __launch_bounds__(kThreads) gemv(T const* A, T const* B, T* C, Epilogue epilogue) {
+__global__ void __cluster_dims__(kCluster) __launch_bounds__(kThreads)
+    gemv(T const* A, T const* B, T* C, Epilogue epilogue) {
   Tensor mA = make_tensor(make_gmem_ptr(packs<V>(A)), LayoutA<V>{});  // (M,K/V,L)
   Tensor mB = make_tensor(make_gmem_ptr(packs<V>(B)), LayoutB<V>{});  // (K/V,L)
   Tensor mC = make_tensor(make_gmem_ptr(C), LayoutC{});               // (M,L)
@@ -222,7 +226,8 @@ __global__ void __cluster_dims__(kCluster) __launch_bounds__(kThreads) gemv(T co
   if constexpr (kCluster > 1) { cluster_sync(); }
   for_each(make_int_sequence<kRows>{}, [&](auto m) {
     double const sum = reduced<int(m)>(total[m], join, 0);
-    if (first + m < M{} && tile < kTiles * L{} && thread == 0 && rank == 0) { mC(first + m, l) = epilogue(T(sum), first + m, l); }
+    bool const mine = thread == 0 && rank == 0 && first + m < M{} && tile < kTiles * L{};
+    if (mine) { mC(first + m, l) = epilogue(T(sum), first + m, l); }
   });
 }
 
@@ -250,7 +255,9 @@ void launched() {
 }
 // end require
 
-}  // namespace
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
@@ -263,7 +270,7 @@ void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C)
   auto const* pB = static_cast<float const*>(B.data_ptr());
   auto* pC = static_cast<float*>(C.data_ptr());
   int const blocks = ceil_div(kTiles * L{}, kThreads / kGroup) * kCluster;
-  if (aligned(pA, sizeof(T) * kVector) && aligned(pB, sizeof(T) * kVector)) {
+  if (aligned<kVector>(pA, pB)) {
     gemv<kVector><<<blocks, kThreads, 0, stream>>>(pA, pB, pC, Epilogue{});
   } else {
     gemv<1><<<blocks, kThreads, 0, stream>>>(pA, pB, pC, Epilogue{});

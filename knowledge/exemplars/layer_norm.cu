@@ -29,7 +29,7 @@
 
 using namespace cute;
 
-namespace {
+namespace kernels {
 
 // begin knobs
 constexpr int kGroup = 256;  // threads of a block that share a row
@@ -91,8 +91,10 @@ __device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_c
 template <int V, class T>
 __device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
 
-inline bool aligned(void const* start, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(start) % std::min<size_t>(bytes, 16) == 0;
+// Whether packs of V elements may be moved from all of these on.
+template <int V, class... T>
+bool aligned(T const*... start) {
+  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
 }
 // end access
 
@@ -118,9 +120,10 @@ __device__ inline Best<T> exchanged(Best<T> best, int mask) {
   return {exchanged(best.value, mask), exchanged(best.index, mask)};
 }
 
-// Joins the values of all threads that share a row: within a warp by shuffles, then through shared memory, of all the
-// blocks of the cluster where several share a row. Every thread gets the result. `turn` alternates between rows, so that
-// one barrier a reduction is enough; `Slot` tells the kernel's reductions apart. Across, a row's threads are kRows apart.
+// Joins the values of all threads that share a row, in every one of them: within a warp by shuffles, then through the
+// shared memory of all the cluster's blocks that share it. `turn` alternates between rows, so that one barrier a
+// reduction is enough; `Slot` tells the kernel's reductions apart.
+// Across, a row's threads are kRows apart.
 template <int Slot, class T, class Join>
 __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
   if constexpr (kAcross) {
@@ -154,8 +157,9 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
     }
     value = parts[lane % kParts];
     for (int part = lane + 32; part < kParts; part += 32) { value = join(value, parts[part]); }
+    constexpr int kLeft = kParts < 32 ? kParts : 32;
     UNROLL
-    for (int mask = (kParts < 32 ? kParts : 32) / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
+    for (int mask = kLeft / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
   }
   return value;
 }
@@ -187,13 +191,18 @@ struct JoinSum1 {
 
 // begin kernel
 template <int V>
-__global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* pWeight, float const* pBias, float* pOut) {
+__global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* pWeight, float const* pBias,
+    float* pOut) {
   Index const kCount = Index(4096 / V);  // packs a row
   Index const kRowCount = 8192;
-  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)), Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});  // (4096/V, 8192)
-  Tensor mWeight = make_tensor(make_gmem_ptr(packs<V>(pWeight)), Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});  // (4096/V, 8192)
-  Tensor mBias = make_tensor(make_gmem_ptr(packs<V>(pBias)), Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});  // (4096/V, 8192)
-  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)), Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});  // (4096/V, 8192)
+  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (4096/V,8192)
+      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
+  Tensor mWeight = make_tensor(make_gmem_ptr(packs<V>(pWeight)),  // (4096/V,8192)
+      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
+  Tensor mBias = make_tensor(make_gmem_ptr(packs<V>(pBias)),  // (4096/V,8192)
+      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
+  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (4096/V,8192)
+      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
   Index const thread = threadIdx.x % kGroup;
   Index const rank = blockIdx.x % kCluster;
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
@@ -303,7 +312,9 @@ void launched() {
 }
 // end require
 
-}  // namespace
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Bias, tvm::ffi::TensorView Out) {
@@ -317,7 +328,7 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorVi
   auto const* pWeight = static_cast<float const*>(Weight.data_ptr());
   auto const* pBias = static_cast<float const*>(Bias.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
-  if (aligned(pX, sizeof(*pX) * kVector) && aligned(pWeight, sizeof(*pWeight) * kVector) && aligned(pBias, sizeof(*pBias) * kVector) && aligned(pOut, sizeof(*pOut) * kVector)) {
+  if (aligned<kVector>(pX, pWeight, pBias, pOut)) {
     rows<kVector><<<8192, kThreads, 0, stream>>>(pX, pWeight, pBias, pOut);
   } else {
     rows<1><<<8192, kThreads, 0, stream>>>(pX, pWeight, pBias, pOut);

@@ -25,7 +25,7 @@
 
 using namespace cute;
 
-namespace {
+namespace kernels {
 
 // begin knobs
 constexpr int kThreads = 256;  // a block
@@ -83,8 +83,10 @@ __device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_c
 template <int V, class T>
 __device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
 
-inline bool aligned(void const* start, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(start) % std::min<size_t>(bytes, 16) == 0;
+// Whether packs of V elements may be moved from all of these on.
+template <int V, class... T>
+bool aligned(T const*... start) {
+  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
 }
 // end access
 
@@ -148,7 +150,9 @@ void launched() {
 }
 // end require
 
-}  // namespace
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
@@ -157,7 +161,7 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
 
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
-  if (aligned(pX, kVector * 4) && aligned(pOut, kVector * 4)) {
+  if (aligned<kVector>(pX, pOut)) {
     pointwise<kVector><<<786432, kThreads, 0, stream_of(Out)>>>(pX, pOut);
   } else {
     pointwise<1><<<3145728, kThreads, 0, stream_of(Out)>>>(pX, pOut);

@@ -4,8 +4,8 @@
 //   architecture: sm_90a
 //   layouts: mX, mOut (C/V,R):(1,C/V) over packs of V neighbours; C = 393216 columns, R = 4096 rows
 //   tile: one row for a cluster of 8 blocks of 512 threads, 96 elements in each thread's registers
-//   shared memory: 196608 bytes, the block's share of the next row, which a bulk copy brings while this one is computed;
-//     2 turns x 128 warps of the cluster x 4 bytes for the maxima and x 8 bytes for the sums = 3072 bytes
+//   shared memory: 196608 bytes, the block's share of the next row, which a bulk copy brings while this one is
+//     computed; 2 turns x 128 warps of the cluster x 4 bytes for the maxima and x 8 bytes for the sums
 //   error: a thread's sum of 96 terms in float, everything above in double
 // end header
 
@@ -30,7 +30,7 @@
 
 using namespace cute;
 
-namespace {
+namespace kernels {
 
 // begin knobs
 constexpr int kGroup = 512;  // threads of a block that share a row
@@ -94,8 +94,10 @@ __device__ inline Pack<T, V> const* packs(T const* start) { return reinterpret_c
 template <int V, class T>
 __device__ inline Pack<T, V>* packs(T* start) { return reinterpret_cast<Pack<T, V>*>(start); }
 
-inline bool aligned(void const* start, size_t bytes) {
-  return reinterpret_cast<uintptr_t>(start) % std::min<size_t>(bytes, 16) == 0;
+// Whether packs of V elements may be moved from all of these on.
+template <int V, class... T>
+bool aligned(T const*... start) {
+  return ((reinterpret_cast<uintptr_t>(start) % std::min<size_t>(sizeof(T) * V, 16) == 0) && ...);
 }
 // end access
 
@@ -121,9 +123,10 @@ __device__ inline Best<T> exchanged(Best<T> best, int mask) {
   return {exchanged(best.value, mask), exchanged(best.index, mask)};
 }
 
-// Joins the values of all threads that share a row: within a warp by shuffles, then through shared memory, of all the
-// blocks of the cluster where several share a row. Every thread gets the result. `turn` alternates between rows, so that
-// one barrier a reduction is enough; `Slot` tells the kernel's reductions apart. Across, a row's threads are kRows apart.
+// Joins the values of all threads that share a row, in every one of them: within a warp by shuffles, then through the
+// shared memory of all the cluster's blocks that share it. `turn` alternates between rows, so that one barrier a
+// reduction is enough; `Slot` tells the kernel's reductions apart.
+// Across, a row's threads are kRows apart.
 template <int Slot, class T, class Join>
 __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
   if constexpr (kAcross) {
@@ -157,8 +160,9 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
     }
     value = parts[lane % kParts];
     for (int part = lane + 32; part < kParts; part += 32) { value = join(value, parts[part]); }
+    constexpr int kLeft = kParts < 32 ? kParts : 32;
     UNROLL
-    for (int mask = (kParts < 32 ? kParts : 32) / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
+    for (int mask = kLeft / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
   }
   return value;
 }
@@ -196,8 +200,10 @@ template <int V>
 __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const* pX, float* pOut) {
   Index const kCount = Index(393216 / V);  // packs a row
   Index const kRowCount = 4096;
-  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)), Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});  // (393216/V, 4096)
-  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)), Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});  // (393216/V, 4096)
+  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (393216/V,4096)
+      Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
+  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (393216/V,4096)
+      Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
   Index const thread = threadIdx.x % kGroup;
   Index const rank = blockIdx.x % kCluster;
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
@@ -335,7 +341,9 @@ void launched() {
 }
 // end require
 
-}  // namespace
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
@@ -345,7 +353,7 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   cudaStream_t const stream = stream_of(Out);
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
-  if (aligned(pX, sizeof(*pX) * kVector) && aligned(pOut, sizeof(*pOut) * kVector)) {
+  if (aligned<kVector>(pX, pOut)) {
     cudaFuncSetAttribute(rows<kVector>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);
     rows<kVector><<<2048, kThreads, kStaged, stream>>>(pX, pOut);
   } else {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -17,6 +18,7 @@ from knowledge.playbook.space import Space
 PACK_BYTES = 16
 # Offsets stay in int below this many elements.
 INT_SPAN = 2**31
+LINE = 112
 
 
 @dataclass(frozen=True)
@@ -123,13 +125,16 @@ def _times(step: int) -> str:
     return f"Int<{step} * V>" if abs(step) * 16 < INT_SPAN else f"C<int64_t({step}) * V>"
 
 
-def tensor_line(operand: Operand, extents: tuple[int, ...], columns: int) -> str:
+def tensor_lines(operand: Operand, extents: tuple[int, ...], columns: int) -> list[str]:
     """The declaration of `m<name>` in the kernel."""
     start = f"packs<V>(p{operand.name})" if operand.form == "pack" else f"p{operand.name}"
-    shape = _modes([f"{extents[0]}/V", *map(str, extents[1:])], columns, "").replace("<", "(").replace(">", ")")
+    shape = _modes([f"{extents[0]}/V", *map(str, extents[1:])], columns, "")
+    shape = shape.translate(str.maketrans("<>", "()", " "))
     shown = "V," if operand.form == "gather" else ""
-    layout = pack_layout(extents, operand, columns)
-    return f"Tensor m{operand.name} = make_tensor(make_gmem_ptr({start}), {layout});  // ({shown}{shape})"
+    layout, comment = pack_layout(extents, operand, columns), f"  // ({shown}{shape})"
+    head = f"Tensor m{operand.name} = make_tensor(make_gmem_ptr({start}),"
+    whole = f"{head} {layout});{comment}"
+    return [whole] if len(whole) < LINE else [f"{head}{comment}", f"    {layout});"]
 
 
 def load_lines(operand: Operand, slot: str, at: str, once: str) -> list[str]:
@@ -165,6 +170,11 @@ def device_helpers(functions: str) -> str:
     return helpers(functions, "", 1).replace("> inline ", "> __device__ inline ")
 
 
+def alignment_test(operands: Iterable[Operand], width: str) -> str:
+    """The condition under which packs of `width` elements may be moved."""
+    return f"aligned<{width}>({', '.join(f'p{each.name}' for each in operands if each.form == 'pack')})"
+
+
 def header(comment: Iterable[str], plan: Plan) -> str:
     """The comment at the file's top, and the plan."""
     return "\n".join([*(f"// {line}".rstrip() for line in comment), plan.comment()])
@@ -182,4 +192,5 @@ def stream(problem: Problem, names: dict[str, str]) -> str:
 
 def function(head: str, body: list[str]) -> list[str]:
     """A C++ function."""
-    return [f"{head} {{", *indented(body), "}"]
+    wrapped = textwrap.wrap(f"{head} {{", LINE, subsequent_indent="    ", break_long_words=False)
+    return [*wrapped, *indented(body), "}"]

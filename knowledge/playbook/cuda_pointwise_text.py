@@ -108,7 +108,7 @@ class PassText:
             tile = [first, *tile]
         extents = self.part.space.extents
         body = [
-            *(frame.tensor_line(each, extents, len(extents)) for each in self.operands),
+            *(line for each in self.operands for line in frame.tensor_lines(each, extents, len(extents))),
             f"Index const kCount = {self._count('V')};  // packs",
             *tile,
             *self._rest(),
@@ -182,9 +182,8 @@ class PassText:
 
         if self.vector == 1:
             return [*lines, start(1), "launched();"]
-        packed = [each for each in self.operands if each.form == "pack"]
-        tests = " && ".join(f"aligned(p{each.name}, sizeof(*p{each.name}) * kVector{self.suffix})" for each in packed)
-        chosen = [f"if ({tests}) {{", f"  {start(self.vector)}", "} else {", f"  {start(1)}", "}"]
+        test = frame.alignment_test(self.operands, f"kVector{self.suffix}")
+        chosen = [f"if ({test}) {{", f"  {start(self.vector)}", "} else {", f"  {start(1)}", "}"]
         return [*lines, *chosen, "launched();"]
 
     def blocks(self, vector: int) -> int:

@@ -176,7 +176,7 @@ class CudaRowText(RowText):
             if each.op.startswith("arg"):
                 beats = ">" if each.op == "argmax" else "<"
                 joins += [
-                    f"// The {'larger' if beats == '>' else 'smaller'} one; NaN before all numbers, of equals the first.",
+                    f"// The {'larger' if beats == '>' else 'smaller'}; NaN before all numbers, of equals the first.",
                     f"struct Join{name} {{",
                     "  template <class T>",
                     "  __device__ T operator()(T a, T b) const {",
@@ -206,7 +206,7 @@ class CudaRowText(RowText):
         body = [
             f"Index const kCount = Index({self._count}{'ll' if self.wide else ''} / V);  // packs a row",
             f"Index const kRowCount = {self.count};",
-            *(frame.tensor_line(each, self.extents, columns) for each in self.operands),
+            *(line for each in self.operands for line in frame.tensor_lines(each, self.extents, columns)),
             f"Index const thread = threadIdx.x {'/ kRows' if cuda.across else '% kGroup'};",
             "Index const rank = blockIdx.x % kCluster;",
             *self._steps(),
@@ -510,10 +510,9 @@ class CudaRowText(RowText):
 
         if self.vector == 1:
             return [*lines, *start("1"), "launched();"]
-        packed = [each for each in self.operands if each.form == "pack"]
-        tests = " && ".join(f"aligned(p{each.name}, sizeof(*p{each.name}) * kVector)" for each in packed)
+        test = frame.alignment_test(self.operands, "kVector")
         return [
-            *lines, f"if ({tests}) {{", *indented(start("kVector")), "} else {", *indented(start("1")), "}",
+            *lines, f"if ({test}) {{", *indented(start("kVector")), "} else {", *indented(start("1")), "}",
             "launched();",
         ]  # fmt: skip
 
