@@ -235,12 +235,25 @@ def verify(
     target: Target = TargetOption.auto,
     seed: Seed = None,
     isolation: Isolation = IsolationOption.auto,
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Judge KERNEL against the module in FILE: is it right, and how fast?"""
     from graph.cli_verify import run
 
-    raise typer.Exit(run(kernel, file, target=target.value, seed=seed, isolation=isolation.value, as_json=json))
+    raise typer.Exit(
+        run(
+            kernel,
+            file,
+            target=target.value,
+            seed=seed,
+            isolation=isolation.value,
+            sanitize=sanitize,
+            as_json=json,
+        )
+    )
 
 
 @app.command(name="check-task", epilog=EXIT_CODES)

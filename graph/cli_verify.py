@@ -13,6 +13,7 @@ from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
 from graph.report import worst_errors
 from graph.verify import verify
 from harness.verdict import Tier, Verdict
+from tools.wording import say_sanitizers
 
 
 def run(
@@ -22,12 +23,13 @@ def run(
     target: Literal["auto", "cpu", "cuda"],
     seed: int | None,
     isolation: Literal["auto"] | Tier,
+    sanitize: bool = False,
     as_json: bool,
 ) -> int:
     """Do the command; its exit code."""
 
     def work() -> int:
-        verdict = verify(kernel, file, target=target, seed=seed, isolation=isolation)
+        verdict = verify(kernel, file, target=target, seed=seed, isolation=isolation, sanitize=sanitize)
         if as_json:
             print(verdict.model_dump_json())
         else:
@@ -49,6 +51,8 @@ def _show(verdict: Verdict, console: Console) -> None:
         )
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
+    for line in say_sanitizers(verdict.sanitizers).splitlines():
+        console.print(Text(line), soft_wrap=True)
     errors = worst_errors(verdict)
     if errors:
         console.print(_error_table(verdict))

@@ -24,6 +24,7 @@ DOING = {
     "repairer": "repairing",
     "optimizer": "choosing a move",
     "profiler": "profiling",
+    "sanitizer": "watching for memory errors",
     "reporter": "writing the result",
 }
 MOVE_WIDTH = 46

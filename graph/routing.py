@@ -11,45 +11,45 @@ from nodes.stops import out_of_repairs
 AfterFailure = Literal["diagnoser", "optimizer", "generator"]
 
 
-def after_generator(state: RunState, settings: Settings) -> Literal["tester", "reporter"]:
+def after_generator(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
     """A kernel is tested; a refusal ends the run."""
-    return "reporter" if state.stop_reason else "tester"
+    return "sanitizer" if state.stop_reason else "tester"
 
 
 def after_tester(
     state: RunState, settings: Settings
-) -> Literal["diagnoser", "generator", "profiler", "optimizer", "reporter"]:
+) -> Literal["diagnoser", "generator", "profiler", "optimizer", "sanitizer"]:
     """A failure is diagnosed; a pass is optimized, and first profiled where the depth gate is open."""
     if state.stop_reason:
-        return "reporter"
+        return "sanitizer"
     if not present(state.verdict, "verdict").passed:
         return _after_failure(state, settings)
     gate = settings.profile_from_depth.depth(present(state.task, "task").op_class)
     return "profiler" if state.depth >= gate else "optimizer"
 
 
-def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "reporter"]:
+def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "sanitizer"]:
     """A diagnosis is acted on."""
-    return "reporter" if state.stop_reason else "repairer"
+    return "sanitizer" if state.stop_reason else "repairer"
 
 
-def after_repairer(state: RunState, settings: Settings) -> Literal["tester", "generator", "optimizer", "reporter"]:
+def after_repairer(state: RunState, settings: Settings) -> Literal["tester", "generator", "optimizer", "sanitizer"]:
     """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on."""
     if state.stop_reason:
-        return "reporter"
+        return "sanitizer"
     if not state.gave_up:
         return "tester"
     return _fall_back(state)
 
 
-def after_profiler(state: RunState, settings: Settings) -> Literal["optimizer", "reporter"]:
+def after_profiler(state: RunState, settings: Settings) -> Literal["optimizer", "sanitizer"]:
     """A profiled kernel is optimized, unless it is as fast as asked for."""
-    return "reporter" if state.stop_reason else "optimizer"
+    return "sanitizer" if state.stop_reason else "optimizer"
 
 
-def after_optimizer(state: RunState, settings: Settings) -> Literal["tester", "reporter"]:
+def after_optimizer(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
     """A move is tested; no move left ends the run."""
-    return "reporter" if state.stop_reason else "tester"
+    return "sanitizer" if state.stop_reason else "tester"
 
 
 def _after_failure(state: RunState, settings: Settings) -> AfterFailure:

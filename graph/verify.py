@@ -25,11 +25,13 @@ def verify(
     seed: int | None = None,
     isolation: Literal["auto"] | Tier = "auto",
     precision: Precision = "ieee",
+    sanitize: bool = False,
 ) -> Verdict:
     """Screen, build, check and time a kernel against a task.
 
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
-    timing is then advisory. Raises `UserError` and `MachineError`; a kernel that fails is a verdict.
+    timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
+    which the first turns a pass into a refusal. Raises `UserError` and `MachineError`; a kernel that fails is a verdict.
     """
     file = Path(kernel)
     source = load_task(file).source
@@ -39,7 +41,12 @@ def verify(
     described = describe_task(loaded.source, name=loaded.name, tier=tier)
     candidate = Candidate(source=source, target=chosen.name, author="verify:file")
     if file.suffix != PYTHON:
-        return judge_for(chosen.name, tier, precision).evaluate(described, candidate, seed=seed)
+        judge = judge_for(chosen.name, tier, precision)
+        verdict = judge.evaluate(described, candidate, seed=seed)
+        ran = verdict.status not in ("refused", "build_failed")
+        return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
+    if sanitize:
+        raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
     if chosen.name != "cpu":
         raise UserError(f"{file.name} is Python, which is judged on cpu only.", "Add --target cpu.")
     return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(described, candidate, seed=seed)

@@ -1,4 +1,4 @@
-"""The wiring: eight nodes, and the edges between them."""
+"""The wiring: nine nodes, and the edges between them."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from nodes.node import Agent, as_node
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
+from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
 from nodes.tester import tester
@@ -40,6 +41,7 @@ NODES: tuple[tuple[Agent, str], ...] = (
     (repairer, "Mends a failing kernel by line edits."),
     (optimizer, "Makes one move from a kernel that is right."),
     (profiler, "Finds out what limits a kernel, once the depth gate is open."),
+    (sanitizer, "Watches the final kernel for memory errors and races."),
     (reporter, "Sums the run up."),
 )
 
@@ -64,6 +66,7 @@ def build_graph(open_model: OpenModel = open_model) -> StateGraph[RunState, Sett
     graph.add_edge("intake", "generator")
     for name, route in ROUTES.items():
         graph.add_conditional_edges(name, _router(route), list(targets(route)))
+    graph.add_edge("sanitizer", "reporter")
     graph.add_edge("reporter", END)
     return graph
 

@@ -21,6 +21,7 @@ from harness.isolation.policy import Limits
 from harness.isolation.process import Completed, IsolatedProcess
 from harness.profile.summary import Profile
 from harness.runner_process import Surroundings, Wrapper, how_it_ended, start_runner
+from harness.sanitize.report import SanitizerRun
 from harness.screen.imports import screen_library
 from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
@@ -139,6 +140,18 @@ class Judge:
         if verdict.timing is None or verdict.build is None:
             raise ValueError("only a passed verdict can be profiled")
         return self.target.profile(task.workloads[0], verdict.timing, verdict.build)
+
+    def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
+        """What the target's sanitizers say of a candidate, right or wrong, on each of the task's workloads.
+
+        `ValueError` for a source that the screen refuses: it is not run under a tool either.
+        """
+        if refusal := self.screen(task, candidate):
+            raise ValueError(str(refusal))
+        build = self.target.compile_watched(candidate, tier=self.tier)
+        self.target.require_device()
+        with _one_at_a_time():
+            return tuple(run for work in task.workloads for run in self.target.sanitize(build, work, tier=self.tier))
 
     def watch(self, task: Task, library: Path, wrapper: Wrapper, *, calls: int = 1, limit_s: float = 120.0) -> Watched:
         """Have a tool watch the kernel: `calls` calls on one set of the file's own inputs, neither checked nor timed.

@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from harness.build import Build
 from harness.frozen import Frozen
 from harness.isolation.policy import Tier as Tier
+from harness.sanitize.report import SanitizerRun, first_finding
 
 Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
 Precision = Literal["ieee", "tf32"]
@@ -104,6 +105,8 @@ class Timing(Frozen):
 class Verdict(Frozen):
     """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
 
+    `sanitizers` are those that were asked afterwards; what they find withdraws a pass.
+
     | status | build | correctness | timing | check, message |
     |---|---|---|---|---|
     | build_failed | failed | - | - | yes |
@@ -124,6 +127,16 @@ class Verdict(Frozen):
     check: str = ""
     message: str = ""
     seconds: dict[str, float] = Field(default_factory=dict)
+    sanitizers: tuple[SanitizerRun, ...] = ()
+
+    def sanitized(self, runs: tuple[SanitizerRun, ...]) -> Verdict:
+        """This verdict with what the sanitizers said; a pass with a finding becomes a refusal (check "sanitizer")."""
+        found = first_finding(runs)
+        if found is None or not self.passed:
+            return self.model_copy(update={"sanitizers": runs})
+        kept = {name: value for name, value in self if name != "timing"}
+        refused = {"status": "refused", "check": "sanitizer", "message": found.message, "sanitizers": runs}
+        return Verdict(**(kept | refused))
 
     @property
     def passed(self) -> bool:

@@ -127,6 +127,11 @@ class Settings(BaseModel):
     profile_from_depth: Gates = Field(
         default=Gates(), title="Profile from depth", description="Before it, the optimizer never sees a profile."
     )
+    sanitize: bool = Field(
+        default=True,
+        title="Sanitize the final kernel",
+        description="Watch its every access for memory errors and races before it is reported.",
+    )
     advance: Advance = Field(
         default="best", title="Optimize from", description="The best kernel so far, or the latest that passed."
     )

@@ -136,6 +136,8 @@ class RunState(BaseModel):
 
     `depth` counts optimizations that passed, `attempts` kernels tested, `repairs` those in a row of the present
     kernel; `gave_up` says that the repairer sees no further one.
+    `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
+    one, they are what is left.
     `profile` belongs to the kernel that the optimizer is about to improve. `seconds` is the time spent in nodes,
     resumed runs included; `device_seconds` the part of it spent on running and profiling kernels.
     """
@@ -151,6 +153,7 @@ class RunState(BaseModel):
     move: str = ""
     verdict: Verdict | None = None
     best: Best | None = None
+    earlier: tuple[Best, ...] = ()
     depth: int = 0
     attempts: int = 0
     repairs: int = 0

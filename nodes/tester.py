@@ -40,6 +40,7 @@ def tester(state: RunState, workshop: Workshop) -> Update:
     update: Update = {
         "verdict": verdict,
         "best": best,
+        "earlier": (*state.earlier, state.best) if gained and state.best else state.earlier,
         "depth": depth,
         "attempts": state.attempts + 1,
         "repairs": 0 if verdict.passed else state.repairs,

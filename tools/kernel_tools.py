@@ -1,4 +1,4 @@
-"""The three tools by which agents reach the judge: compile a kernel, run it, profile it.
+"""The four tools by which agents reach the judge: compile a kernel, run it, profile it, watch it for errors.
 
 Each takes the kernel's source alone, says in words what came out, and hands the typed noun over as the artifact.
 """
@@ -15,9 +15,10 @@ from harness.build import Build
 from harness.candidate import Candidate
 from harness.judge import Judge
 from harness.profile.summary import Profile
+from harness.sanitize.report import SanitizerRun
 from harness.task import Task
 from harness.verdict import Verdict
-from tools.wording import say_build, say_profile, say_verdict
+from tools.wording import say_build, say_profile, say_sanitizers, say_verdict
 
 
 class KernelSource(BaseModel):
@@ -53,11 +54,14 @@ class KernelTools:
         self.compile_kernel = _tool(self.compile, "compile_kernel", "Compile a kernel; says what the compiler says.")
         self.run_kernel = _tool(self.run, "run_kernel", "Check a kernel against the reference, then time it.")
         self.profile_kernel = _tool(self.profile, "profile_kernel", "What limits the speed of a kernel that is right.")
+        self.sanitize_kernel = _tool(
+            self.sanitize, "sanitize_kernel", "Watch a kernel's every access for memory errors and races."
+        )
 
     @property
     def all(self) -> tuple[BaseTool, ...]:
         """Every tool, for a model that calls them itself."""
-        return (self.compile_kernel, self.run_kernel, self.profile_kernel)
+        return (self.compile_kernel, self.run_kernel, self.profile_kernel, self.sanitize_kernel)
 
     def compile(self, source: str) -> tuple[str, Build]:
         """Build the kernel in isolation."""
@@ -76,6 +80,14 @@ class KernelTools:
             raise ToolException(f"Only a kernel that passes can be profiled. {say_verdict(verdict)}")
         profile = self._judge.profile(self._task, verdict)
         return say_profile(profile), profile
+
+    def sanitize(self, source: str) -> tuple[str, tuple[SanitizerRun, ...]]:
+        """Watch the kernel, right or wrong, by the target's sanitizers. `ToolException` where the screen refuses it."""
+        candidate = self._candidate(source)
+        if refusal := self._judge.screen(self._task, candidate):
+            raise ToolException(f"The kernel is not run: {refusal}")
+        runs = self._judge.sanitize(self._task, candidate)
+        return say_sanitizers(runs), runs
 
     def _candidate(self, source: str) -> Candidate:
         return Candidate(source=source, target=self._judge.target.name, author="tool")

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from harness.build import Build, Diagnostic
 from harness.profile.render import render
 from harness.profile.summary import Profile
+from harness.sanitize.report import SanitizerRun
 from harness.verdict import OutputError, Status, Timing, Trial, Verdict
 
 MAX_DIAGNOSTICS = 20
@@ -67,6 +68,17 @@ def say_timing(timing: Timing) -> str:
 def say_profile(profile: Profile) -> str:
     """The curated summary."""
     return render(profile)
+
+
+def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:
+    """One line a tool: clean, what it found, or why it could not look."""
+    return "\n".join(f"{run.tool}: {_sanitizer(run)}" for run in runs)
+
+
+def _sanitizer(run: SanitizerRun) -> str:
+    if run.status == "found":
+        return " ".join(finding.message for finding in run.findings)
+    return "clean" if run.status == "clean" else f"not checked: {run.note}"
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic], limit: int) -> list[str]:

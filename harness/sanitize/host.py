@@ -10,10 +10,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from harness.building.compilation import compile_candidate
+from harness.build import Build
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
-from harness.candidate import Candidate
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.sanitize.report import Finding, SanitizerRun
@@ -46,14 +45,13 @@ _WHERE = {
 }
 
 
-def sanitize(candidate: Candidate, signature: Signature, *, tier: Tier, limit_s: float = LIMIT_S) -> SanitizerRun:
-    """Build the kernel once more with both sanitizers and call it once. Raises `MachineError`."""
+def sanitize_on_host(build: Build, signature: Signature, *, tier: Tier, limit_s: float = LIMIT_S) -> SanitizerRun:
+    """Call a library of `SanitizedCpuToolchain` once. Raises `MachineError` where the machine failed."""
     preload = _runtime()
     if not preload:
         return _skipped("g++ has no AddressSanitizer here; Debian and Ubuntu: apt install libasan8 libubsan1", 0.0)
-    build = compile_candidate(candidate, SanitizedCpuToolchain(), tier=tier)
     if build.library is None:
-        return _skipped(f"it did not compile with the sanitizers: {build.diagnostics[0].message}", build.seconds)
+        return _skipped(f"it did not compile with the sanitizers: {build.diagnostics[0].message}", 0.0)
     tool = Tool(
         limits=Limits(
             wall_s=limit_s,

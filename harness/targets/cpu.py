@@ -5,11 +5,14 @@ from __future__ import annotations
 from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cpu_build import CpuToolchain
+from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.candidate import Candidate, TargetName
 from harness.machine.ceilings import cpu_facts
 from harness.profile.roofline import roofline
 from harness.profile.summary import Profile
+from harness.sanitize.host import sanitize_on_host
+from harness.sanitize.report import SanitizerRun
 from harness.targets.target import DeviceFacts
 from harness.task import Workload
 from harness.verdict import Tier, Timing
@@ -35,3 +38,11 @@ class CpuTarget:
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
         """Where the kernel stands under this machine's roofline."""
         return roofline(workload, timing, build, self.facts(), target=self.name)
+
+    def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
+        """With AddressSanitizer and UndefinedBehaviorSanitizer compiled in."""
+        return compile_candidate(candidate, SanitizedCpuToolchain(), tier=tier)
+
+    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
+        """What those two say of one call."""
+        return (sanitize_on_host(build, workload.signature, tier=tier),)

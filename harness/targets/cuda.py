@@ -7,10 +7,12 @@ from typing import NoReturn
 from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cuda_build import CUDA_LIMITS, CudaToolchain, cuda_architecture
+from harness.building.sanitized_build import LineInfoCudaToolchain
 from harness.candidate import Candidate, TargetName
 from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
 from harness.profile.summary import Profile
+from harness.sanitize.report import SanitizerRun
 from harness.targets.target import DeviceFacts
 from harness.task import Workload
 from harness.verdict import Tier, Timing
@@ -37,6 +39,14 @@ class CudaTarget:
 
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
         """Raise `MachineError`: a profile needs a run."""
+        self._cannot_run()
+
+    def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
+        """With the source's lines beside the machine code; compute-sanitizer needs nothing else of it."""
+        return compile_candidate(candidate, LineInfoCudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
+
+    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
+        """Raise `MachineError`: sanitizing needs a run."""
         self._cannot_run()
 
     def _cannot_run(self) -> NoReturn:

@@ -8,6 +8,7 @@ from harness.build import Build
 from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen
 from harness.profile.summary import Profile
+from harness.sanitize.report import SanitizerRun
 from harness.task import Workload
 from harness.verdict import Tier, Timing
 
@@ -57,4 +58,12 @@ class Target(Protocol):
 
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
         """What limits the kernel that `timing` belongs to."""
+        ...
+
+    def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
+        """Compile for `sanitize`: so that a sanitizer sees every access and can name its line."""
+        ...
+
+    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
+        """What each of the target's sanitizers says of a library that `compile_watched` made."""
         ...

@@ -21,22 +21,23 @@ DRAWN = {
     ("__start__", "intake"),
     ("intake", "generator"),
     ("generator", "tester"),
-    ("generator", "reporter"),
+    ("generator", "sanitizer"),
     ("tester", "diagnoser"),
     ("tester", "generator"),
     ("tester", "profiler"),
     ("tester", "optimizer"),
-    ("tester", "reporter"),
+    ("tester", "sanitizer"),
     ("diagnoser", "repairer"),
-    ("diagnoser", "reporter"),
+    ("diagnoser", "sanitizer"),
     ("repairer", "tester"),
     ("repairer", "generator"),
     ("repairer", "optimizer"),
-    ("repairer", "reporter"),
+    ("repairer", "sanitizer"),
     ("profiler", "optimizer"),
-    ("profiler", "reporter"),
+    ("profiler", "sanitizer"),
     ("optimizer", "tester"),
-    ("optimizer", "reporter"),
+    ("optimizer", "sanitizer"),
+    ("sanitizer", "reporter"),
     ("reporter", "__end__"),
 }
 
@@ -100,7 +101,7 @@ def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings
     way = routing.after_tester(state, settings)
     assert state.verdict is not None
     if state.stop_reason:
-        assert way == "reporter"
+        assert way == "sanitizer"
     elif not state.verdict.passed:
         exhausted = out_of_repairs(state, settings)
         assert way == ("diagnoser" if not exhausted else "optimizer" if state.best else "generator")
@@ -140,9 +141,9 @@ def test_the_optimizer_sees_a_profile_only_past_the_gate_and_only_of_its_own_ker
 
 
 @given(states(), settings_of_any_kind)
-def test_a_stop_reason_leads_to_the_reporter_from_everywhere(state: RunState, settings: Settings) -> None:
+def test_a_stop_reason_leads_to_the_sanitizer_from_everywhere(state: RunState, settings: Settings) -> None:
     stopped = state.model_copy(update={"stop_reason": STOP})
-    assert {route(stopped, settings) for route in ROUTES.values()} == {"reporter"}
+    assert {route(stopped, settings) for route in ROUTES.values()} == {"sanitizer"}
 
 
 @given(states(), settings_of_any_kind)

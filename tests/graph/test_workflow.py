@@ -131,11 +131,12 @@ def test_the_agents_take_turns_as_the_design_says(story: Story) -> None:
         ("tester", 2, "passed"),
         ("profiler", 2, None),
         ("optimizer", 2, None),
+        ("sanitizer", 2, "passed"),
     ]
 
 
 def test_only_a_gain_replaces_the_best(story: Story) -> None:
-    passes = [step for step in story.state.history if step.status == "passed"]
+    passes = [step for step in story.state.history if step.agent == "tester" and step.status == "passed"]
     assert [step.improved for step in passes] == [True, False, True]
     speedups = [step.candidate_speedup or 0.0 for step in passes]
     assert speedups[1] < speedups[0] < speedups[2]
@@ -190,7 +191,7 @@ def test_no_profile_is_shown_before_the_gate(story: Story) -> None:
 
 def test_the_judge_is_reached_through_tools(story: Story) -> None:
     failed_build, run, profiled = ["compile_kernel"], ["compile_kernel", "run_kernel"], ["profile_kernel"]
-    assert story.tools.names == failed_build + 9 * run + profiled
+    assert story.tools.names == failed_build + 9 * run + profiled + ["sanitize_kernel"]
 
 
 def test_the_result_sums_the_run_up(story: Story) -> None:
@@ -267,6 +268,25 @@ def test_a_repair_that_gives_an_optimization_up_is_sent_back() -> None:
     assert model.calls() == 5
 
 
+def test_a_final_kernel_with_a_memory_error_gives_way_to_the_best_before_it() -> None:
+    stray = "    float* own = new float[4]();\n    volatile float stray = own[4];\n    delete[] own;\n"
+    faulty = FASTER.replace("#pragma omp simd", stray + "#pragma omp simd", 1)
+    model = ScriptedModel(
+        answers={"generator": [written(RIGHT)], "optimizer": [written(faulty, "SIMD"), "DONE: enough"]}
+    )
+    state = short_run(model)
+    *_, refused, kept = state.history
+    assert state.result is not None
+    assert state.result.best is not None
+    assert state.result.best.candidate.source == RIGHT
+    assert [(step.agent, step.status) for step in (refused, kept)] == [
+        ("sanitizer", "refused"),
+        ("sanitizer", "passed"),
+    ]
+    assert "heap-buffer-overflow" in refused.message
+    assert state.earlier == ()
+
+
 def test_async_callers_and_a_generator_that_declines() -> None:
     model = ScriptedModel(answers={"generator": ["CANNOT: it needs a sort"]})
     graph = build_graph(lambda spec, options: model).compile()
@@ -295,7 +315,9 @@ def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path) -> None:
         before = RunState.model_validate(snapshot.values)
         assert before.best is not None
         state = RunState.model_validate(graph.invoke(None, config, context=settings, durability="sync"))
-    assert state.best == before.best
+    assert state.best is not None
+    assert state.best.candidate == before.best.candidate
+    assert [run.status for run in state.best.verdict.sanitizers] == ["clean"]
     assert state.history[: len(before.history)] == before.history
     assert state.seconds > before.seconds
     assert state.result is not None

@@ -62,6 +62,17 @@ def test_a_tool_call_says_it_in_words_and_hands_the_noun_over(tools: KernelTools
     assert message.artifact.succeeded
 
 
+def test_a_kernel_is_watched_for_memory_errors_whether_it_is_right_or_wrong(tools: KernelTools) -> None:
+    words, runs = tools.sanitize(KERNEL)
+    assert [run.status for run in runs] == ["clean"]
+    assert words == "address, undefined: clean"
+    words, runs = tools.sanitize(KERNEL.replace("i < 100", "i <= 100"))
+    assert [finding.line for run in runs for finding in run.findings] == [7]
+    assert "reads 4 bytes beyond the end of x or output (400 bytes)" in words
+    with pytest.raises(ToolException, match="not run"):
+        tools.sanitize(KERNEL.replace("    const float* in", '    std::system("true");\n    const float* in'))
+
+
 def test_compiler_errors_are_told_by_line(tools: KernelTools) -> None:
     words, build = tools.compile(KERNEL.replace("in[i]", "inn[i]"))
     assert not build.succeeded
@@ -93,7 +104,7 @@ def test_a_wrong_kernel_is_told_with_numbers_and_not_profiled(tools: KernelTools
 
 
 def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
-    assert [tool.name for tool in tools.all] == ["compile_kernel", "run_kernel", "profile_kernel"]
+    assert [tool.name for tool in tools.all] == ["compile_kernel", "run_kernel", "profile_kernel", "sanitize_kernel"]
     assert all(list(tool.args) == ["source"] for tool in tools.all)
 
 

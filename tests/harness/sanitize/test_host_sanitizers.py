@@ -6,8 +6,9 @@ import pytest
 
 from harness.candidate import Candidate
 from harness.isolation.tiers import resolve_tier
-from harness.sanitize.host import parse_reports, sanitize
+from harness.sanitize.host import parse_reports, sanitize_on_host
 from harness.sanitize.report import SanitizerRun, first_finding
+from harness.targets.cpu import CpuTarget
 from harness.task import ScalarSpec, Signature, TensorSpec
 
 KERNEL = """\
@@ -36,7 +37,9 @@ def run_with(bug, *, source=KERNEL, limit_s=60.0):
     number = ScalarSpec(name="bug", type="int", value=bug)
     signature = Signature(inputs=(tensors[0], number), outputs=(tensors[1],))
     candidate = Candidate(source=source, target="cpu", author="test:test")
-    return sanitize(candidate, signature, tier=resolve_tier("auto"), limit_s=limit_s)
+    tier = resolve_tier("auto")
+    build = CpuTarget().compile_watched(candidate, tier=tier)
+    return sanitize_on_host(build, signature, tier=tier, limit_s=limit_s)
 
 
 def names():
