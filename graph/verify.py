@@ -31,7 +31,7 @@ def verify(
 
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
-    which the first turns a pass into a refusal. Raises `UserError` and `MachineError`; a kernel that fails is a verdict.
+    which the first turns a pass into a refusal. Raises `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
     source = load_task(file).source
