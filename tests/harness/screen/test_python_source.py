@@ -1,0 +1,180 @@
+"""The screen of foreign Python files: each rule with a file that it refuses and an honest one beside it."""
+
+import textwrap
+import time
+
+import pytest
+
+from harness.screen.python_source import screen_python
+
+IEEE = frozenset({"float32", "ieee"})
+SOFTMAX = frozenset({"softmax", "softmin", "safesoftmax"})
+MATMUL = frozenset({"matmul", "mm", "linear", "einsum"})
+
+
+def module(body="return x * 2", top="", init="self.scale = 2", bases="nn.Module"):
+    return "\n".join(
+        [
+            "import torch",
+            "from torch import nn",
+            "import torch.nn.functional as F",
+            textwrap.dedent(top),
+            f"class ModelNew({bases}):",
+            "    def __init__(self):",
+            "        super().__init__()",
+            textwrap.indent(textwrap.dedent(init), "        "),
+            "    def forward(self, x):",
+            textwrap.indent(textwrap.dedent(body), "        "),
+        ]
+    )
+
+
+def inline(cpp='"int x;"', **options):
+    more = "".join(f", {name}={value}" for name, value in options.items())
+    top = f"from torch.utils.cpp_extension import load_inline\nkernels = load_inline('k', {cpp}{more})"
+    return module("return kernels.softmax(x)", top=top)
+
+
+REFUSED = {
+    "unreadable": ["def f(:", "x = 1\n\0"],
+    "entry": ["import torch\n", "class Other:\n    pass\n"],
+    "process": [module(top="import os"), module(top="import subprocess as s"), module("exit(0)")],
+    "thread": [module(top="from threading import Thread"), module("torch.set_num_threads(1)")],
+    "clock": [module(top="import time")],
+    "file": [module("open('x')"), module("torch.save(x, 'x')"), module(top="from torch import load as l")],
+    "introspection": [
+        module(top="import sys"), module("return x.__class__"), module("return nn.Module.__subclasses__()"),
+        module("return torch._C"), module("return x._cdata"),
+        module(top="class A(nn.Module, metaclass=type):\n    pass"),
+        module(top="class A:\n    def __getattr__(self, n):\n        return 1"), module("return __spec__"),
+        module(top="from torch.testing import assert_close"),
+    ],
+    "loading": [module(top="import ctypes"), module(top="from torch.utils.cpp_extension import load")],
+    "random": [module("torch.manual_seed(1)"), module(top="import random"), module("s = torch.manual_seed\ns(0)")],
+    "vendor_library": [module(top="import numpy as np"), inline('"cublasCreate(&h);"')],
+    "fallback": [module("try:\n    pass\nfinally:\n    pass"), module(top="import contextlib")],
+    "stream": [
+        module("s = torch.cuda.Stream()"), module(top="from torch.cuda import Event as E"),
+        module("c = torch.cuda\nc.Event()"), module("getattr(torch.cuda, 'Stream')()"),
+        module("x.record_stream(torch.cuda.current_stream())"),
+    ],
+    "compiler": [module(top="@torch.compile\ndef f(x):\n    return x"), module(top="import torch.fx")],
+    "device_state": [module(top="torch.backends.cudnn.allow_tf32 = True"), module("torch.set_default_dtype(1)")],
+    "lazy": [
+        module(top="class T(torch.Tensor):\n    pass"), module("return x.as_subclass(torch.Tensor)"),
+        module(top="from torch import Tensor as B\nclass T(B):\n    pass"),
+    ],
+    "dynamic": [
+        module("exec('1')"), module("return getattr(torch, 'a' + 'b')(x)"), module("f = eval\nf('1')"),
+        module("return globals()"), inline("'int ' + 'x;'"), inline("open_source"), module("return getattr"),
+    ],
+    "patch": [
+        module(top="torch.allclose = print"), module(top="nn.Module.eval = print"), module("F.relu = print"),
+        module("setattr(torch, 'a', 1)"), module(top="del torch.allclose"), module(top="torch.a, b = 1, 2"),
+        module("x.register_hook(print)"), module(top="for torch.a in (1,):\n    pass"),
+    ],
+    "cache": [
+        module("self.kept = x"), module("self.kept[0] = x"), module("self.seen.append(x)"),
+        module("KEPT[0] = x", top="KEPT = {}"), module("KEPT.setdefault(1, x)", top="KEPT = {}"),
+        module("global a\na = x"), module("key = x.data_ptr()"), module("return {x.data_ptr(): 1}"),
+        module("if id(x): return x"), module(top="def f(x, kept={}):\n    return kept"),
+        module(top="from functools import cache"), module(top="import functools\n@functools.cache\ndef f():\n    pass"),
+        module("self.calls += 1"),
+    ],
+    "reference": [
+        module(bases="Model", top="class Model(nn.Module):\n    pass"), module(bases="nn.Linear"),
+        module("return Model()(x)", top="class Model(nn.Module):\n    pass"),
+    ],
+    "precision": [module("return x.half()"), module("return x.to(torch.bfloat16)"), inline('"at::Half h; __half g;"')],
+    "import": [module(top="import requests_like"), module(top="from torch import *"), module(top="from . import a")],
+    "operator": [
+        module("return torch.softmax(x, 1)"), module("return x.softmax(1)"), module("return F.softmax(x, 1)"),
+        module("f = F.softmax\nreturn f(x, 1)"), module("return nn.Softmax(1)(x)"), module("return x.softmax_(1)"),
+        module("return self.act(x)", init="self.act = nn.Softmax(1)"), module("return torch.special.softmax(x, 1)"),
+        module("return softmax(x, 1)", top="from torch import softmax"),
+        module("return torch.ops.aten.add(x, x)"),
+        inline('"at::softmax(x, 1);"'), inline('"x.softmax(1);"'), inline('"torch::nn::functional::softmax(x);"'),
+        module("return (x + 1).softmax(1)"),
+    ],
+    "option": [inline(extra_ldflags="['-lcublas']"), inline(extra_cflags="['-DX=1']"), inline(build_directory="'/'")],
+    "fast_math": [inline(extra_cuda_cflags="['--use_fast_math']"), inline('"__expf(x);"')],
+    "assembly": [inline('"asm(TEXT);"')],
+}  # fmt: skip
+
+HONEST = {
+    "weights in a module that is never called": module("return x * self.w.weight", init="self.w = nn.Linear(2, 2)"),
+    "a method of that name": module("return self.softmax(x)\n\ndef softmax(self, x):\n    return x"),
+    "a kernel of that name": inline('"void softmax(torch::Tensor x) { auto p = x.data_ptr<float>(); }"'),
+    "an extension kept by the module": module(
+        "return self.k.softmax(x)",
+        top="from torch.utils.cpp_extension import load_inline\nk = load_inline('k', 'int x;', functions=['softmax'])",
+        init="self.k = k",
+    ),
+    "a triton kernel": module(
+        "y = torch.empty_like(x)\nkernel[(1,)](x, y)\nreturn y",
+        top="import triton\nimport triton.language as tl\n"
+        "@triton.jit\ndef kernel(x, y, N: tl.constexpr):\n    tl.store(y, tl.softmax(tl.load(x)))",
+    ),
+    "an address for a kernel": module("kernel(x.data_ptr(), x.numel())\nreturn x", top="def kernel(*a):\n    pass"),
+    "autograd": module(
+        "return Twice.apply(x)",
+        top="class Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x):\n        ctx.n = 1\n"
+        "        return x * 2",
+    ),
+    "local state": module("kept = {}\nkept[0] = x\nrows = []\nrows.append(x)\nreturn kept[0]"),
+    "the reference beside it": module(
+        top="class Model(nn.Module):\n    def forward(self, x):\n        return F.softmax(x, 1)"
+    ),
+    "typing and math": module(
+        "return x * math.pi", top="import math\nfrom typing import Optional\nfrom functools import partial"
+    ),
+    "words in texts": module('return x  # exec("softmax")', top='"""try: import os"""'),
+    "options": inline(
+        extra_cflags="['-O3', '-march=native']", with_cuda="False", verbose="True", functions="['softmax']"
+    ),
+    "torch in C++": inline('"#include <torch/extension.h>\\nTORCH_CHECK(true); auto y = torch::empty_like(x);"'),
+    "a list of sources": inline("[A, B]").replace("import torch\n", "import torch\nA = 'int a;'\nB = 'int b;'\n", 1),
+    "sleeping parameters": module("self.w.data\nreturn x", init="self.w = nn.Parameter(torch.empty(2))"),
+}  # fmt: skip
+
+
+def cases(table):
+    return [pytest.param(kind, source, id=f"{kind}-{k}") for kind in table for k, source in enumerate(table[kind])]
+
+
+@pytest.mark.parametrize(("kind", "source"), cases(REFUSED))
+def test_refused_by_its_kind(kind, source):
+    refusal = screen_python(source, SOFTMAX, IEEE)
+    assert refusal is not None
+    assert refusal.kind == kind, refusal
+
+
+@pytest.mark.parametrize("name", HONEST)
+def test_its_honest_twin_passes(name):
+    assert screen_python(HONEST[name], SOFTMAX, IEEE) is None
+
+
+def test_only_the_tasks_own_operators_are_its_own():
+    source = module("return torch.relu(x) @ x")
+    assert screen_python(source, SOFTMAX, IEEE) is None
+    assert screen_python(source, MATMUL, IEEE).kind == "operator"
+
+
+def test_types_that_the_task_has_may_be_used():
+    source = module("return x.half()")
+    assert screen_python(source, SOFTMAX, frozenset({"float16", "ieee"})) is None
+
+
+def test_the_line_is_that_of_the_file_inside_an_inline_source_too():
+    source = module(top='from torch.utils.cpp_extension import load_inline\nSOURCE = """\n\nsystem(0);\n"""\n'
+                    "load_inline('k', SOURCE)")  # fmt: skip
+    refusal = screen_python(source, SOFTMAX, IEEE)
+    assert refusal.kind == "process"
+    assert source.splitlines()[refusal.line - 1] == "system(0);"
+
+
+def test_it_is_quick():
+    source = module("\n".join(f"x = x + {i} * x" for i in range(2000)) + "\nreturn x")
+    started = time.process_time()
+    assert screen_python(source, SOFTMAX, IEEE) is None
+    assert time.process_time() - started < 2.0  # 0.2 s on an idle machine
