@@ -14,6 +14,8 @@ Target = Literal["cpu", "cuda"]
 
 _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
+# Too frequent to tell one section from another.
+_FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
 # What a processor's kernel has use for of the CuTe guide: the rest is about threads of a GPU.
 _FOR_CPU = ("Order of work", "Layouts and tensors")
 
@@ -78,12 +80,12 @@ def metrics() -> str:
 
 def look_up(query: str, limit: int = 3) -> tuple[Section, ...]:
     """The sections that fit the query's words best (BM25 over titles and texts); none where no word occurs."""
-    words = _WORD.findall(query)
+    words = [word for word in _WORD.findall(query.lower()) if not _FILLERS.fullmatch(word)]
     if not words:
         return ()
     asked = " OR ".join(f'"{word}"' for word in words)
     rows = _index().execute(
-        "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 4.0, 1.0) LIMIT ?", (asked, limit)
+        "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 10.0, 1.0) LIMIT ?", (asked, limit)
     )
     return tuple(_all_sections()[row - 1] for (row,) in rows)
 

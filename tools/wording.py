@@ -27,7 +27,7 @@ def say_build(build: Build) -> str:
     if not build.succeeded:
         errors = [diagnostic for diagnostic in build.diagnostics if diagnostic.severity != "warning"]
         return "\n".join(["The kernel does not compile:", *_diagnostics(errors, MAX_DIAGNOSTICS)])
-    lines = [f"The kernel compiles ({build.seconds:.1f} s{', from the cache' if build.cached else ''})."]
+    lines = ["The kernel compiles."]
     lines += [
         f"{use.kernel}: {use.registers} registers a thread, {use.shared_bytes} bytes of shared memory, "
         f"{use.spill_bytes} bytes spilled"

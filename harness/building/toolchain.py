@@ -109,7 +109,29 @@ def host_compiler() -> Compiler:
     version = ask_version((found, *command[1:]))
     if "clang" in version.lower():
         raise MachineError(f"{found} is clang, which does not read the precompiled header and flags used here.", remedy)
-    return Compiler((found, *command[1:]), version, (Path(found).resolve().parent,))
+    full = (found, *command[1:])
+    return Compiler(full, version, (Path(found).resolve().parent, *_own_folders(full)))
+
+
+def _own_folders(command: tuple[str, ...]) -> tuple[Path, ...]:
+    """Where a g++ keeps its programs, libraries and headers, as it says itself: it may be installed anywhere.
+
+    `-print-search-dirs` lists the first two as `programs: =one:two`; `-E -v` lists the headers' folders on stderr, each
+    on a line that begins with a blank, after "search starts here".
+    """
+    places = _said(command, "-print-search-dirs").stdout
+    lists = [line.partition("=")[2] for line in places.splitlines() if line.startswith(("programs:", "libraries:"))]
+    listing = _said(command, "-E", "-v", "-x", "c++", os.devnull).stderr.partition("search starts here:")[2]
+    includes = [line.strip() for line in listing.splitlines() if line.startswith(" ")]
+    found = (Path(name).resolve() for name in (*":".join(lists).split(":"), *includes) if name)
+    return tuple(dict.fromkeys(folder for folder in found if folder.is_dir()))
+
+
+def _said(command: tuple[str, ...], *question: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run([*command, *question], capture_output=True, text=True, timeout=_ASK_VERSION_S)
+    except (OSError, subprocess.TimeoutExpired) as failure:
+        raise MachineError(f"{command[0]} does not run: {failure}.", "Reinstall it.") from failure
 
 
 @lru_cache(maxsize=1)
@@ -137,10 +159,7 @@ def ninja() -> Path:
 
 def ask_version(command: tuple[str, ...]) -> str:
     """What `command --version` prints, in one line; `MachineError` where it does not run."""
-    try:
-        answer = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_ASK_VERSION_S)
-    except (OSError, subprocess.TimeoutExpired) as failure:
-        raise MachineError(f"{command[0]} does not run: {failure}.", "Reinstall it.") from failure
+    answer = _said(command, "--version")
     if answer.returncode != 0:
         raise MachineError(f"{command[0]} --version ended with {answer.returncode}.", "Reinstall it.")
     return " ".join(answer.stdout.split())

@@ -22,11 +22,11 @@ class Said(Frozen):
 
 
 class Called(Frozen):
-    """A tool call in an answer."""
+    """A tool call in an answer. `args` is the text itself where it was no JSON object."""
 
     id: str
     name: str
-    args: dict[str, Any]
+    args: dict[str, Any] | str
 
 
 class Exchange(Frozen):
@@ -81,4 +81,8 @@ def _content(message: BaseMessage) -> str:
 
 
 def _called(message: AIMessage) -> tuple[Called, ...]:
-    return tuple(Called(id=call["id"] or "", name=call["name"], args=call["args"]) for call in message.tool_calls)
+    calls = (*message.tool_calls, *message.invalid_tool_calls)
+    return tuple(
+        Called(id=call["id"] or "", name=call["name"] or "", args="" if call["args"] is None else call["args"])
+        for call in calls
+    )

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from pydantic import PrivateAttr, ValidationError
 
 from harness.errors import UserError
@@ -123,7 +123,16 @@ def _message(recorded: Exchange) -> AIMessage:
     usage = recorded.usage
     return AIMessage(
         recorded.answer,
-        tool_calls=[{"type": "tool_call", **call.model_dump()} for call in recorded.tool_calls],
+        tool_calls=[
+            ToolCall(type="tool_call", id=call.id, name=call.name, args=call.args)
+            for call in recorded.tool_calls
+            if isinstance(call.args, dict)
+        ],
+        invalid_tool_calls=[
+            InvalidToolCall(type="invalid_tool_call", id=call.id, name=call.name, args=call.args, error=None)
+            for call in recorded.tool_calls
+            if isinstance(call.args, str)
+        ],
         usage_metadata={
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,

@@ -95,6 +95,7 @@ def test_each_class_and_target_has_its_moves() -> None:
         ("misaligned address", "It crashes"),
         ("bank conflicts", "What a profile's words mean"),
         ("edge tile predicate identity tensor", "Predicates"),
+        ("what to do at the edge: predicates", "Predicates"),
         ("race moving error", "It computes the wrong thing"),
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -73,6 +74,22 @@ def test_cxx_may_be_several_words(monkeypatch):
     monkeypatch.setenv("CXX", "g++ -pipe")
     command = toolchain.host_compiler().command
     assert command[0].endswith("/g++") and command[1:] == ("-pipe",)
+
+
+def test_a_compiler_names_every_folder_that_it_reads(tmp_path, monkeypatch):
+    """A g++ behind a wrapper, elsewhere than its headers: the folder that the command lies in does not tell."""
+    real = shutil.which("g++")
+    monkeypatch.setenv("CXX", str(program(tmp_path, "g++", f'exec {real} "$@"')))
+    source = tmp_path / "all.cpp"
+    source.write_text("#include <climits>\n#include <vector>\n#include <immintrin.h>\n", encoding="utf-8")
+    answer = subprocess.run([real, "-M", str(source)], capture_output=True, text=True, check=True).stdout
+    read = [Path(word).resolve() for word in answer.replace("\\\n", " ").split()[1:] if word != str(source)]
+
+    roots = toolchain.host_compiler().roots
+
+    assert tmp_path.resolve() in roots
+    assert len(read) > 20
+    assert [file for file in read if not any(file.is_relative_to(root) for root in roots)] == []
 
 
 def test_clang_is_refused(tmp_path, monkeypatch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,21 +12,48 @@ from typing import Any, Literal
 
 Behaviour = Literal[
     "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
-    "other_json", "too_long", "unknown_model", "no_usage",
+    "other_json", "too_long", "unknown_model", "no_usage", "script",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
 
 
+@dataclass(frozen=True)
+class Scripted:
+    """One answer of a script: its text, or a tool call by name and arguments; `cut` says that the limit cut it off."""
+
+    text: str = ""
+    tool: str = ""
+    arguments: str = ""
+    cut: bool = False
+    tokens: int = 18
+
+    def completion(self, number: int) -> dict[str, Any]:
+        call = {
+            "id": f"call-{number}",
+            "type": "function",
+            "function": {"name": self.tool, "arguments": self.arguments},
+        }
+        message = {"role": "assistant", "content": self.text} | ({"tool_calls": [call]} if self.tool else {})
+        finish = "tool_calls" if self.tool else "length" if self.cut else "stop"
+        usage = {"prompt_tokens": self.tokens - 7, "completion_tokens": 7, "total_tokens": self.tokens, "cost": 0.0025}
+        body = _completion(self.text, usage)
+        return body | {"choices": [{"index": 0, "finish_reason": finish, "message": message}]}
+
+
 @dataclass
 class ChatEndpoint:
-    """`behaviours` are used one a request, the last one from then on; `requests` keeps what came in."""
+    """`behaviours` are used one a request, the last one from then on; `requests` keeps what came in.
+
+    `script` is what the behaviour "script" answers, one a request.
+    """
 
     behaviours: list[Behaviour]
     answer: str = "an answer of some words"
     requests: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
     base_url: str = ""
+    script: list[Scripted] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
 
     def next_behaviour(self) -> Behaviour:
@@ -57,6 +84,10 @@ class _Handler(BaseHTTPRequestHandler):
             self._events(_chunks(endpoint.answer, body))
         else:
             self._send(200, _completion(endpoint.answer, USAGE))
+
+    def _script(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        number = len(endpoint.requests)
+        self._send(200, endpoint.script[number - 1].completion(number))
 
     def _no_usage(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._send(200, _completion(endpoint.answer, None))
@@ -172,9 +203,11 @@ def _error(message: str, code: str) -> dict[str, Any]:
 
 
 @contextmanager
-def chat_endpoint(*behaviours: Behaviour, answer: str = "an answer of some words") -> Iterator[ChatEndpoint]:
+def chat_endpoint(
+    *behaviours: Behaviour, answer: str = "an answer of some words", script: Sequence[Scripted] = ()
+) -> Iterator[ChatEndpoint]:
     """Serve on a free loopback port until the block ends; hanging requests are let go then."""
-    endpoint = ChatEndpoint(list(behaviours or ("answer",)), answer)
+    endpoint = ChatEndpoint(list(behaviours or (("script",) if script else ("answer",))), answer, script=list(script))
     server = _Server(("127.0.0.1", 0), _Handler)
     server.endpoint = endpoint
     endpoint.base_url = f"http://127.0.0.1:{server.server_address[1]}/v1"
