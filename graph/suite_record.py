@@ -14,7 +14,7 @@ from graph.suite_tasks import SuiteTask
 from harness.frozen import Frozen
 from harness.targets.target import DeviceFacts
 from harness.task import OpClass, Task, TensorSpec
-from harness.verdict import Timing
+from harness.verdict import Precision, Timing, Verdict
 from nodes.state import Usage
 
 RowStatus = Literal[
@@ -110,7 +110,7 @@ def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
         op_class=record.task.op_class if record.task else None,
         shapes=shapes_of(record.task),
         timing=timing,
-        floor_ms=floor_ms(record.task, facts, timing) if record.task and timing else None,
+        floor_ms=floor_ms(record.task, facts, record.best.verdict) if record.task and record.best else None,
         move=next((step.move for step in judged if step.candidate == best), ""),
         depth=max((step.depth for step in judged), default=0),
         kernels_judged=len(record.verdicts),
@@ -137,16 +137,26 @@ def shapes_of(task: Task | None) -> str:
     return ", ".join("x".join(map(str, spec.shape)) for spec in tensors)
 
 
-def floor_ms(task: Task, facts: DeviceFacts, timing: Timing) -> float:
-    """The larger of the bytes at the measured copy rate and the FLOPs at the peak rate.
+def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
+    """The larger of the bytes at the measured copy rate and the FLOPs at the device's best rate for the precision.
 
-    A kernel may need fewer operations than the reference spells out (a triangle, a diagonal), or do them on faster
-    units: where it beats the time of the FLOPs, the bytes alone are its floor.
+    A kernel may need fewer operations than the reference spells out (a triangle, a diagonal): where it beats the time
+    of the FLOPs, the bytes alone are its floor.
     """
     workload = task.workloads[0]
     moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
-    computing = workload.flops / (facts.peak_gflop_s * 1e6)
-    return computing if moving < computing <= timing.candidate_ms else moving
+    computing = workload.flops / (_best_gflop_s(task, facts, verdict.precision) * 1e6)
+    taken = verdict.timing.candidate_ms if verdict.timing else math.inf
+    return computing if moving < computing <= taken else moving
+
+
+def _best_gflop_s(task: Task, facts: DeviceFacts, precision: Precision) -> float:
+    """Tensor cores give float32's exactness for three TF32 products; TF32 and two-byte types have rates of their own."""
+    dtypes = {spec.dtype for spec in task.signature.arguments if spec.kind == "tensor"}
+    if dtypes <= {"float16", "bfloat16"}:
+        return max(facts.peak_gflop_s, facts.half_gflop_s)
+    products = 1 if precision == "tf32" else 3
+    return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)
 
 
 def figures(rows: Sequence[Row]) -> Figures:

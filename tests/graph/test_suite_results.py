@@ -92,14 +92,35 @@ def test_nothing_wins_on_a_degenerate_task() -> None:
     assert "does not depend on the inputs. no gain" in page(record(found))
 
 
-def test_the_floor_is_what_the_device_needs_for_bytes_or_flops() -> None:
-    def floor(nbytes: int, flops: int, speedup: float = 1.0) -> float:
-        work = Workload(name="given", signature=softsign_task().signature, flops=flops, bytes_moved=nbytes)
-        return floor_ms(softsign_task().model_copy(update={"workloads": (work,)}), FACTS, timing(speedup))
+@pytest.mark.parametrize(
+    ("nbytes", "flops", "kernel_ms", "facts", "expected"),
+    [
+        (1_000_000_000, 0, 20.0, {}, 10.0),
+        (100_000_000, 15_000_000_000, 20.0, {}, 15.0),
+        (100_000_000, 15_000_000_000, 10.0, {}, 1.0),  # it needs fewer operations
+        (100_000_000, 15_000_000_000, 10.0, {"tf32_gflop_s": 6000.0}, 7.5),  # three products for float32
+        (100_000_000, 15_000_000_000, 10.0, {"tf32_gflop_s": 1500.0}, 1.0),  # no faster than the plain units
+    ],
+)
+def test_the_floor_is_what_the_device_needs(
+    nbytes: int, flops: int, kernel_ms: float, facts: dict[str, float], expected: float
+) -> None:
+    work = Workload(name="given", signature=softsign_task().signature, flops=flops, bytes_moved=nbytes)
+    task = softsign_task().model_copy(update={"workloads": (work,)})
+    verdict = passed(candidate("x", "playbook"), 20 / kernel_ms)
+    assert floor_ms(task, FACTS.model_copy(update=facts), verdict) == pytest.approx(expected)
 
-    assert floor(1_000_000_000, 0) == pytest.approx(10.0)
-    assert floor(100_000_000, 15_000_000_000) == pytest.approx(15.0)
-    assert floor(100_000_000, 15_000_000_000, speedup=2.0) == pytest.approx(1.0), "10 ms: it needs fewer operations"
+
+def test_the_floor_knows_precision_and_type() -> None:
+    work = Workload(name="given", signature=softsign_task().signature, flops=15_000_000_000, bytes_moved=1)
+    task = softsign_task().model_copy(update={"workloads": (work,)})
+    facts = FACTS.model_copy(update={"tf32_gflop_s": 3000.0, "half_gflop_s": 6000.0})
+    verdict = passed(candidate("x", "playbook"), 1.0)
+    assert floor_ms(task, facts, verdict) == pytest.approx(15.0)
+    assert floor_ms(task, facts, verdict.model_copy(update={"precision": "tf32"})) == pytest.approx(5.0)
+    x = softsign_task().signature.inputs[0].model_copy(update={"dtype": "bfloat16"})
+    half = work.model_copy(update={"signature": work.signature.model_copy(update={"inputs": (x,), "outputs": (x,)})})
+    assert floor_ms(task.model_copy(update={"workloads": (half,)}), facts, verdict) == pytest.approx(2.5)
 
 
 def test_every_line_is_as_long_as_its_head_and_the_page_tells_all() -> None:
