@@ -151,7 +151,7 @@ def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
 
 
 def _best_gflop_s(task: Task, facts: DeviceFacts, precision: Precision) -> float:
-    """Tensor cores give float32's exactness for three TF32 products; TF32 and two-byte types have rates of their own."""
+    """Tensor cores give float32's exactness for three TF32 products; two-byte types have a rate of their own."""
     dtypes = {spec.dtype for spec in task.signature.arguments if spec.kind == "tensor"}
     if dtypes <= {"float16", "bfloat16"}:
         return max(facts.peak_gflop_s, facts.half_gflop_s)
