@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test check bench format clean
+.PHONY: demo test check bench gpu-check format clean
 
 demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
@@ -22,6 +22,9 @@ check: .make/test
 
 bench: .make/run
 	$(BIN)/python -m graph.bench
+
+gpu-check: .make/test
+	$(BIN)/python -m graph.gpu_check
 
 format: .make/test
 	$(BIN)/ruff check --fix $(SOURCES) tests examples

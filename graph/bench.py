@@ -17,20 +17,20 @@ from rich.console import Console
 
 from graph.api import begin, load_task, make_settings
 from graph.bench_model import BenchResult, ExampleResult, Limit
-from graph.bench_tables import drawn, page, sheets
+from graph.bench_phases import cuda_gemm, verdict_phases
+from graph.bench_tables import drawn, sheets
 from graph.progress import Terminal
+from graph.results_page import PROCESSOR, write_page
 from graph.run_loop import execute
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
 from graph.runs import RUNS
-from harness.candidate import Candidate
-from harness.describing import describe_task
 from harness.errors import UserError
+from harness.targets.select import resolve_target
 from harness.task import TensorSpec
-from tools.judges import choose_target, choose_tier, judge_for
+from tools.judges import choose_target
 
 ROOT = Path(__file__).parents[1]
-DOCS = ROOT / "docs"
 WANTED = {
     "softsign": 1.8, "swish": None, "gelu": None, "softmax": None, "layer_norm": None, "matmul": None,
     "diag_matmul": 20.0, "linear_relu": None,
@@ -38,6 +38,7 @@ WANTED = {
 """The examples, and the speed-up that is asked of some of them."""
 
 POINTWISE = "softsign"
+CUDA_VERDICT = "source to verdict, CuTe GEMM of 4096 x 4096 on the GPU"
 HELP_ROUNDS = 5
 
 
@@ -56,8 +57,8 @@ def main(
     RUNS.mkdir(exist_ok=True)
     (RUNS / "bench.json").write_text(text, encoding="utf-8")
     if write:
-        (DOCS / "results.json").write_text(text + "\n", encoding="utf-8")
-        (DOCS / "results.md").write_text(page(result), encoding="utf-8")
+        PROCESSOR.write_text(text + "\n", encoding="utf-8")
+        write_page()
 
 
 def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchResult:
@@ -69,14 +70,17 @@ def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchRes
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
         runs = {name: run_example(name, Path(scratch), console) for name in names}
     records = {name: record for name, (record, _) in runs.items()}
-    phases = verdict_phases(_kernel_of(records), verdicts)
+    task = load_task(ROOT / "examples" / f"{POINTWISE}.py")
+    phases = verdict_phases("cpu", task, _kernel_of(records), verdicts)
     steps = [overhead for _, overhead in runs.values()]
     facts = choose_target("cpu").facts()
+    cuda = cuda_phases(verdicts) if resolve_target("auto").name == "cuda" else None
     limits = (
         Limit(name="source to verdict, pointwise, 16M floats", measured=phases["in all"], allowed=6, unit="s"),
         Limit(name="the graph's own time a step", measured=statistics.median(steps), allowed=50, unit="ms"),
         Limit(name="cutegen --help", measured=help_seconds(), allowed=0.5, unit="s"),
         Limit(name="memory of the graph's process, peak", measured=peak_memory_mb(), allowed=250, unit="MB"),
+        *((Limit(name=CUDA_VERDICT, measured=cuda["in all"], allowed=12, unit="s"),) if cuda else ()),
     )
     return BenchResult(
         machine=this_machine(),
@@ -87,6 +91,7 @@ def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchRes
         limits=limits,
         verdicts=verdicts,
         phases=phases,
+        cuda_phases=cuda,
         examples=tuple(summed_up(name, record) for name, record in records.items()),
     )
 
@@ -122,25 +127,11 @@ class Stopwatch(Terminal):
         super().started(agent)
 
 
-def verdict_phases(kernel: str, verdicts: int) -> dict[str, float]:
-    """Median seconds of each phase from a kernel's source to its verdict; each kernel is new to the build cache."""
-    target, tier = choose_target("cpu"), choose_tier("auto")
-    judge = judge_for("cpu", tier, "ieee")
-    task = load_task(ROOT / "examples" / f"{POINTWISE}.py")
-    began = time.monotonic()
-    described = describe_task(task.source, name=task.name, tier=tier)
-    describing = time.monotonic() - began
-    rows: list[dict[str, float]] = []
-    for _ in range(verdicts):
-        source = f"{kernel}\n// {time.time_ns()}\n"
-        candidate = Candidate(source=source, target=target.name, author="bench")
-        began = time.monotonic()
-        verdict = judge.evaluate(described, candidate, judge.build(candidate), seed=0)
-        whole = time.monotonic() - began
-        isolation = max(0.0, whole - sum(verdict.seconds.values()))
-        rows.append({**verdict.seconds, "isolation and the rest": isolation, "in all": whole})
-    medians = {name: statistics.median(row.get(name, 0.0) for row in rows) for name in rows[0]}
-    return {"describe (once a task, not in the sum)": describing, **medians}
+def cuda_phases(verdicts: int) -> dict[str, float]:
+    """Median seconds of each phase from a CuTe GEMM's source to its verdict on the GPU."""
+    with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
+        task, kernel = cuda_gemm(Path(scratch) / "gemm")
+        return verdict_phases("cuda", task, kernel, verdicts)
 
 
 def help_seconds() -> float:

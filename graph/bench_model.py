@@ -40,7 +40,10 @@ class ExampleResult(Frozen):
 
 
 class BenchResult(Frozen):
-    """One run of the benchmark. `phases` are median seconds over `verdicts` judgements of new pointwise kernels."""
+    """One run of the benchmark. `phases` are median seconds over `verdicts` judgements of new pointwise kernels.
+
+    `cuda_phases` are those of a CuTe GEMM, where a GPU answers.
+    """
 
     schema_version: Literal[1] = 1
     machine: Machine
@@ -51,4 +54,5 @@ class BenchResult(Frozen):
     limits: tuple[Limit, ...]
     verdicts: int
     phases: dict[str, float]
+    cuda_phases: dict[str, float] | None = None
     examples: tuple[ExampleResult, ...]

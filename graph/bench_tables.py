@@ -1,4 +1,4 @@
-"""The benchmark's tables: for the terminal, and as the page docs/results.md."""
+"""The benchmark's tables: for the terminal, and as a part of docs/results.md."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ class Sheet:
 
 def sheets(result: BenchResult) -> tuple[Sheet, ...]:
     """All tables of a result."""
+    cuda = result.cuda_phases or {}
     return (
         Sheet(
             "Speed-up over eager PyTorch",
@@ -50,9 +51,14 @@ def sheets(result: BenchResult) -> tuple[Sheet, ...]:
         Sheet(
             f"From a kernel's source to its verdict, by phase (medians over {result.verdicts} new kernels)",
             ("phase", "seconds"),
-            tuple((name, f"{seconds:.2f}") for name, seconds in result.phases.items()),
+            _seconds(result.phases),
         ),
+        *((Sheet("The same for a CuTe GEMM on the GPU", ("phase", "seconds"), _seconds(cuda)),) if cuda else ()),
     )
+
+
+def _seconds(phases: dict[str, float]) -> tuple[tuple[str, ...], ...]:
+    return tuple((name, f"{seconds:.2f}") for name, seconds in phases.items())
 
 
 def drawn(sheet: Sheet) -> Table:
@@ -63,15 +69,13 @@ def drawn(sheet: Sheet) -> Table:
     return table
 
 
-def page(result: BenchResult) -> str:
-    """docs/results.md."""
+def measured_on_a_processor(result: BenchResult) -> list[str]:
+    """The benchmark's part of docs/results.md, as paragraphs."""
     machine = result.machine
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
     parts = [
-        "# Results",
-        "Written by `python -m graph.bench --write`; the numbers behind it are in `results.json`. Every kernel here "
-        "was written by the playbook, not by a language model, and passed the judge before it was timed. "
-        "Speed-up is eager / kernel, from interleaved runs with cold caches; losses are listed like wins.",
+        "## On a processor",
+        "`python -m graph.bench --write`",
         f"- Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}\n"
         f"- Measured ceilings: {result.peak_gb_s:.1f} GB/s, {result.peak_gflop_s:.0f} GFLOP/s\n"
         f"- Versions: Python {machine.python}, {versions}\n"
@@ -82,10 +86,9 @@ def page(result: BenchResult) -> str:
             "The machine was busy with other work while this was measured: times are too long, and speed-ups off."
         )
     for sheet in sheets(result):
-        parts += [f"## {sheet.title}", markdown(sheet.head, sheet.rows)]
+        parts += [f"### {sheet.title}", markdown(sheet.head, sheet.rows)]
     endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
-    parts += ["## Why each run ended", endings]
-    return "\n\n".join(parts) + "\n"
+    return [*parts, "### Why each run ended", endings]
 
 
 def _example(example: ExampleResult) -> tuple[str, ...]:

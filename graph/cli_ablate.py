@@ -15,7 +15,7 @@ from rich.text import Text
 
 from graph.ablation import Ablation, begin_ablation, reopen_ablation, run_schedule, schedule_of
 from graph.ablation_chart import figure
-from graph.api import load_task, make_settings
+from graph.api import make_settings
 from graph.bench_tables import Sheet, drawn
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
 from graph.cli_optimize import require_models, short
@@ -24,9 +24,8 @@ from graph.report import TEMPLATES
 from graph.run_record import RunRecord
 from graph.runs import Manifest, RunFolder, replace_file
 from graph.suite_record import shapes_of
-from graph.suite_tasks import load_suite, scaled
+from graph.suite_tasks import find_task
 from harness.errors import UserError
-from nodes.state import TaskInput
 from tools.judges import choose_target
 
 
@@ -110,18 +109,6 @@ def gates(text: str) -> tuple[int, ...]:
     if not all(part.isdigit() for part in parts) or len(set(parts)) < len(parts):
         raise UserError(f"{text!r} names no depths.", "Write them as 1,11, each once.")
     return tuple(map(int, parts))
-
-
-def find_task(task: str, scale: float) -> TaskInput:
-    """A task file, or one of a suite by its id, as level1:8. Raises `UserError`."""
-    suite, colon, number = task.rpartition(":")
-    if colon and number.isdigit():
-        (found,) = load_suite(suite, ids=number, scale=scale)[1]
-        return TaskInput(source=found.source, name=found.name)
-    loaded = load_task(Path(task))
-    if scale == 1.0:
-        return loaded
-    return loaded.model_copy(update={"source": scaled(loaded.source, scale, task)})
 
 
 def _fresh(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:

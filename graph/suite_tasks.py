@@ -11,6 +11,7 @@ from graph.api import load_task
 from harness.errors import UserError
 from harness.frozen import Frozen
 from knowledge.suites import bundled
+from nodes.state import TaskInput
 
 ALIGNMENT = 64
 """A size keeps the powers of two that divide it up to this one, so that a shrunk task stays as aligned as it was."""
@@ -42,6 +43,18 @@ def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, t
         source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
         tasks.append(SuiteTask(id=number, name=task.name, source=source))
     return folder.resolve().name, tuple(tasks)
+
+
+def find_task(task: str, scale: float) -> TaskInput:
+    """A task file, or one of a suite by its id, as level1:8. Raises `UserError`."""
+    suite, colon, number = task.rpartition(":")
+    if colon and number.isdigit():
+        (found,) = load_suite(suite, ids=number, scale=scale)[1]
+        return TaskInput(source=found.source, name=found.name)
+    loaded = load_task(Path(task))
+    if scale == 1.0:
+        return loaded
+    return loaded.model_copy(update={"source": scaled(loaded.source, scale, task)})
 
 
 def _folder(suite: str) -> Path:

@@ -1,8 +1,6 @@
 """The benchmark's tables and its own measurements; what it measures of the loop is run by `make bench`."""
 
-import re
 from datetime import UTC, datetime
-from pathlib import Path
 
 import pytest
 from report_records import full_record
@@ -10,7 +8,7 @@ from rich.console import Console
 
 from graph.bench import help_seconds, measure, peak_memory_mb, summed_up
 from graph.bench_model import BenchResult, Limit
-from graph.bench_tables import drawn, page, sheets
+from graph.bench_tables import drawn, measured_on_a_processor, sheets
 from graph.run_machine import this_machine
 from harness.errors import UserError
 
@@ -35,6 +33,10 @@ def result() -> BenchResult:
     )
 
 
+def page(found: BenchResult) -> str:
+    return "\n\n".join(measured_on_a_processor(found))
+
+
 def test_an_example_issummed_up_from_its_record() -> None:
     summed = result().examples[0]
     assert summed.move == "chunk size"
@@ -54,6 +56,12 @@ def test_the_page_lists_wins_and_losses_alike() -> None:
     assert rows["a verdict"].endswith("| met |")
     assert rows["memory"].endswith("| missed |")
     assert this_machine().cpu in text
+
+
+def test_a_gpu_adds_a_table() -> None:
+    with_gpu = result().model_copy(update={"cuda_phases": {"build": 7.5, "in all": 9.25}})
+    assert len(sheets(with_gpu)) == len(sheets(result())) + 1
+    assert "| in all | 9.25 |" in page(with_gpu)
 
 
 def test_a_busy_machine_is_admitted() -> None:
@@ -80,10 +88,3 @@ def test_its_own_measurements_are_plausible() -> None:
 def test_an_unknown_example_is_refused() -> None:
     with pytest.raises(UserError, match="no example nothing"):
         measure(("nothing",), 1, Console(quiet=True))
-
-
-def test_the_page_in_the_documents_is_of_this_form() -> None:
-    documents = Path(__file__).parents[2] / "docs"
-    stored = BenchResult.model_validate_json((documents / "results.json").read_bytes())
-    assert (documents / "results.md").read_text(encoding="utf-8") == page(stored)
-    assert re.search(r"^# Results", page(stored))

@@ -6,45 +6,17 @@ from datetime import UTC, datetime
 import pytest
 from report_records import candidate, full_record, passed, softsign_task
 from rich.console import Console
+from suite_records import FACTS, TASK, row, suite_record, timing
 
 from graph.bench_tables import drawn
 from graph.cli_suite import default_jobs, exit_code
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
 from graph.suite_progress import SuiteTerminal, line
-from graph.suite_record import Row, SuiteRecord, figures, floor_ms, row_of, waiting
+from graph.suite_record import SuiteRecord, figures, floor_ms, row_of, waiting
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
-from graph.suite_tasks import SuiteTask
-from harness.targets.target import DeviceFacts
 from harness.task import Workload
-from harness.verdict import Timing
-from nodes.settings import Settings
 from nodes.state import Step
-
-FACTS = DeviceFacts(
-    device="Test", threads=2, simd_floats=8, l1_bytes=1, l2_bytes=1, l3_bytes=1, peak_gb_s=100.0, peak_gflop_s=1000.0,
-    source="made up",
-)  # fmt: skip
-TASK = SuiteTask(id=30, name="30_softsign", source="class Model: ...")
-
-
-def timing(speedup: float) -> Timing:
-    found = passed(candidate("x", "playbook"), speedup).timing
-    assert found is not None
-    return found
-
-
-def row(number: int, speedup: float | None, **fields: object) -> Row:
-    status = "no_kernel" if speedup is None else "improved" if timing(speedup).wins else "nothing_faster"
-    found = Row(id=number, name=f"task{number}", status=status, timing=timing(speedup) if speedup else None)
-    return found.model_copy(update=fields)
-
-
-def record(*rows: Row, outcome: str = "finished") -> SuiteRecord:
-    return SuiteRecord(
-        id="20260131-1", name="level1", outcome=outcome, created=datetime(2026, 1, 31, tzinfo=UTC), scale=0.5, jobs=8,
-        seconds=61.0, settings=Settings().model_dump(mode="json"), machine=this_machine(), facts=FACTS, rows=rows,
-    )  # fmt: skip
 
 
 def test_failures_count_as_slow_and_not_into_the_means() -> None:
@@ -89,7 +61,7 @@ def test_nothing_wins_on_a_degenerate_task() -> None:
     found = row_of(TASK, full.model_copy(update={"best": best}), FACTS)
     assert (found.status, found.ended) == ("degenerate", True)
     assert figures((found,)).fast == {"1": 0.0, "1.2": 0.0, "2": 0.0}
-    assert "does not depend on the inputs. no gain" in page(record(found))
+    assert "does not depend on the inputs. no gain" in page(suite_record(found))
 
 
 @pytest.mark.parametrize(
@@ -128,7 +100,7 @@ def test_every_line_is_as_long_as_its_head_and_the_page_tells_all() -> None:
     assert {len(cells) for cells in rows_sheet("", rows).rows} == {len(HEAD)}
     sheet = figures_sheet((("all", figures(rows)),))
     assert {len(cells) for cells in sheet.rows} == {len(sheet.head)}
-    text = page(record(*rows))
+    text = page(suite_record(*rows))
     lines = {cells[2].strip(): cells for cells in (each.split("|") for each in text.splitlines()) if len(cells) > 3}
     assert lines["task1"][3:6] == [" faster ", " 1.93x ", " 1.85 to 2.01 "]
     assert lines["task1"][8].strip() == "48%"
@@ -141,18 +113,18 @@ def test_every_line_is_as_long_as_its_head_and_the_page_tells_all() -> None:
 
 
 def test_the_record_survives_its_file() -> None:
-    whole = record(row(1, 2.0), row(2, None))
+    whole = suite_record(row(1, 2.0), row(2, None))
     assert SuiteRecord.model_validate_json(whole.model_dump_json()) == whole
     assert json.loads(whole.model_dump_json())["schema_version"] == 1
 
 
 def test_exit_codes() -> None:
     failed = row(1, None, status="machine_failed")
-    assert exit_code(record(row(1, 2.0), row(2, None))) == 0
-    assert exit_code(record(row(1, 0.9), row(2, None))) == 1
-    assert exit_code(record(failed)) == 3
-    assert exit_code(record(failed, row(2, 0.9))) == 1
-    assert exit_code(record(row(1, 2.0), waiting(TASK), outcome="interrupted")) == 130
+    assert exit_code(suite_record(row(1, 2.0), row(2, None))) == 0
+    assert exit_code(suite_record(row(1, 0.9), row(2, None))) == 1
+    assert exit_code(suite_record(failed)) == 3
+    assert exit_code(suite_record(failed, row(2, 0.9))) == 1
+    assert exit_code(suite_record(row(1, 2.0), waiting(TASK), outcome="interrupted")) == 130
 
 
 def test_tasks_share_a_gpu_machine_and_not_a_processor() -> None:

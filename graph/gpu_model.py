@@ -1,0 +1,49 @@
+"""What `make gpu-check` finds on a machine with a GPU: one value, stored as JSON, that docs/results.md is made from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Literal
+
+from graph.ablation import Ablation
+from graph.run_machine import Machine
+from graph.suite_record import SuiteRecord
+from harness.frozen import Frozen
+
+
+class GpuTests(Frozen):
+    """The outcome of the GPU-marked tests. `failures` name those that failed."""
+
+    passed: int
+    failed: int
+    skipped: int
+    seconds: float
+    failures: tuple[str, ...] = ()
+
+
+class ProfiledKernel(Frozen):
+    """A kernel's profile as an optimizer reads it."""
+
+    task: str
+    move: str
+    speedup: float
+    text: str
+
+
+class GpuResult(Frozen):
+    """Parts that were not measured are absent; `problems` say why, one sentence each.
+
+    `phases` are median seconds from a new CuTe GEMM's source to its verdict. `commands` are what was run.
+    """
+
+    schema_version: Literal[1] = 1
+    machine: Machine
+    driver: str
+    measured_at: datetime
+    commands: tuple[str, ...]
+    tests: GpuTests | None = None
+    phases: dict[str, float] | None = None
+    suite: SuiteRecord | None = None
+    ablations: tuple[Ablation, ...] = ()
+    profiles: tuple[ProfiledKernel, ...] = ()
+    problems: tuple[str, ...] = ()

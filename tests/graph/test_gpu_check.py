@@ -1,0 +1,90 @@
+"""The check of a GPU machine: what of it runs without one."""
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import typer
+from command_line import REPOSITORY
+from suite_records import row, suite_record
+from typer.testing import CliRunner
+
+from graph.gpu_check import SMOKE, exit_code, main
+from graph.gpu_model import GpuResult, GpuTests
+from graph.gpu_tests import counted, run_gpu_tests
+from graph.run_machine import this_machine
+from graph.suite_tasks import load_suite
+from harness.errors import MachineError
+from harness.machine.gpu import find_gpu
+
+MARKED = """
+import pytest
+
+@pytest.mark.gpu
+def test_right(): pass
+
+@pytest.mark.gpu
+def test_wrong(): assert False
+
+@pytest.mark.gpu
+def test_not_here(): pytest.skip("no GPU")
+
+def test_unmarked(): assert False
+"""
+
+
+def checkout(tmp_path: Path, tests: str) -> Path:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_marked.py").write_text(tests, encoding="utf-8")
+    (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers = gpu: x\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_marked_tests_are_run_and_counted(tmp_path: Path) -> None:
+    found = run_gpu_tests(limit_s=120, root=checkout(tmp_path, MARKED))
+    assert (found.passed, found.failed, found.skipped) == (1, 1, 1)
+    assert found.failures == ("tests.test_marked::test_wrong",)
+    assert found.seconds > 0
+
+
+def test_tests_that_hang_or_are_missing_are_the_machines_fault(tmp_path: Path) -> None:
+    hanging = checkout(tmp_path, "import time\ntime.sleep(600)\n")
+    with pytest.raises(MachineError, match="not done within 3 s"):
+        run_gpu_tests(limit_s=3, root=hanging)
+    with pytest.raises(MachineError, match="a checkout with its tests"):
+        run_gpu_tests(limit_s=3, root=tmp_path / "nowhere")
+
+
+def test_an_error_while_collecting_is_a_failure() -> None:
+    report = (
+        '<testsuites><testsuite><testcase classname="" name="tests.test_a"><error/></testcase></testsuite></testsuites>'
+    )
+    assert counted(report, seconds=1.0).failures == ("::tests.test_a",)
+
+
+def test_the_exit_code_says_whether_all_of_it_worked() -> None:
+    whole = GpuResult(
+        machine=this_machine(), driver="1", measured_at=datetime(2026, 1, 31, tzinfo=UTC), commands=(),
+        suite=suite_record(row(1, 1.5)), tests=GpuTests(passed=1, failed=0, skipped=0, seconds=1.0),
+    )  # fmt: skip
+    assert exit_code(whole) == 0
+    assert exit_code(whole.model_copy(update={"problems": ("x",)})) == 1
+    failed = GpuTests(passed=1, failed=1, skipped=0, seconds=1.0)
+    assert exit_code(whole.model_copy(update={"tests": failed})) == 1
+    assert exit_code(whole.model_copy(update={"suite": suite_record(row(1, 1.5), outcome="interrupted")})) == 130
+    assert exit_code(whole.model_copy(update={"suite": None})) == 130
+
+
+def test_the_smoke_subset_exists_and_make_runs_it() -> None:
+    assert len(load_suite("level1", ids=SMOKE)[1]) == len(SMOKE.split(","))
+    assert "python -m graph.gpu_check" in (REPOSITORY / "Makefile").read_text(encoding="utf-8")
+
+
+def test_without_a_gpu_it_is_one_sentence(tmp_path: Path) -> None:
+    if find_gpu() is not None:
+        pytest.skip("a GPU answers here")
+    app = typer.Typer()
+    app.command()(main)
+    done = CliRunner().invoke(app, ["--out", str(tmp_path / "out")])
+    assert done.exit_code == 3
+    assert "No NVIDIA GPU answers on this machine." in done.output
