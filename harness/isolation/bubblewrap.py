@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from harness.isolation.policy import CPU_FACTS, SYSTEM_FILES, SYSTEM_TREES, Access
+from harness.isolation.policy import CPU_FACTS, MACHINE_WIDE, SYSTEM_FILES, SYSTEM_TREES, Access
 
 _SHARED = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
 
@@ -21,6 +21,8 @@ def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[s
     for path in SYSTEM_FILES:
         argv += ["--ro-bind-try", path, path]
     argv += ["--dev", "/dev", "--proc", "/proc"]
+    for path in MACHINE_WIDE if access.devices else ():  # bubblewrap leaves some of them open to root
+        argv += ["--ro-bind-try", path, path]
     for path in ("/sys",) if access.devices else CPU_FACTS:
         argv += ["--ro-bind-try", path, path]
     for path in access.devices:

@@ -21,6 +21,7 @@ if __name__ == "__main__":  # -I -S: neither the script's folder nor site-packag
     sys.path.insert(0, os.path.abspath(__file__).rsplit(os.sep, 3)[0])  # noqa: PTH100 (pathlib costs 5 ms a launch)
 
 from harness.isolation.lockdown import lock_down
+from harness.isolation.namespaces import separate
 from harness.isolation.policy import Access, Ending, Limits, Order
 from harness.isolation.syscalls import adopt_orphans, hide_from_same_user, set_name, set_parent_death_signal
 from harness.isolation.tree import GUARD_NAME, kill_descendants
@@ -84,6 +85,8 @@ def _become(order: Order, failure: int) -> NoReturn:
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # Python ignores it, and exec would pass that on
+        if order.access.profiling and order.tier == "landlock":  # bubblewrap has done the same, and more
+            separate()
         os.chdir(order.cwd)
         lock_down(order.access, order.limits, tier=order.tier)
         os.execvpe(order.argv[0], order.argv, order.environment)

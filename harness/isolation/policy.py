@@ -21,6 +21,9 @@ SYSTEM_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/ur
 CPU_FACTS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 """What OpenMP and torch read to learn the number of cores. With devices, all of /sys: the CUDA driver walks it."""
 
+MACHINE_WIDE = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/proc/fs")
+"""Where root, even without capabilities, could change the machine through /proc. Container runtimes seal the same."""
+
 
 @dataclass(frozen=True)
 class Access:
@@ -29,7 +32,8 @@ class Access:
     `read`: readable and executable trees or files; `write`: read-write trees; `devices`: device nodes of a GPU.
     A missing `read` or `devices` path is skipped, a missing `write` path is a failed setup.
     `profiling` opens what Nsight Compute needs and a candidate does not: sockets, ptrace and perf counters. Under
-    bubblewrap the sockets still end at the sandbox's own loopback; under Landlock they reach the network.
+    bubblewrap, and under Landlock where root starts it, the sockets still end at a loopback of their own; under
+    Landlock as an ordinary user they reach the network.
     """
 
     read: tuple[str, ...] = ()
