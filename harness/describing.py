@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from harness.errors import UserError
-from harness.isolation.policy import Limits
+from harness.isolation.policy import Access, Limits
 from harness.task import Task
 from harness.verdict import Tier
 from harness.worker.client import JobDiedError, warm_parent
@@ -22,7 +22,12 @@ def describe_task(source: str, *, name: str, tier: Tier, read: tuple[str, ...] =
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         try:
             described = warm_parent().run(
-                "describe", {"source": source, "name": name}, tier=tier, cwd=Path(scratch), limits=LIMITS, read=read
+                "describe",
+                {"source": source, "name": name},
+                tier=tier,
+                cwd=Path(scratch),
+                limits=LIMITS,
+                access=Access(read=read),
             )
         except JobDiedError as died:
             raise UserError(

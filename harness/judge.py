@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import re
 import secrets
 import socket
 import tempfile
@@ -10,12 +12,13 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from harness.build import Build
 from harness.cache import cache_dir
-from harness.candidate import Candidate
+from harness.candidate import Candidate, TargetName
 from harness.errors import MachineError
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed, IsolatedProcess
@@ -38,8 +41,6 @@ WALL_S = 600.0
 TIMING_S = 1.0
 FLOOR_SLACK = 1.5
 """A bandwidth measured by a plain copy can be beaten a little, but not by half."""
-
-_turns = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class Judge:
         if refusal := self.screen_build(build):
             return _refused(refusal, **facts)
         self.target.require_device()
-        with _one_at_a_time():
+        with _one_at_a_time(self.target.name):
             outcome = self._run(task, build.library, chosen, rival)
         seconds = {"build": build.seconds, **outcome["seconds"]}
         timing = Timing.model_validate(outcome["timing"]) if "timing" in outcome else None
@@ -159,7 +160,7 @@ class Judge:
         The tool sees the runner's end. Raises `MachineError` where the machine, not the kernel or the tool, failed.
         """
         self.target.require_device()
-        with _one_at_a_time(), self._stage(task, library, 0, wrapper) as stage:
+        with _one_at_a_time(self.target.name), self._stage(task, library, 0, wrapper) as stage:
             orders = {"calls": calls, "timeout_s": limit_s}
             outcome = self._drive("exercise", stage.payload | orders, [stage.link], stage)
             stage.link.close()
@@ -184,7 +185,7 @@ class Judge:
     @contextmanager
     def _stage(self, task: Task, library: Path, seed: int, wrapper: Wrapper | None = None) -> Iterator[_Stage]:
         """A started runner, and what the judging child is told about it."""
-        around = Surroundings(self.tier, _memory_budget(task), wrapper=wrapper or Wrapper())
+        around = Surroundings(self.tier, self._host_bytes(task), self.target.running(), wrapper or Wrapper())
         with ExitStack() as held:
             scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-")))
             runner, link = start_runner(held, library, around, scratch / "candidate")
@@ -219,6 +220,7 @@ class Judge:
                 tier=self.tier,
                 cwd=stage.scratch,
                 limits=limits,
+                access=stage.around.needs.access,
                 descriptors=tuple(link.fileno() for link in links),
             )
         except JobDiedError as died:
@@ -226,6 +228,21 @@ class Judge:
                 f"The judging process for {payload['name']} ended without a verdict, {died.reason}.",
                 "Is there enough memory for the task? Smaller shapes need less.",
             ) from died
+
+    def _host_bytes(self, task: Task) -> int:
+        """Host memory for the slots: the usual budget, or two slots of a task that is larger than that.
+
+        The arguments of a kernel on a GPU lie there; the judging process knows how much it has.
+        """
+        if self.target.name == "cuda":
+            return SLOT_BUDGET_BYTES
+        each = slot_bytes(task.signature)
+        if each > MEMORY_BYTES:
+            raise MachineError(
+                f"{task.name} needs {each} bytes for one set of arguments; the judge allows {MEMORY_BYTES}.",
+                "Choose smaller shapes.",
+            )
+        return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
 
     def _below_floor(self, task: Task, timing: Timing) -> str:
         """Why the time is impossible, or nothing. Only where the data cannot stay in the cache between calls.
@@ -250,24 +267,23 @@ def _floor_ms(workload: Workload, facts: DeviceFacts) -> float:
     return workload.bytes_moved / (FLOOR_SLACK * facts.peak_gb_s * 1e9) * 1e3
 
 
-def _memory_budget(task: Task) -> int:
-    """Bytes for the slots: the usual budget, or two slots of a task that is larger than that."""
-    each = slot_bytes(task.signature)
-    if each > MEMORY_BYTES:
-        raise MachineError(
-            f"{task.name} needs {each} bytes for one set of arguments; the judge allows {MEMORY_BYTES}.",
-            "Choose smaller shapes.",
-        )
-    return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
-
-
 @contextmanager
-def _one_at_a_time() -> Iterator[None]:
-    """Two timings at once would disturb each other: threads of this process take turns, and so do processes."""
+def _one_at_a_time(target: TargetName) -> Iterator[None]:
+    """Two timings at once would disturb each other: threads of this process take turns, and so do processes.
+
+    Each device has its own turns: a machine's processor, and each choice of visible GPUs.
+    """
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if target == "cuda" else ""
+    name = "-".join(["timing", target, *re.findall(r"\w+", visible)])
     cache_dir().mkdir(parents=True, exist_ok=True)
-    with _turns, (cache_dir() / "timing.lock").open("w") as lock:
+    with _turn(name), (cache_dir() / f"{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@cache
+def _turn(name: str) -> threading.Lock:
+    return threading.Lock()
 
 
 def _refused(refusal: Refusal, **facts: Any) -> Verdict:

@@ -15,6 +15,7 @@ from harness.building.toolchain import tvm_ffi_folder
 from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
+from harness.targets.target import Needs
 from harness.verdict import Tier
 from harness.worker.client import ROOT, usable_threads
 
@@ -47,12 +48,11 @@ class Wrapper:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """Where a runner runs: tier, host memory for its arguments, what its target opens, a tool around it."""
+    """Where a runner runs: tier, host memory for its arguments, what its target needs, a tool around it."""
 
     tier: Tier
     memory_bytes: int
-    access: Access = field(default_factory=Access)
-    environment: dict[str, str] = field(default_factory=dict)
+    needs: Needs = field(default_factory=Needs)
     wrapper: Wrapper = field(default_factory=Wrapper)
 
 
@@ -73,14 +73,14 @@ def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) ->
     own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
     environment = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= _module_environment() if library.name == MODULE_ORDER else {}
-    environment |= around.environment | wrapper.environment
+    environment |= around.needs.environment | wrapper.environment
     return IsolatedProcess(
         [
             *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),
             *_command(library, link_fd, runtime),
         ],
         cwd=scratch,
-        access=_joined(Access(read=own), around.access, wrapper.access),
+        access=_joined(Access(read=own), around.needs.access, wrapper.access),
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES + wrapper.extra_memory_bytes,
             processes=MODULE_PROCESSES if library.name == MODULE_ORDER else wrapper.processes,

@@ -14,6 +14,9 @@ from harness.sanitize.report import SanitizerRun, first_finding
 Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
 Precision = Literal["ieee", "tf32"]
 
+CLOCK_DRIFT = 0.02
+"""A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
+
 
 class Interval(Frozen):
     """A 95 % confidence interval."""
@@ -76,6 +79,27 @@ class Duel(Frozen):
     interval: Interval
 
 
+class Conditions(Frozen):
+    """A GPU's clocks in MHz and its temperature in degrees Celsius at one moment."""
+
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+
+
+class Clocks(Frozen):
+    """The range of a GPU's conditions over the rounds of a timing."""
+
+    lowest: Conditions
+    highest: Conditions
+
+    @property
+    def steady(self) -> bool:
+        """Whether no clock moved by more than 2 %: else times of different rounds are not the same machine's."""
+        pairs = ((self.lowest.sm_mhz, self.highest.sm_mhz), (self.lowest.memory_mhz, self.highest.memory_mhz))
+        return all(high - low <= CLOCK_DRIFT * high for low, high in pairs)
+
+
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
@@ -95,6 +119,7 @@ class Timing(Frozen):
     duel: Duel | None = None
     task_defect: str = ""
     advisory: str = ""
+    clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")
 
     @property
     def wins(self) -> bool:

@@ -13,7 +13,7 @@ from harness.profile.roofline import roofline
 from harness.profile.summary import Profile
 from harness.sanitize.host import sanitize_on_host
 from harness.sanitize.report import SanitizerRun
-from harness.targets.target import DeviceFacts
+from harness.targets.target import DeviceFacts, Needs
 from harness.task import Workload
 from harness.verdict import Tier, Timing
 
@@ -30,6 +30,10 @@ class CpuTarget:
     def require_device(self) -> None:
         """Raise `MachineError` where there is no compiler: the processor itself is always there."""
         host_compiler()
+
+    def running(self) -> Needs:
+        """Nothing that an isolated process does not have."""
+        return Needs()
 
     def facts(self, *, again: bool = False) -> DeviceFacts:
         """Cache sizes and threads as the system tells them, bandwidth and multiply-add rate as measured once."""

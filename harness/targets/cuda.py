@@ -1,27 +1,38 @@
-"""The target of NVIDIA GPUs: it compiles on any machine that has nvcc."""
+"""The target of NVIDIA GPUs: it compiles on any machine that has nvcc, and runs where a GPU answers."""
 
 from __future__ import annotations
 
-from typing import NoReturn
+import ctypes
+import os
+import re
+import subprocess
+from functools import lru_cache
+from importlib import metadata
+from pathlib import Path
 
 from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cuda_build import CUDA_LIMITS, CudaToolchain, cuda_architecture
 from harness.building.sanitized_build import LineInfoCudaToolchain
+from harness.building.toolchain import cuda_compiler, wheel_folder
 from harness.candidate import Candidate, TargetName
 from harness.errors import MachineError
-from harness.machine.gpu import find_gpu
+from harness.isolation.policy import Access
+from harness.machine.gpu import Gpu, find_gpu
+from harness.machine.hardware import gpu_facts
+from harness.profile.roofline import roofline
 from harness.profile.summary import Profile
 from harness.sanitize.report import SanitizerRun
-from harness.targets.target import DeviceFacts
+from harness.targets.target import DeviceFacts, Needs
 from harness.task import Workload
 from harness.verdict import Tier, Timing
 
 _REMEDY = "Use --target cpu: it runs on every machine."
+_ASK_S = 20.0
 
 
 class CudaTarget:
-    """nvcc for the device's own architecture. Kernels compile; this version does not run them."""
+    """nvcc for the device's own architecture, kernels on the first visible GPU. Holds no state."""
 
     name: TargetName = "cuda"
 
@@ -30,27 +41,109 @@ class CudaTarget:
         return compile_candidate(candidate, CudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
 
     def require_device(self) -> None:
-        """Raise `MachineError`: no GPU answers, or one does and this version does not judge on it yet."""
-        self._cannot_run()
+        """Raise `MachineError`: no GPU, no nvcc, or a GPU, a driver or a PyTorch that do not fit the toolkit."""
+        gpu = find_gpu()
+        if gpu is None:
+            raise MachineError("Running a cuda kernel needs an NVIDIA GPU, and none answers on this machine.", _REMEDY)
+        cuda_compiler()
+        _require_fit(gpu)
+
+    def running(self) -> Needs:
+        """The device nodes, and where the driver's and the runtime's libraries are."""
+        folders = _library_folders()
+        return Needs(
+            Access(read=folders, devices=_device_nodes()),
+            {
+                "LD_LIBRARY_PATH": os.pathsep.join(folders),
+                "CUDA_CACHE_PATH": "{scratch}",
+                **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
+            },
+        )
 
     def facts(self, *, again: bool = False) -> DeviceFacts:
-        """Raise `MachineError`: the ceilings of a GPU are measured by running on it."""
-        self._cannot_run()
+        """The GPU's ceilings, measured once."""
+        self.require_device()
+        return gpu_facts(again=again)
 
     def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
-        """Raise `MachineError`: a profile needs a run."""
-        self._cannot_run()
+        """Where the kernel stands under this GPU's roofline."""
+        return roofline(workload, timing, build, self.facts(), target=self.name)
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
         """With the source's lines beside the machine code; compute-sanitizer needs nothing else of it."""
         return compile_candidate(candidate, LineInfoCudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
 
     def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
-        """Raise `MachineError`: sanitizing needs a run."""
-        self._cannot_run()
+        """Skipped: compute-sanitizer has not been tried on this machine."""
+        self.require_device()
+        note = "compute-sanitizer does not run on kernels yet"
+        return (SanitizerRun(tool="compute-sanitizer", status="skipped", note=note),)
 
-    def _cannot_run(self) -> NoReturn:
-        gpu = find_gpu()
-        if gpu is None:
-            raise MachineError("Running a cuda kernel needs an NVIDIA GPU, and none answers on this machine.", _REMEDY)
-        raise MachineError(f"This version compiles for the {gpu.name} but does not run kernels on it.", _REMEDY)
+
+@lru_cache(maxsize=1)
+def _require_fit(gpu: Gpu) -> None:
+    compiler = cuda_compiler()
+    release = re.search(r"release (\d+)\.(\d+)", compiler.version)
+    toolkit = (int(release[1]), int(release[2])) if release else (0, 0)
+    shown = ".".join(map(str, toolkit))
+    if why := driver_too_old(gpu.driver, _driver_cuda(), toolkit):
+        raise MachineError(why, f"Update the driver, or set CUDA_HOME to a CUDA {_driver_cuda() // 1000} toolkit.")
+    if gpu.architecture.rstrip("a") not in _known_architectures(compiler.command[0]):
+        raise MachineError(
+            f"nvcc {shown} does not compile for the {gpu.name} ({gpu.architecture}).",
+            "Set CUDA_HOME to a toolkit that does, or use --target cpu.",
+        )
+    if "+cpu" in _torch_version():
+        raise MachineError(
+            f"PyTorch {_torch_version()} is built without CUDA.", "Install the CUDA build from https://pytorch.org."
+        )
+
+
+def driver_too_old(driver: str, supported: int, toolkit: tuple[int, int]) -> str:
+    """Why code of the toolkit does not run under a driver that supports CUDA `supported` (12040 is 12.4), or nothing.
+
+    Within a major version any driver runs what is compiled for the device itself.
+    """
+    if not supported or supported // 1000 >= toolkit[0]:
+        return ""
+    return (
+        f"The driver {driver} supports CUDA {supported // 1000}.{supported % 1000 // 10}, too old for "
+        f"nvcc {toolkit[0]}.{toolkit[1]}."
+    )
+
+
+def _driver_cuda() -> int:
+    """The newest CUDA that the driver supports (13000 is 13.0), 0 where it does not tell. Makes no context."""
+    version = ctypes.c_int()
+    try:
+        ctypes.CDLL("libcuda.so.1").cuDriverGetVersion(ctypes.byref(version))
+    except OSError:
+        return 0
+    return version.value
+
+
+def _known_architectures(nvcc: str) -> set[str]:
+    answer = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=_ASK_S)
+    return set(answer.stdout.split())
+
+
+def _torch_version() -> str:
+    try:
+        return metadata.version("torch")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _device_nodes() -> tuple[str, ...]:
+    """Control and memory nodes, and the GPUs themselves; not the nodes that reconfigure them."""
+    numbered = sorted(str(node) for node in Path("/dev").glob("nvidia[0-9]*"))
+    return ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia-uvm-tools", *numbered)
+
+
+def _library_folders() -> tuple[str, ...]:
+    """Folders of libcuda and of the runtime that kernels are linked with, where they are not the system's own."""
+    home = Path(cuda_compiler().command[0]).resolve().parent.parent
+    named = [Path(entry) for entry in os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep) if entry]
+    wheel = wheel_folder("nvidia-cuda-runtime") / "nvidia" / "cu13" / "lib"
+    candidates = [*named, wheel, home / "lib64", home / "targets" / "x86_64-linux" / "lib"]
+    return tuple(dict.fromkeys(str(folder.resolve()) for folder in candidates if folder.is_dir()))

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from harness.build import Build
 from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen
+from harness.isolation.policy import Access
 from harness.profile.summary import Profile
 from harness.sanitize.report import SanitizerRun
 from harness.task import Workload
@@ -39,6 +41,14 @@ class DeviceFacts(Frozen):
     half_gflop_s: float = 0.0
 
 
+@dataclass(frozen=True)
+class Needs:
+    """What a process that runs kernels must reach and find set, beside what every isolated process has."""
+
+    access: Access = field(default_factory=Access)
+    environment: dict[str, str] = field(default_factory=dict)
+
+
 class Target(Protocol):
     """A place where kernels run. Implementations raise `MachineError` where the machine lacks what a call needs."""
 
@@ -50,6 +60,10 @@ class Target(Protocol):
 
     def require_device(self) -> None:
         """Raise `MachineError`, naming the remedy, where kernels of this target cannot run here."""
+        ...
+
+    def running(self) -> Needs:
+        """What the judging process and the kernel's own process need; not for compiling."""
         ...
 
     def facts(self, *, again: bool = False) -> DeviceFacts:

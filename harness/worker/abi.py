@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 KIND_INT, KIND_BOOL, KIND_FLOAT, KIND_DLTENSOR = 1, 2, 3, 7
-DEVICE_CPU = 1
+DEVICES = {"cpu": 1, "cuda": 2}
+"""DLPack's device types; kernels see device 0 of theirs."""
 
 # DLPack type codes: 0 int, 1 uint, 2 float, 4 bfloat, 6 bool; then bits.
 DTYPE_CODES = {
@@ -74,13 +75,13 @@ class ErrorObject(ctypes.Structure):
     ]
 
 
-def tensor(address: int, shape: Sequence[int], strides: Sequence[int], dtype: str) -> DLTensor:
+def tensor(address: int, shape: Sequence[int], strides: Sequence[int], dtype: str, device: str = "cpu") -> DLTensor:
     """A DLTensor over memory at `address`; `strides` count elements. The result keeps its shape arrays alive."""
     rank = len(shape)
     code, bits = DTYPE_CODES[dtype]
     extents = (ctypes.c_int64 * max(rank, 1))(*shape)
     steps = (ctypes.c_int64 * max(rank, 1))(*strides)
-    return DLTensor(address, DLDevice(DEVICE_CPU, 0), rank, DLDataType(code, bits, 1), extents, steps, 0)
+    return DLTensor(address, DLDevice(DEVICES[device], 0), rank, DLDataType(code, bits, 1), extents, steps, 0)
 
 
 def pack(arguments: Sequence[DLTensor | float | int | bool]) -> Any:

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from harness.isolation.process import interpreter_paths
 from harness.verdict import Tier
 from harness.worker import channel
 
+_DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -64,17 +65,18 @@ class WarmParent:
         tier: Tier,
         cwd: Path,
         limits: Limits,
-        read: tuple[str, ...] = (),
+        access: Access | None = None,
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
-        readable = (*interpreter_paths(), str(ROOT / "harness"), str(exported_modules().root), *read)
-        access = Access(read=readable, write=(str(cwd),))
+        more = access or Access()
+        readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
+        allowed = replace(more, read=(*readable, *more.read), write=(str(cwd), *more.write))
         job = {
             "kind": kind,
             "payload": payload,
             "locked": tier != "none",
-            "access": asdict(access),
+            "access": asdict(allowed),
             "limits": asdict(limits),
             "cwd": str(cwd),
             "threads": usable_threads(),
@@ -107,11 +109,12 @@ def usable_threads() -> int:
 
 def _environment() -> dict[str, str]:
     """Nothing of ours but the path: children inherit the memory of this process, so it must hold no key."""
-    return {
+    kept = {name: os.environ[name] for name in _DEVICE_VARIABLES if name in os.environ}
+    return kept | {
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *_extra_packages()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
         # An idle OpenMP thread spins this often before it sleeps: about 0.5 ms, where libgomp's own choice (300,000) is
@@ -119,8 +122,15 @@ def _environment() -> dict[str, str]:
         "GOMP_SPINCOUNT": "20000",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # whether there is a GPU must be told without touching it: children fork
         "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # oracles are large and short-lived: huge pages save their faults
     }
+
+
+def _extra_packages() -> list[str]:
+    """Folders of packages beside the interpreter's own, as $PYTHONPATH names them. A folder with ours is not one."""
+    named = (Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry)
+    return [str(folder) for folder in named if folder.is_dir() and not ROOT.is_relative_to(folder)]
 
 
 def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,11 +12,13 @@ from statistics import median
 import torch
 
 from harness.statistics import median_ratio
-from harness.verdict import Duel, Timing
+from harness.verdict import Clocks, Conditions, Duel, Timing
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
-from harness.worker.trials import Bench
+from harness.worker.trials import Bench, digest, require_same_inputs
 
+FEW = 32
+"""Calls that give a first idea of one call's time, and warm a side up."""
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
@@ -31,11 +34,31 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Pace:
-    """Calls in one burst of either side, and what an empty burst costs (seconds)."""
+    """Calls in one burst of either side, and how long one call may take (seconds)."""
 
     calls: int
-    overhead_s: float
     timeout_s: float
+
+
+class Answers:
+    """What a few outputs held whenever a runner said that it was done."""
+
+    def __init__(self) -> None:
+        self.called: set[int] = set()
+        """Slots that have been called."""
+        self._noted: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
+
+    def note(self, slots: list[int], sample: torch.Tensor, before: torch.Tensor, answered: torch.Tensor) -> None:
+        """The bytes of one sample of a burst's slots before it (the poison) and at the answer."""
+        self.called.update(slots)
+        self._noted.append((sample, before, answered))
+
+    def unfinished(self, memory: SharedMemory) -> int:
+        """How many elements still held the poison at an answer, and another value now."""
+        return sum(
+            int(((answered == before).all(1) & (memory.read(sample) != before).any(1)).sum())
+            for sample, before, answered in self._noted
+        )
 
 
 Burst = Callable[[int], float]
@@ -52,7 +75,7 @@ class Rival:
     def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
         """As a candidate's; whatever fails here is not the candidate's fault."""
         try:
-            return _kernel_burst(bench, self.kernel, pace, turn)
+            return _kernel_burst(bench, self.kernel, pace, turn, Answers())
         except CandidateFailedError as failure:
             raise RivalFailedError(str(failure)) from failure
 
@@ -61,19 +84,24 @@ class RivalFailedError(Exception):
     """The earlier kernel did not get through this time."""
 
 
-def time_by_turns(bench: Bench, pace: Pace, limit_s: float, rival: Rival | None = None) -> Timing:
-    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`."""
+def time_by_turns(bench: Bench, pace: Pace, limit_s: float, answers: Answers, rival: Rival | None = None) -> Timing:
+    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
+
+    `answers` notes what the candidate's outputs held at each of its answers.
+    """
     sides: list[Burst] = [
-        lambda turn: _stirred_burst(bench, pace, turn),
+        lambda turn: _stirred_burst(bench, pace, turn, answers),
         lambda turn: _eager_burst(bench, pace, turn),
     ]
     if rival:
         sides.append(lambda turn: rival.burst(bench, pace, turn))
     samples: list[list[float]] = [[] for _ in sides]
+    weather: list[Conditions] = []
     deadline = time.monotonic() + limit_s * len(sides) / 2
     for turn in range(MAX_ROUNDS):
         for side in _order(len(sides), turn):
             samples[side].append(sides[side](turn))
+        weather += filter(None, [bench.device.conditions()])
         if turn + 1 >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
             break
     candidate, baseline = samples[:2]
@@ -87,6 +115,7 @@ def time_by_turns(bench: Bench, pace: Pace, limit_s: float, rival: Rival | None 
         threads=torch.get_num_threads(),
         converged=_converged(samples),
         duel=_duel(rival.digest, samples[2], candidate) if rival else None,
+        clocks=_clocks(weather),
     )
 
 
@@ -104,24 +133,71 @@ def _converged(samples: list[list[float]]) -> bool:
     return True
 
 
+def _clocks(weather: list[Conditions]) -> Clocks | None:
+    if not weather:
+        return None
+    fields = [reading.model_dump().items() for reading in weather]
+    columns = [(entries[0][0], [value for _, value in entries]) for entries in zip(*fields, strict=True)]
+    return Clocks(
+        lowest=Conditions(**{name: min(values) for name, values in columns}),
+        highest=Conditions(**{name: max(values) for name, values in columns}),
+    )
+
+
 def _duel(digest: str, rival: list[float], candidate: list[float]) -> Duel:
     speedup, interval = median_ratio(rival, candidate)
     return Duel(rival=digest, rival_ms=median(rival) * 1e3, speedup=speedup, interval=interval)
 
 
+def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
+    """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of 20.
+
+    To be measured before the runner loads its library, so that no candidate has a say in it.
+    """
+    taken = []
+    for _ in range(20):
+        memory.poison(0)
+        sample = memory.sample(range(memory.slots))
+        memory.device.finish()
+        before = time.perf_counter()
+        link.touch()
+        memory.read(sample)
+        taken.append(time.perf_counter() - before)
+    return min(taken)
+
+
 def set_pace(bench: Bench, timeout_s: float) -> Pace:
     """Warm both sides up and see how many calls a burst needs."""
     kernel = Kernel(bench.link, bench.memory)
-    slots = _rotation(bench.memory.slots, bench.memory.slots, 0)
-    with kernel.link.running():
-        kernel.link.call(slots, timeout_s * len(slots))
-        kernel.link.call(slots[:1], timeout_s)
-        overhead = min(_kernel_seconds(kernel, [], timeout_s) for _ in range(20))
-        once = max(_kernel_seconds(kernel, slots[:1], timeout_s) - overhead, 1e-7)
-    eager = _eager_seconds(bench, slots[:1])
-    calls = math.ceil(bench.device.burst_s / max(min(once, eager), 1e-6))
-    # No slot twice in a burst: its second call would find the result in its output.
-    return Pace(calls=min(calls, bench.memory.slots), overhead_s=overhead, timeout_s=timeout_s)
+    some = list(range(min(bench.memory.slots, FEW)))
+
+    def candidate(slots: list[int]) -> float:
+        with kernel.link.running():
+            return _kernel_seconds(kernel, slots, timeout_s, Answers()) - bench.message_s
+
+    def eager(slots: list[int]) -> float:
+        return _eager_seconds(bench, slots)
+
+    for seconds in (candidate, eager):
+        seconds(some)
+    until = time.monotonic() + bench.device.warm_s
+    while time.monotonic() < until:
+        eager(some)
+    calls = max(_calls_in_a_burst(bench, candidate), _calls_in_a_burst(bench, eager))
+    return Pace(calls=calls, timeout_s=timeout_s)
+
+
+def _calls_in_a_burst(bench: Bench, seconds: Callable[[list[int]], float]) -> int:
+    """How many calls last a burst, as far as there are slots.
+
+    No slot twice: its second call would find the result in its output. On a busy machine a single call can look long:
+    what it suggests is tried out.
+    """
+    goal, most = bench.device.burst_s, bench.memory.slots
+    calls = min(math.ceil(goal / max(seconds([0]), goal / FEW)), most)
+    while calls < most and (spent := seconds(list(range(calls)))) < goal / 2:
+        calls = min(math.ceil(calls * min(goal / max(spent, 1e-6), 8)), most)
+    return calls
 
 
 def _rotation(slots: int, calls: int, turn: int) -> list[int]:
@@ -129,33 +205,45 @@ def _rotation(slots: int, calls: int, turn: int) -> list[int]:
     return [(turn * calls + i) % slots for i in range(calls)]
 
 
-def _stirred_burst(bench: Bench, pace: Pace, turn: int) -> float:
+def _stirred_burst(bench: Bench, pace: Pace, turn: int, answers: Answers) -> float:
     """The candidate's turn, over inputs that it has not seen: a result kept from an earlier round is wrong now."""
-    for slot in _rotation(bench.memory.slots, pace.calls, turn):
+    slots = _rotation(bench.memory.slots, pace.calls, turn)
+    for slot in slots:
         bench.stir(slot)
-    return _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
+    watched = random.choice(slots)
+    before = digest(bench, watched)
+    spent = _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn, answers)
+    require_same_inputs(bench, watched, before)
+    return spent
 
 
-def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
+def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int, answers: Answers) -> float:
     slots = _rotation(kernel.memory.slots, pace.calls, turn)
-    for slot in set(slots):
+    for slot in slots:
         kernel.memory.poison(slot)
     bench.device.empty_caches()
     with kernel.link.running():
         time.sleep(bench.device.settle_s)
-        spent = _kernel_seconds(kernel, slots, pace.timeout_s * len(slots)) - pace.overhead_s
+        spent = _kernel_seconds(kernel, slots, pace.timeout_s, answers) - bench.message_s
     if spent <= 0:
         raise CandidateFailedError("refused", "clock", "The burst took no longer than an empty one.")
     return spent / len(slots)
 
 
-def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
-    """From the order until a sample of the outputs has been read: an answer before the work is done gains nothing."""
+def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float, answers: Answers) -> float:
+    """From the order until a sample of the outputs has been read: an answer before the work is done gains nothing.
+
+    `timeout_s` is for each call.
+    """
+    sample = kernel.memory.sample(slots)
+    poison = kernel.memory.read(sample)
+    kernel.memory.device.finish()
     before = time.perf_counter()
-    kernel.link.call(slots, timeout_s)
-    for slot in set(slots):
-        kernel.memory.sample(slot)
-    return time.perf_counter() - before
+    kernel.link.call(slots, timeout_s * len(slots))
+    answered = kernel.memory.read(sample)
+    spent = time.perf_counter() - before
+    answers.note(slots, sample, poison, answered)
+    return spent
 
 
 def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
@@ -166,10 +254,13 @@ def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
 
 
 def _eager_seconds(bench: Bench, slots: list[int]) -> float:
-    calls = [(bench.replicas[slot], bench.inputs(slot)) for slot in slots]
+    calls = [(slot, bench.replicas[slot], bench.inputs(slot)) for slot in slots]
+    bench.device.finish()
     with torch.no_grad():
         before = time.perf_counter()
-        for model, inputs in calls:
-            model(*inputs)
+        for slot, model, inputs in calls:
+            result = model(*inputs)
+            if bench.device.keeps_results:
+                bench.results[slot] = result
         bench.device.finish()
         return time.perf_counter() - before

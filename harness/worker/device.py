@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 import torch
 
-from harness.verdict import Precision
+from harness.verdict import Conditions, Precision
 
 Kind = Literal["cpu", "cuda"]
 
@@ -29,9 +29,23 @@ class Device(Protocol):
     """A burst of calls lasts at least this long, so that the message to the runner is noise."""
     settle_s: float
     """Before a burst: what the side before has left running (OpenMP threads that spin) must have ended."""
+    warm_s: float
+    """The clocks of the device need this much work before they are where they will stay."""
+    seals: bool
+    """Whether nobody but the judge can make shared inputs writable again. Where not, their checksums are compared."""
+    keeps_results: bool
+    """Whether eager's results stay alive until the next use of their slot, so that it writes where the candidate does:
+    into memory that no cache holds. A processor's allocator takes pages from the system for that, at a price."""
 
     def prepare(self, precision: Precision) -> None:
         """Settings of this process, before it touches a tensor. Raises `MachineError` where the device is not there."""
+        ...
+
+    def slots(self, wanted: int, each: int, allowed: int) -> int:
+        """How many sets of arguments of `each` bytes to make, 1 to `wanted`; `allowed` bytes of host memory.
+
+        Raises `MachineError` where the device has no room for the task.
+        """
         ...
 
     def segment(self, name: str, size: int, *, sealed: bool) -> Segment:
@@ -44,6 +58,10 @@ class Device(Protocol):
 
     def empty_caches(self) -> None:
         """Read memory until nothing else is cached. Reading leaves clean lines: nobody has to write them back."""
+        ...
+
+    def conditions(self) -> Conditions | None:
+        """Clocks and temperature right now, where the device tells."""
         ...
 
     def finish(self) -> None:

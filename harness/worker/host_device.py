@@ -25,6 +25,9 @@ class HostDevice:
     place = torch.device("cpu")
     burst_s = 0.004  # the message to the runner takes about 0.05 ms
     settle_s = 0.002  # OpenMP threads spin for about a millisecond after a parallel region
+    warm_s = 0.0
+    seals = True
+    keeps_results = False
 
     def __init__(self, cache_bytes: int) -> None:
         self._cache_bytes = cache_bytes
@@ -39,6 +42,10 @@ class HostDevice:
         libc = ctypes.CDLL(None)
         libc.mallopt(m_mmap_max, 0)
         libc.mallopt(m_trim_threshold, (1 << 31) - 1)
+
+    def slots(self, wanted: int, each: int, allowed: int) -> int:
+        """As many as fit."""
+        return max(1, min(wanted, allowed // each))
 
     def segment(self, name: str, size: int, *, sealed: bool) -> Segment:
         """A memfd mapped by us, then sealed: with FUTURE_WRITE only this mapping can ever write to it."""
@@ -66,6 +73,9 @@ class HostDevice:
     def empty_caches(self) -> None:
         """Read the evictor once."""
         self._evictor.sum()
+
+    def conditions(self) -> None:
+        """A processor's clocks move by the millisecond: one reading would say nothing."""
 
     def finish(self) -> None:
         """Nothing to wait for: calls return when they are done."""

@@ -13,9 +13,11 @@ import torch
 
 from harness.checks.errors import FLOOR_EPS, Expected, compare
 from harness.checks.filters import defect_of
+from harness.errors import MachineError
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Correctness, Timing, Trial
-from harness.worker.clock import Kernel, Rival, RivalFailedError, set_pace, time_by_turns
+from harness.worker.clock import Answers, Kernel, Rival, RivalFailedError, message_seconds, set_pace, time_by_turns
+from harness.worker.device import Device
 from harness.worker.devices import open_device
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
@@ -59,14 +61,13 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
         with _phase(seconds, "time"):
             bench.device.before_timing()
             rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
-            timing = _time(bench, payload, timeout_s, rival)
-            slots = bench.memory.slots
-            for slot in random.sample(range(slots), min(slots, VERIFIED_SLOTS)):
-                _verify_timed(bench, slot, _timed_allowances(trials))
+            timing = _timed(bench, payload, timeout_s, rival, _timed_allowances(trials))
             defect = defect_of(bench.samples[0], bench.samples[-1])
             outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+    except torch.OutOfMemoryError as full:
+        raise _no_room(payload, full) from full
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
     if trials:
@@ -81,7 +82,7 @@ def exercise(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
     """
     link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["timeout_s"], pausing=False)
     try:
-        bench = _prepare(payload | {"slot_target_bytes": 1, "memory_bytes": 0}, link)
+        bench = _prepare(payload | {"slot_target_bytes": 1, "memory_bytes": 0, "timing_s": 0}, link)
         bench.fill(0, payload["seed"], "given")
         bench.memory.poison(0)
         bench.device.finish()
@@ -93,6 +94,14 @@ def exercise(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
     finally:
         link.close()
     return {"status": "passed", "check": "", "message": ""}
+
+
+def _no_room(payload: dict[str, Any], full: torch.OutOfMemoryError) -> MachineError:
+    said = " ".join(str(full).split())[:200]
+    return MachineError(
+        f"Judging {payload['name']} does not fit this GPU's memory: {said}",
+        "Choose smaller shapes (a suite's --scale makes them), or a GPU with more memory.",
+    )
 
 
 @contextmanager
@@ -108,12 +117,14 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     device = open_device(payload["device"], payload["slot_target_bytes"])
     device.prepare(payload["precision"])
     signature = Signature.model_validate(payload["signature"])
-    reference = Reference(payload["source"], payload["name"])
-    memory = SharedMemory(signature, _slot_count(signature, payload), device)
+    reference = Reference(payload["source"], payload["name"], device.place)
+    memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
     numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
     weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
-    link.open(memory, numbers, payload["library"])
+    link.share(memory, numbers)
+    message_s = message_seconds(link, memory) if payload["timing_s"] else 0.0
+    link.load(payload["library"])
     return Bench(
         device=device,
         reference=reference,
@@ -126,14 +137,15 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         oracle=reference.double(),
         weights=weights,
         pattern=reference.inputs(0),
+        message_s=message_s,
     )
 
 
-def _slot_count(signature: Signature, payload: dict[str, Any]) -> int:
+def _slot_count(signature: Signature, payload: dict[str, Any], device: Device) -> int:
     """Enough slots to exceed the last-level cache, at least two (a kernel must not know where its data lies)."""
-    each, budget = slot_bytes(signature), int(payload["memory_bytes"])
-    wanted = min(max(2, -(-payload["slot_target_bytes"] // each)), MAX_SLOTS)
-    return int(max(1, min(wanted, budget // each)))
+    each = slot_bytes(signature)
+    wanted = int(min(max(2, -(-payload["slot_target_bytes"] // each)), MAX_SLOTS))
+    return device.slots(wanted, each, int(payload["memory_bytes"]))
 
 
 def _numbers(signature: Signature, slot: int) -> Numbers:
@@ -156,9 +168,7 @@ def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.
 
 def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
     """Run the trials, the first failing one last; returns the time a call may take."""
-    began = time.perf_counter()
-    bench.reference.run(bench.pattern)
-    timeout_s = MIN_TIMEOUT_S + PATIENCE * (time.perf_counter() - began)
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * _reference_seconds(bench)
     for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
@@ -166,6 +176,15 @@ def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial, position) else trial)
             _raise_if_wrong(trials[-1])
     return timeout_s
+
+
+def _reference_seconds(bench: Bench) -> float:
+    """A call's time, roughly. On a GPU the first one loads libraries for seconds: there the second one counts."""
+    for _ in range(1 if bench.device.kind == "cpu" else 2):
+        began = time.perf_counter()
+        bench.reference.run(bench.pattern)
+        bench.device.finish()
+    return time.perf_counter() - began
 
 
 def _raise_if_wrong(trial: Trial) -> None:
@@ -184,21 +203,34 @@ def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None
     """The earlier kernel over the same inputs; None where it does not even load any more."""
     link, memory = RunnerLink(descriptor, rival["pid"]), bench.memory.beside()
     try:
-        link.open(memory, bench.numbers, rival["library"])
+        link.share(memory, bench.numbers)
+        link.load(rival["library"])
     except CandidateFailedError:
         return None
     return Rival(rival["digest"], Kernel(link, memory))
 
 
-def _time(bench: Bench, payload: dict[str, Any], timeout_s: float, rival: Rival | None) -> Timing:
+def _timed(
+    bench: Bench, payload: dict[str, Any], timeout_s: float, rival: Rival | None, allowances: list[float]
+) -> Timing:
+    """Time the candidate, then verify what its timed calls left behind."""
     for slot in range(bench.memory.slots):
         bench.fill(slot, payload["seed"] + slot, "given")
         bench.memory.poison(slot)
     pace = set_pace(bench, timeout_s)
+    answers = Answers()
     try:
-        return time_by_turns(bench, pace, payload["timing_s"], rival)
+        timing = time_by_turns(bench, pace, payload["timing_s"], answers, rival)
     except RivalFailedError:
-        return time_by_turns(bench, pace, payload["timing_s"])
+        timing = time_by_turns(bench, pace, payload["timing_s"], answers)
+    bench.results.clear()
+    for slot in random.sample(sorted(answers.called), min(len(answers.called), VERIFIED_SLOTS)):
+        _verify_timed(bench, slot, allowances)
+    if count := answers.unfinished(bench.memory):
+        raise CandidateFailedError(
+            "refused", "clock", f"{count} elements were not written yet when the call was said to be done."
+        )
+    return timing
 
 
 def _timed_allowances(trials: list[Trial]) -> list[float]:

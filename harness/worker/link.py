@@ -9,11 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from harness.errors import MachineError
 from harness.isolation.tree import pause_tree, resume_tree
 from harness.task import ScalarSpec
 from harness.verdict import Status
 from harness.worker import channel
 from harness.worker.memory import SharedMemory
+
+_SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
 Numbers = dict[str, float | int | bool]
 
@@ -33,10 +36,10 @@ class RunnerLink:
         self._socket = socket.socket(fileno=descriptor)
         self._pid, self._load_within_s, self._pausing = pid, load_within_s, pausing
 
-    def open(self, memory: SharedMemory, numbers: Sequence[Numbers], library: str) -> None:
-        """Share the memory, then let the runner load the library: from here on it is hostile.
+    def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
+        """Hand the memory over; `numbers` are the scalar inputs of each slot. Nothing hostile runs yet.
 
-        `numbers` are the scalar inputs of each slot.
+        Raises `MachineError` where the runner cannot map it.
         """
         socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
         signature = memory.signature
@@ -49,7 +52,19 @@ class RunnerLink:
             ]
             for slot, slot_numbers in zip(memory.layout.places, numbers, strict=True)
         ]
-        self._ask({"arguments": arguments}, "mapped", self._load_within_s)
+        sizes = [memory.inputs.raw.numel(), memory.written.raw.numel()]
+        order = {"device": memory.device.kind, "bytes": sizes, "arguments": arguments}
+        try:
+            self._ask(order, "mapped", self._load_within_s)
+        except CandidateFailedError as failure:
+            raise MachineError(f"The kernel's process could not map its memory: {failure}", _SHARING) from failure
+
+    def touch(self) -> None:
+        """Before `load`: have the runner wake its device and answer. What it takes is what a message costs."""
+        self._ask({"touch": secrets.randbits(48)}, "done", self._load_within_s)
+
+    def load(self, library: str) -> None:
+        """Let the runner load the library: from here on it is hostile."""
         self._ask({"load": library}, "loaded", self._load_within_s)
         if self._pausing:
             pause_tree(self._pid)

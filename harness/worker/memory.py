@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Sequence
+
 import torch
 
-from harness.task import Signature, TensorSpec
+from harness.task import DTYPE_BYTES, Signature, TensorSpec
 from harness.worker.device import Device, Segment
 from harness.worker.layout import GUARD, Layout, Place, lay_out, span_bytes
 from harness.worker.reference import TORCH_DTYPES
@@ -12,7 +15,10 @@ from harness.worker.reference import TORCH_DTYPES
 GUARD_BYTE = 0xA5
 POISON_BYTE, OTHER_POISON_BYTE = 0x5B, 0xA4
 """Fill integer outputs before a call; floating-point outputs are filled with NaN, or half their type's largest."""
-SAMPLES = 64
+SAMPLES = 512
+"""Elements that a clock reads before it stops, however many outputs there are: what reading costs is measured once."""
+_DIGESTED = 1 << 26
+"""Elements of a checksum at a time: 512 MiB."""
 
 
 def other_poison(dtype: torch.dtype) -> float:
@@ -43,10 +49,31 @@ class SharedMemory:
         """Views of a slot's outputs."""
         return [self.views[slot][spec.name] for spec in self.signature.outputs]
 
-    def sample(self, slot: int) -> None:
-        """Read a few elements of every output of a slot, spread over its whole memory."""
-        for spec in self.signature.outputs:
-            self._bytes_of(slot, spec)[:: max(1, span_bytes(spec) // SAMPLES)].clone()
+    def sample(self, slots: Sequence[int]) -> torch.Tensor:
+        """Addresses, in `read`'s sense, of elements of these slots' outputs, drawn afresh.
+
+        (SAMPLES, 8) offsets of bytes; a shorter element's bytes are repeated.
+        """
+        every = [self.layout.places[slot][spec.name] for slot in slots for spec in self.signature.outputs]
+        places = random.choices(every, k=SAMPLES)
+        sizes = _column([DTYPE_BYTES[place.spec.dtype] for place in places])
+        spans = _column([place.spec.span for place in places])
+        elements = (torch.rand(SAMPLES, 1, dtype=torch.float64) * spans).long()
+        offsets = _column([place.offset for place in places]) + elements * sizes + torch.arange(8) % sizes
+        return offsets.to(self.written.raw.device)
+
+    def read(self, sample: torch.Tensor) -> torch.Tensor:
+        """The bytes at these offsets, on the host. Waits for the device."""
+        return self.written.raw[sample].cpu()
+
+    def digest(self, slot: int) -> int:
+        """A checksum of all inputs of a slot that a change of any element, or of their order, changes."""
+        total = 0
+        for place in self.layout.places[slot].values():
+            if place.memory == "in":
+                whole = -(-span_bytes(place.spec) // 8) * 8  # up to the next place: places are page-aligned
+                total = total * 31 + _digest(self.inputs.raw[place.offset : place.offset + whole].view(torch.int64))
+        return total
 
     def parameters(self, slot: int) -> dict[str, torch.Tensor]:
         """Views of a slot's parameters and buffers by their state_dict names."""
@@ -89,3 +116,16 @@ class SharedMemory:
         start = self.layout.places[slot][spec.name].offset
         end = start + span_bytes(spec)
         return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]
+
+
+def _digest(words: torch.Tensor) -> int:
+    total = 0
+    for start in range(0, words.numel(), _DIGESTED):
+        part = words[start : start + _DIGESTED]
+        odd = torch.arange(1, 2 * part.numel(), 2, dtype=torch.int64, device=part.device)
+        total = total * 31 + int(odd.mul_(part).sum())  # wraps around: all that matters is that it differs
+    return total
+
+
+def _column(values: list[int]) -> torch.Tensor:
+    return torch.tensor(values).unsqueeze(-1)

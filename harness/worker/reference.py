@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import inspect
 import json
@@ -24,6 +25,7 @@ DTYPES: dict[torch.dtype, DType] = {
 }  # fmt: skip
 TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
 
+_HOST = torch.device("cpu")
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
 
@@ -34,20 +36,24 @@ class Reference:
     task may not.
     """
 
-    def __init__(self, source: str, name: str, *, seed: int = 0) -> None:
-        self.name = name
+    def __init__(self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0) -> None:
+        self.name, self.place = name, place
         self.source = source
         self.module = _execute(source, name)
         torch.manual_seed(seed)
-        arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
+        with self._there():
+            arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
         self.arguments = list(arguments)
         factory = self._ask("Model")
-        self.model: torch.nn.Module = self._guarded("Model(...)", lambda: factory(*arguments))
+        with self._there():
+            self.model: torch.nn.Module = self._guarded("Model(...)", lambda: factory(*arguments))
         if not isinstance(self.model, torch.nn.Module):
             raise self.error("Model is not a torch.nn.Module", _CONTRACT)
         self.model.eval()
+        if place != _HOST:
+            self.model.to(place)
 
     def error(self, cause: str, remedy: str = "") -> UserError:
         """The user's error, with the file's name in front."""
@@ -64,9 +70,10 @@ class Reference:
         return self.arguments
 
     def inputs(self, seed: int) -> list[Value]:
-        """What `get_inputs` gives under a seed: tensors and numbers, on the cpu."""
+        """What `get_inputs` gives under a seed: tensors, on the device, and numbers."""
         torch.manual_seed(seed)
-        given = self._guarded("get_inputs()", self._ask("get_inputs"))
+        with self._there():
+            given = self._guarded("get_inputs()", self._ask("get_inputs"))
         if not isinstance(given, list | tuple):
             raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
         for position, value in enumerate(given):
@@ -74,7 +81,13 @@ class Reference:
                 raise self.error(
                     f"get_inputs()[{position}] is a {type(value).__name__}", "Inputs are tensors or numbers, flat."
                 )
-        return list(given)
+        if self.place == _HOST:
+            return list(given)
+        return [value.to(self.place) if isinstance(value, torch.Tensor) else value for value in given]
+
+    def _there(self) -> contextlib.AbstractContextManager[object]:
+        """The file's own tensors are made on the device; on a GPU that is a hundred times faster than moving them."""
+        return contextlib.nullcontext() if self.place == _HOST else self.place
 
     def parameters(self) -> dict[str, torch.Tensor]:
         """Parameters and buffers in state_dict order, then buffers that are not persistent."""
@@ -142,6 +155,8 @@ class Reference:
     def _guarded(self, what: str, call: Callable[[], Any]) -> Any:
         try:
             return call()
+        except torch.OutOfMemoryError:
+            raise  # the machine's failure, not the file's
         except Exception as error:  # the user's code may raise anything; its message is the answer
             raise self.error(f"{what} raised {_one_line(error)}") from error
 

@@ -4,9 +4,10 @@ Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI` inside the cage, standard l
 secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
 read-only here) and reads the outputs itself; this side only says when a call has returned.
 
-Order of frames: judge {"arguments": per slot} with two descriptors (inputs, outputs), runner {"mapped"};
-judge {"load": path}, runner {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}.
-Anything that fails is answered with {"failed": kind, "message"}.
+Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
+outputs), runner {"mapped"}; any number of judge {"touch": nonce}, runner {"done": nonce}, which tell what a message
+costs before anything hostile is here; judge {"load": path}, runner {"loaded"}; then any number of judge
+{"go": [slots], "nonce"}, runner {"done": nonce}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -16,33 +17,94 @@ import mmap
 import os
 import socket
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import abi, channel
+    from harness.worker import abi, channel, cuda_driver
 else:
     import abi
     import channel
+    import cuda_driver
 
 
-class Memory:
-    """The two shared segments: inputs mapped read-only, outputs read-write."""
+class CallFailedError(Exception):
+    """A call did not get through; `check` says in what way."""
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, check: str, message: str) -> None:
+        super().__init__(message)
+        self.check = check
+
+
+class Place(Protocol):
+    """Where the two segments are mapped and the kernel's work is done. `addresses` are those of "in" and "out"."""
+
+    addresses: dict[str, int]
+
+    def touch(self) -> None:
+        """What a kernel does at least: wake the device and wait for it."""
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """What calls of the entry find set."""
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Wait until the work of all calls is done. Raises `CallFailedError`."""
+
+
+class Host:
+    """Host memory; calls return when they are done."""
+
+    def __init__(self, descriptors: Iterable[int]) -> None:
+        inputs, outputs = descriptors
+        self.addresses = {"in": _map(inputs, mmap.PROT_READ), "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE)}
+
+    def touch(self) -> None:
+        """Nothing sleeps here."""
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """Nothing to set."""
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Nothing is left to wait for."""
+
+
+class Gpu:
+    """Device memory; calls only queue work, and errors show when it is waited for."""
+
+    def __init__(self, descriptors: Iterable[int], sizes: Iterable[int]) -> None:
+        self._driver = cuda_driver.Driver()
+        mapped = zip(("in", "out"), descriptors, sizes, strict=True)
         self.addresses = {
-            "in": _map(inputs, mmap.PROT_READ),
-            "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE),
+            name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped
         }
 
-    def argument(self, spec: dict[str, Any]) -> abi.DLTensor | float | int | bool:
-        """The call argument a layout entry describes."""
-        if spec["kind"] == "scalar":
-            return {"float": float, "int": int, "bool": bool}[spec["type"]](spec["value"])  # type: ignore[no-any-return]
-        address = self.addresses[spec["memory"]] + spec["offset"]
-        return abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"])
+    def touch(self) -> None:
+        """Work for the device in this context, too small to count: what switching to it costs is part of a message."""
+        self._driver.clear(self.addresses["out"], 1)  # lies in a guard zone, which is filled again before each call
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """The stream that the kernel must use, not the default one: whoever mixes the two has a race."""
+        stream = ctypes.c_void_p(self._driver.stream())
+        runtime.TVMFFIEnvSetStream(ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), stream, None)
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Wait for every stream of the context; then the error that a launch may have left in the runtime."""
+        try:
+            self._driver.synchronize()
+        except cuda_driver.DriverError as error:
+            check = "memory" if error.code == cuda_driver.OUT_OF_MEMORY else "cuda"
+            raise CallFailedError(check, str(error)) from error
+        try:
+            last_error, name, text = library.cudaGetLastError, library.cudaGetErrorName, library.cudaGetErrorString
+        except AttributeError:  # a library that never calls the runtime has launched nothing through it either
+            return
+        if code := int(last_error()):
+            name.restype = text.restype = ctypes.c_char_p
+            check = "memory" if code == cuda_driver.OUT_OF_MEMORY else "launch"
+            raise CallFailedError(check, f"{name(code).decode()}: {text(code).decode()}")
 
 
 def _map(descriptor: int, protection: int) -> int:
@@ -62,38 +124,72 @@ class Library:
 
     def __init__(self, path: str, runtime: ctypes.CDLL) -> None:
         self.runtime = runtime
-        self.entry = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)["__tvm_ffi_run"]
+        self.loaded = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        self.entry = self.loaded["__tvm_ffi_run"]
 
-    def call(self, arguments: Any) -> str:
-        """Call the entry once; the error's text, empty where there was none."""
+    def call(self, arguments: Any) -> None:
+        """Call the entry once. Raises `CallFailedError` with the error's text."""
         result = abi.Any_()
-        if self.entry(None, arguments, len(arguments), ctypes.byref(result)) == 0:
-            return ""
-        return abi.raised_message(self.runtime)
+        if self.entry(None, arguments, len(arguments), ctypes.byref(result)) != 0:
+            message = abi.raised_message(self.runtime)
+            raise CallFailedError("memory" if "out of memory" in message.lower() else "exception", message)
+
+
+def _place(layout: dict[str, Any], descriptors: Iterable[int]) -> Place:
+    return Gpu(descriptors, layout["bytes"]) if layout["device"] == "cuda" else Host(descriptors)
+
+
+def _argument(spec: dict[str, Any], place: Place, device: str) -> abi.DLTensor | float | int | bool:
+    """The call argument a layout entry describes."""
+    if spec["kind"] == "scalar":
+        return {"float": float, "int": int, "bool": bool}[spec["type"]](spec["value"])  # type: ignore[no-any-return]
+    address = place.addresses[spec["memory"]] + spec["offset"]
+    return abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"], device)
 
 
 def serve(link: socket.socket, runtime_path: str) -> None:
     """Answer the judge until it hangs up."""
-    layout, descriptors, *_ = socket.recv_fds(link, 1, 2)
-    if layout != b"F":
+    mark, descriptors, *_ = socket.recv_fds(link, 1, 2)
+    if mark != b"F":
         return
-    memory = Memory(*descriptors)
-    slots = [[memory.argument(spec) for spec in slot] for slot in channel.receive(link)["arguments"]]
+    layout = channel.receive(link)
+    try:
+        place = _place(layout, descriptors)
+    except (OSError, cuda_driver.DriverError) as error:
+        channel.send(link, {"failed": "sharing", "message": str(error)})
+        return
+    slots = [[_argument(spec, place, layout["device"]) for spec in slot] for slot in layout["arguments"]]
     calls = [abi.pack(slot) for slot in slots]
     channel.send(link, {"mapped": len(calls)})
     runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
+    place.enter(runtime)
     try:
-        library = Library(channel.receive(link)["load"], runtime)
+        library = Library(_touched(link, place)["load"], runtime)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
     channel.send(link, {"loaded": True})
     while True:
-        order = channel.receive(link)
-        failures = (library.call(calls[slot]) for slot in order["go"])
-        failure = next(filter(None, failures), "")
-        answer = {"failed": "exception", "message": failure} if failure else {"done": order["nonce"]}
-        channel.send(link, answer)
+        channel.send(link, _go(library, place, calls, channel.receive(link)))
+
+
+def _touched(link: socket.socket, place: Place) -> dict[str, Any]:
+    """Touch the device as often as asked; the first other order."""
+    while "touch" in (order := channel.receive(link)):
+        place.touch()
+        channel.send(link, {"done": order["touch"]})
+    return order
+
+
+def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any]) -> dict[str, Any]:
+    """The answer to an order of calls."""
+    try:
+        for slot in order["go"]:
+            library.call(calls[slot])
+        place.finish(library.loaded)
+    except CallFailedError as error:
+        return {"failed": error.check, "message": str(error)}
+    return {"done": order["nonce"]}
 
 
 def main() -> None:

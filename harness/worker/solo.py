@@ -65,7 +65,7 @@ class Memory(Protocol):
 class HostMemory:
     """The C library's heap, which is the sanitizer's where one is preloaded."""
 
-    device = abi.DEVICE_CPU
+    device = abi.DEVICES["cpu"]
 
     def __init__(self) -> None:
         self._libc = ctypes.CDLL(None)

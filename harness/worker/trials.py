@@ -26,7 +26,8 @@ class Bench:
     """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
 
     `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
-    except while a call of theirs is waited for.
+    except while a call of theirs is waited for. `message_s` is what ordering no call at all takes.
+    `results` are eager's last ones, by slot, on a device that keeps them.
     """
 
     device: Device
@@ -40,8 +41,10 @@ class Bench:
     oracle: torch.nn.Module
     weights: dict[str, torch.Tensor]
     pattern: list[Value]
+    message_s: float
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
+    results: dict[int, object] = field(default_factory=dict)
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
@@ -97,6 +100,8 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
     """Run one trial; None where the reference itself refuses such inputs. The oracle is computed after the call."""
     bench.fill(slot, seed, distribution)
     bench.memory.poison(slot)
+    before = digest(bench, slot)
+    bench.device.finish()
     try:
         with bench.link.running():
             bench.link.call([slot], timeout_s)
@@ -104,6 +109,7 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
         if _defined(bench, slot):
             raise
         return None
+    require_same_inputs(bench, slot, before)
     broken = bench.memory.broken_guard(slot)
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
@@ -121,6 +127,17 @@ def errors_of(bench: Bench, slot: int, distribution: str) -> tuple[OutputError, 
         bench.samples.append([sample(wanted.reference) for wanted in expected])
     outputs = bench.memory.outputs(slot)
     return tuple(compare(got, wanted) for got, wanted in zip(outputs, expected, strict=True))
+
+
+def digest(bench: Bench, slot: int) -> int:
+    """A checksum of a slot's inputs where the device needs one, else always the same number."""
+    return 0 if bench.device.seals else bench.memory.digest(slot)
+
+
+def require_same_inputs(bench: Bench, slot: int, before: int) -> None:
+    """Raise `CandidateFailedError` where a slot's inputs are not as they were when their digest was taken."""
+    if digest(bench, slot) != before:
+        raise CandidateFailedError("crashed", "inputs", "The kernel changed its inputs: they are not its to write.")
 
 
 def _defined(bench: Bench, slot: int) -> bool:

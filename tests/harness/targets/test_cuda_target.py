@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, cuda_architecture
@@ -10,7 +13,7 @@ from harness.candidate import Candidate
 from harness.errors import MachineError, UserError
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
-from harness.targets.cuda import CudaTarget
+from harness.targets.cuda import CudaTarget, driver_too_old
 
 KERNEL = """\
 #include <cute/tensor.hpp>
@@ -81,3 +84,28 @@ def test_the_architecture_can_be_chosen(monkeypatch):
 def test_without_a_device_the_default_architecture_is_taken(monkeypatch):
     monkeypatch.delenv("CUTEGEN_CUDA_ARCH", raising=False)
     assert cuda_architecture() == DEFAULT_ARCHITECTURE
+
+
+@pytest.mark.parametrize(
+    ("supported", "toolkit", "words"),
+    [
+        (13000, (13, 0), ""),
+        (13000, (13, 1), ""),
+        (13010, (12, 4), ""),
+        (0, (13, 0), ""),
+        (12040, (13, 0), r"driver 550 supports CUDA 12\.4, too old for nvcc 13\.0"),
+    ],
+)
+def test_a_driver_too_old_for_the_toolkit_is_named(supported, toolkit, words):
+    assert bool(words) == bool(driver_too_old("550", supported, toolkit))
+    assert re.search(words, driver_too_old("550", supported, toolkit))
+
+
+def test_what_running_needs_is_for_running_only():
+    try:
+        needs = CudaTarget().running()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    assert "/dev/nvidiactl" in needs.access.devices
+    assert all(Path(folder).is_dir() for folder in needs.access.read)
+    assert needs.environment["CUDA_CACHE_PATH"] == "{scratch}"

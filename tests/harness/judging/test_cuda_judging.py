@@ -1,0 +1,83 @@
+"""Verdicts on a real GPU: right, wrong, and everything that can break a context."""
+
+from __future__ import annotations
+
+import pytest
+from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.describing import describe_task
+from harness.errors import MachineError
+from harness.isolation.tiers import resolve_tier
+from harness.judge import Judge
+from harness.machine.gpu import find_gpu
+from harness.targets.cuda import CudaTarget
+from harness.verdict import Verdict
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here"),
+]
+
+
+class GpuBench:
+    """A judge without its screen: what is tested here must hold behind it."""
+
+    def __init__(self) -> None:
+        self.tier = resolve_tier("auto")
+        self.judge = _Unscreened(CudaTarget(), tier=self.tier)
+
+    def verdict(self, source: str, rows: int = 1000, columns: int = 1001, task: str = "") -> Verdict:
+        described = describe_task(task or task_source(rows, columns), name="softsign", tier=self.tier)
+        return self.judge.evaluate(described, Candidate(source=source, target="cuda", author="test"))
+
+
+class _Unscreened(Judge):
+    def screen(self, task: object, candidate: object) -> None:
+        return None
+
+    def screen_build(self, build: Build) -> None:
+        return None
+
+
+@pytest.fixture(scope="module")
+def gpu() -> GpuBench:
+    return GpuBench()
+
+
+@pytest.mark.parametrize("source", [RIGHT, CUTE], ids=["plain", "cute"])
+def test_a_right_kernel_passes_and_is_timed_under_known_clocks(gpu, source):
+    verdict = gpu.verdict(source, 4096, 8192)
+    assert verdict.status == "passed", verdict.message
+    timing = verdict.timing
+    assert timing.speedup > 1.5  # eager makes three passes over memory where the kernel makes one
+    assert timing.clocks is None or timing.clocks.lowest.sm_mhz > 0
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_whatever_breaks_costs_one_verdict_and_the_next_is_right(gpu, name):
+    source, status, check, words = BROKEN[name]
+    verdict = gpu.verdict(source)
+    assert (verdict.status, verdict.check) == (status, check), verdict.message
+    assert words in verdict.message
+    assert gpu.verdict(RIGHT).status == "passed"
+
+
+def test_a_kernel_that_never_ends_is_ended(gpu):
+    verdict = gpu.verdict(HANG)
+    assert (verdict.status, verdict.check) == ("timed_out", "hang")
+    assert gpu.verdict(RIGHT).status == "passed"
+
+
+def test_the_clock_agrees_with_the_measured_copy_rate(gpu):
+    """A plain copy of more than the cache holds moves what the probe's own copy moves, within what tiling explains."""
+    task = task_source(8192, 8192).replace("x / (1 + torch.abs(x))", "x.clone()")
+    verdict = gpu.verdict(COPY, task=task)
+    moved_gb_s = 2 * 4 * 8192 * 8192 / verdict.timing.candidate_ms * 1e-6
+    assert 0.6 < moved_gb_s / gpu.judge.target.facts().peak_gb_s < 1.1
+
+
+def test_a_task_that_does_not_fit_says_how_much_it_needs(gpu):
+    with pytest.raises(MachineError, match=r"takes about .* GB on the GPU.*--scale"):
+        gpu.verdict(RIGHT, 1 << 20, 1 << 15)

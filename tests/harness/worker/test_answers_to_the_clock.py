@@ -1,0 +1,90 @@
+"""What the clock reads of the outputs, and what it concludes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from harness.task import Signature, TensorSpec
+from harness.verdict import Clocks, Conditions
+from harness.worker.clock import Answers
+from harness.worker.host_device import HostDevice
+from harness.worker.memory import SAMPLES, SharedMemory
+
+
+@pytest.fixture
+def memory() -> SharedMemory:
+    signature = Signature(
+        inputs=(TensorSpec(name="x", shape=(5, 3), strides=(3, 1), dtype="float16"),),
+        outputs=(
+            TensorSpec(name="y", shape=(64,), strides=(1,), dtype="float32"),
+            TensorSpec(name="i", shape=(9,), strides=(1,), dtype="int64"),
+        ),
+    )
+    return SharedMemory(signature, 3, HostDevice(1 << 20))
+
+
+def burst(memory: SharedMemory, answers: Answers, *, on_time: bool) -> None:
+    memory.poison(1)
+    sample = memory.sample([1])
+    poison = memory.read(sample)
+    if on_time:
+        memory.views[1]["y"].fill_(2)
+        memory.views[1]["i"].fill_(3)
+    answers.note([1], sample, poison, memory.read(sample))
+    memory.views[1]["y"].fill_(2)
+    memory.views[1]["i"].fill_(3)
+
+
+def test_an_answer_before_the_work_is_done_shows(memory):
+    answers = Answers()
+    burst(memory, answers, on_time=True)
+    assert answers.unfinished(memory) == 0
+    burst(memory, answers, on_time=False)
+    assert answers.unfinished(memory) == SAMPLES
+    assert answers.called == {1}
+
+
+def test_what_stays_unwritten_is_not_the_clocks_business(memory):
+    answers = Answers()
+    memory.poison(0)
+    sample = memory.sample([0])
+    answers.note([0], sample, memory.read(sample), memory.read(sample))
+    assert answers.unfinished(memory) == 0
+
+
+def test_a_sample_holds_whole_elements_of_the_slots_asked_for(memory):
+    for slot in range(3):
+        memory.views[slot]["y"].copy_(torch.arange(64) + 100.0 * slot)
+        memory.views[slot]["i"].fill_(-1 - slot)
+    held = memory.read(memory.sample([2, 0]))
+    assert held.shape == (SAMPLES, 8)
+    whole = held.view(torch.int64)[:, 0]
+    of_i = whole < 0
+    assert set(whole[of_i].tolist()) == {-1, -3}
+    halves = held[~of_i].view(torch.float32)
+    assert torch.equal(halves[:, 0], halves[:, 1])
+    values = halves[:, 0]
+    assert ((values < 64) | ((values >= 200) & (values < 264))).all()
+    assert values.unique().numel() > 60
+
+
+@pytest.mark.parametrize("change", ["one element", "two swapped"])
+def test_a_digest_tells_any_change_of_the_inputs(memory, change):
+    x = memory.views[1]["x"]
+    x.copy_(torch.randn(5, 3))
+    before = memory.digest(1)
+    memory.views[0]["x"].fill_(1)
+    memory.views[1]["y"].fill_(7)
+    assert memory.digest(1) == before
+    if change == "one element":
+        x[2, 1] += 1
+    else:
+        x[0, 0], x[4, 2] = x[4, 2].item(), x[0, 0].item()
+    assert memory.digest(1) != before
+
+
+def test_clocks_that_moved_are_not_steady():
+    low, high = (Conditions(sm_mhz=mhz, memory_mhz=3200, temperature_c=40) for mhz in (1900, 1980))
+    assert Clocks(lowest=high, highest=high).steady
+    assert not Clocks(lowest=low, highest=high).steady
