@@ -11,7 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.building.toolchain import tvm_ffi_folder
+from harness.building.toolchain import host_libraries, tvm_ffi_folder
 from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
@@ -70,10 +70,21 @@ def start_runner(
 def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
     runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
     wrapper = around.wrapper
-    own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
+    own = (
+        *interpreter_paths(),
+        str(_RUNNER.parent),
+        str(runtime.parent),
+        str(library.parent),
+        *map(str, host_libraries()),
+    )
     environment = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= _module_environment() if library.name == MODULE_ORDER else {}
     environment |= around.needs.environment | wrapper.environment
+    libraries = tuple(map(str, host_libraries()))
+    if libraries:
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, environment.get("LD_LIBRARY_PATH", "")]).rstrip(
+            ":"
+        )
     return IsolatedProcess(
         [
             *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),

@@ -135,6 +135,14 @@ def _said(command: tuple[str, ...], *question: str) -> subprocess.CompletedProce
 
 
 @lru_cache(maxsize=1)
+def host_libraries() -> tuple[Path, ...]:
+    """Where the compiler's own libstdc++ is, if that is not the system's: what it compiled may need the newer one."""
+    found = Path(_said(host_compiler().command, "-print-file-name=libstdc++.so.6").stdout.strip())
+    systems = any(found.resolve().is_relative_to(tree) for tree in ("/usr", "/lib", "/lib64"))
+    return (found.resolve().parent,) if found.is_file() and not systems else ()
+
+
+@lru_cache(maxsize=1)
 def cuda_compiler() -> Compiler:
     """nvcc of $CUDA_HOME, else of PATH, else of /usr/local/cuda."""
     home = _cuda_home()

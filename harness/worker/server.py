@@ -120,6 +120,8 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
         server.control.close()
         for other in server.jobs.values():
             other.close()
+        if not job["access"]["devices"]:
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # else torch asks for devices that the cage hides, and complains
         if job["locked"]:
             lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=True)
         os.chdir(job["cwd"])

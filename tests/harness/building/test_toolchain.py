@@ -18,6 +18,7 @@ CACHED = (
     toolchain.tvm_ffi_folder,
     toolchain.headers,
     toolchain.host_compiler,
+    toolchain.host_libraries,
     toolchain.cuda_compiler,
     toolchain.ninja,
 )
@@ -122,3 +123,14 @@ def test_ninja_runs():
 def test_a_missing_program_is_told():
     with pytest.raises(MachineError, match=r"/no/such/program does not run"):
         toolchain.ask_version(("/no/such/program",))
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_compiler_brings_its_library_unless_it_is_the_systems(tmp_path, monkeypatch, own):
+    library = tmp_path / "lib64" / "libstdc++.so.6"
+    library.parent.mkdir()
+    library.touch()
+    told = library if own else "/usr/lib/libstdc++.so.6"
+    script = f'case "$1" in --version) echo g++ 13;; -print-file-name=*) echo {told};; esac'
+    monkeypatch.setenv("CXX", str(program(tmp_path / "bin", "g++", script)))
+    assert toolchain.host_libraries() == ((tmp_path / "lib64",) if own else ())
