@@ -151,7 +151,7 @@ class Judge:
             raise ValueError(str(refusal))
         build = self.target.compile_watched(candidate, tier=self.tier)
         self.target.require_device()
-        with _one_at_a_time():
+        with _one_at_a_time(self.target.name):
             return tuple(run for work in task.workloads for run in self.target.sanitize(build, work, tier=self.tier))
 
     def watch(self, task: Task, library: Path, wrapper: Wrapper, *, calls: int = 1, limit_s: float = 120.0) -> Watched:

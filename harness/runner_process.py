@@ -70,28 +70,17 @@ def start_runner(
 def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
     runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
     wrapper = around.wrapper
-    own = (
-        *interpreter_paths(),
-        str(_RUNNER.parent),
-        str(runtime.parent),
-        str(library.parent),
-        *map(str, host_libraries()),
-    )
-    environment = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
-    environment |= _module_environment() if library.name == MODULE_ORDER else {}
-    environment |= around.needs.environment | wrapper.environment
-    libraries = tuple(map(str, host_libraries()))
-    if libraries:
-        environment["LD_LIBRARY_PATH"] = os.pathsep.join([*libraries, environment.get("LD_LIBRARY_PATH", "")]).rstrip(
-            ":"
-        )
+    own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
+    environment = _environment(library) | around.needs.environment | wrapper.environment
+    libraries = [*map(str, host_libraries()), *filter(None, [environment.get("LD_LIBRARY_PATH")])]
+    environment["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     return IsolatedProcess(
         [
             *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),
             *_command(library, link_fd, runtime),
         ],
         cwd=scratch,
-        access=_joined(Access(read=own), around.needs.access, wrapper.access),
+        access=_joined(Access(read=(*own, *map(str, host_libraries()))), around.needs.access, wrapper.access),
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES + wrapper.extra_memory_bytes,
             processes=MODULE_PROCESSES if library.name == MODULE_ORDER else wrapper.processes,
@@ -107,6 +96,11 @@ def _command(library: Path, link_fd: int, runtime: Path) -> tuple[str, ...]:
     if library.name == MODULE_ORDER:
         return (sys.executable, "-I", str(_PYTHON_RUNNER), str(link_fd))
     return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime))
+
+
+def _environment(library: Path) -> dict[str, str]:
+    own = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
+    return own | (_module_environment() if library.name == MODULE_ORDER else {})
 
 
 def _module_environment() -> dict[str, str]:
