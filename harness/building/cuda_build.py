@@ -73,7 +73,10 @@ class CudaToolchain(Toolchain):
         include = (word for folder in headers().include for word in ("-isystem", str(folder)))
         linking = (f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "-Xlinker", "-z,defs")
         host = ("-ccbin", host_compiler().command[0])
-        flags = (*_FLAGS, f"-arch={self.architecture}", "-include", PRELUDE_NAME, "-shared")
+        number = self.architecture.removeprefix("sm_")
+        # The short -arch=sm_90a compiles a second time, for compute_90, to what no device here would run.
+        generated = ("-gencode", f"arch=compute_{number},code=sm_{number}")
+        flags = (*_FLAGS, *generated, "-include", PRELUDE_NAME, "-shared")
         return (*cuda_compiler().command, *host, *flags, *include, *linking)
 
 

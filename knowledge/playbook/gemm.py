@@ -27,7 +27,7 @@ class GemmRecipe:
         except UncoveredError as refusal:
             return Decline(str(refusal))
         if problem.target == "cuda":
-            return cuda_gemm.first_plan(form)
+            return cuda_gemm.first_plan(form, problem.device)
         if form.kind == "scale":
             return gemm_diag.first_plan()
         return gemm_rows.first_plan(form) if form.rows_only else gemm_tiled.first_plan(form, problem.device)
