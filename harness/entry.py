@@ -70,6 +70,7 @@ def stub(task: Task, target: TargetName) -> str:
             "",
             f"// Task {json.dumps(task.name)}, target {target}. {_MEMORY[target]}",
             "// The caller allocates every tensor. Write every element of the outputs and change nothing else.",
+            *_general(task),
             *_shape_comments(task, names),
             f"void {ENTRY_NAME}(",
             ",\n".join(parameters) + ") {",
@@ -94,6 +95,14 @@ def _cpp_type(argument: TensorSpec | ScalarSpec) -> str:
     if isinstance(argument, TensorSpec):
         return "tvm::ffi::TensorView"
     return _SCALAR_TYPES[argument.type]
+
+
+def _general(task: Task) -> list[str]:
+    if len(task.workloads) == 1:
+        return []
+    return [
+        "// One entry for all workloads, and for sizes in between: ask the tensors for size(i), stride(i), dtype()."
+    ]
 
 
 def _shape_comments(task: Task, names: tuple[str, ...]) -> list[str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.describing import LIMITS
 from harness.errors import UserError
-from harness.task import Task
+from harness.task import Task, Workload
 from harness.task_filters import SEEDS, TaskCheck, WorkloadFacts
 from harness.verdict import Tier
 from harness.worker.client import JobDiedError, warm_parent
@@ -15,18 +15,23 @@ from harness.worker.client import JobDiedError, warm_parent
 
 def examine_task(task: Task, *, tier: Tier) -> TaskCheck:
     """Run the reference under several seeds. Raises `UserError` where that fails."""
+    return TaskCheck(
+        name=task.name,
+        op_class=task.op_class,
+        traced=task.program is not None,
+        seeds=SEEDS,
+        workloads=tuple(_facts(task, workload, tier) for workload in task.workloads),
+    )
+
+
+def _facts(task: Task, workload: Workload, tier: Tier) -> WorkloadFacts:
+    payload = {"source": task.source, "name": task.name, "variant": workload.variant.model_dump(mode="json")}
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
-        payload = {"source": task.source, "name": task.name}
         try:
             found = warm_parent().run("examine", payload, tier=tier, cwd=Path(scratch), limits=LIMITS)
         except JobDiedError as died:
             raise UserError(
                 f"{task.name}: running it ended its process, {died.reason}.", "Is there enough memory for it?"
             ) from died
-    workloads = tuple(
-        WorkloadFacts.model_validate({"name": work.name, "flops": work.flops, "bytes_moved": work.bytes_moved} | found)
-        for work in task.workloads
-    )
-    return TaskCheck(
-        name=task.name, op_class=task.op_class, traced=task.program is not None, seeds=SEEDS, workloads=workloads
-    )
+    facts = {"name": workload.name, "flops": workload.flops, "bytes_moved": workload.bytes_moved}
+    return WorkloadFacts.model_validate(facts | found)

@@ -14,7 +14,7 @@ from typing import Any
 from harness.build import Build
 from harness.building.store import Store
 from harness.candidate import Candidate
-from harness.errors import MachineError
+from harness.errors import MachineError, UserError
 from harness.isolation.policy import Limits
 from harness.judge import Judge
 from harness.runner_process import MODULE_ORDER, Wrapper
@@ -58,6 +58,11 @@ class ModuleJudge(Judge):
         rival: Verdict | None = None,
     ) -> Verdict:
         """As a kernel's, with the timing marked advisory. Raises `MachineError`, and `UserError` for a task's fault."""
+        if len(task.workloads) > 1:
+            raise UserError(
+                f"{task.name} has {len(task.workloads)} workloads; a file with ModelNew is judged on one.",
+                "Give a task file that declares no workloads, or the kernel itself.",
+            )
         if build is None and self.screen(task, candidate) is None:
             build = self._order(task, candidate)
         verdict = super().evaluate(task, candidate, build, seed=seed, rival=rival)

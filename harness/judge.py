@@ -9,9 +9,10 @@ import secrets
 import socket
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,9 +29,10 @@ from harness.sanitize.report import SanitizerRun
 from harness.screen.imports import screen_library
 from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
+from harness.several import combined
 from harness.targets.target import DeviceFacts, Target
 from harness.task import Task, TensorSpec, Workload
-from harness.verdict import Correctness, Precision, Tier, Timing, Verdict
+from harness.verdict import Correctness, Precision, Status, Tier, Timing, Verdict, WorkloadResult
 from harness.worker.client import JobDiedError, warm_parent
 from harness.worker.layout import slot_bytes
 
@@ -63,6 +65,31 @@ class _Stage:
     runner: IsolatedProcess
     link: socket.socket
     payload: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Outcome:
+    """What judging one workload gave."""
+
+    workload: str
+    status: Status
+    check: str
+    message: str
+    correctness: Correctness | None
+    timing: Timing | None
+    seconds: dict[str, float]
+
+    @classmethod
+    def of(cls, workload: str, raw: dict[str, Any]) -> _Outcome:
+        """From the judging child's answer."""
+        timing = Timing.model_validate(raw["timing"]) if "timing" in raw else None
+        correctness = Correctness.model_validate(raw["correctness"]) if "correctness" in raw else None
+        return cls(workload, raw["status"], raw["check"], raw["message"], correctness, timing, raw["seconds"])
+
+    @property
+    def result(self) -> WorkloadResult:
+        """As the verdict keeps it."""
+        return WorkloadResult(name=self.workload, correctness=self.correctness, timing=self.timing)
 
 
 class Judge:
@@ -119,28 +146,15 @@ class Judge:
             return _refused(refusal, **facts)
         self.target.require_device()
         with _one_at_a_time(self.target.name):
-            outcome = self._run(task, build.library, chosen, rival)
-        seconds = {"build": build.seconds, **outcome["seconds"]}
-        timing = Timing.model_validate(outcome["timing"]) if "timing" in outcome else None
-        correctness = Correctness.model_validate(outcome["correctness"]) if "correctness" in outcome else None
-        status, check, message = outcome["status"], outcome["check"], outcome["message"]
-        if timing is not None and (floor := self._below_floor(task, timing)):
-            status, check, message, timing = "refused", "floor", floor, None
-        return Verdict(
-            **facts,
-            status=status,
-            check=check,
-            message=message,
-            correctness=correctness,
-            timing=timing,
-            seconds={name: round(value, 4) for name, value in seconds.items()},
-        )
+            outcomes = self._workloads(task, build.library, chosen, rival)
+        return _verdict(outcomes, several=len(task.workloads) + len(task.held_out) > 1, **facts)
 
     def profile(self, task: Task, verdict: Verdict) -> Profile:
         """What limits a candidate that passed (`verdict.timing` and `verdict.build` are present)."""
         if verdict.timing is None or verdict.build is None:
             raise ValueError("only a passed verdict can be profiled")
-        return self.target.profile(task.workloads[0], verdict.timing, verdict.build)
+        first = verdict.workloads[0].timing if verdict.workloads else None
+        return self.target.profile(task.workloads[0], first or verdict.timing, verdict.build)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
         """What the target's sanitizers say of a candidate, right or wrong, on each of the task's workloads.
@@ -166,10 +180,29 @@ class Judge:
             stage.link.close()
             return Watched(outcome["status"], outcome["check"], outcome["message"], stage.runner.wait(limit_s))
 
-    def _run(self, task: Task, library: Path, seed: int, rival: Verdict | None) -> dict[str, Any]:
+    def _workloads(self, task: Task, library: Path, seed: int, rival: Verdict | None) -> list[_Outcome]:
+        """Each workload's outcome, in a process of its own, up to the first that failed; held-out ones last."""
+        outcomes: list[_Outcome] = []
+        for workload in (*task.workloads, *task.held_out):
+            alone = task.only(workload)
+            raw = self._run(alone, library, seed, rival, timed=workload not in task.held_out)
+            outcomes.append(self._with_floor(alone, _Outcome.of(workload.name, raw)))
+            if outcomes[-1].status != "passed":
+                break
+        return outcomes
+
+    def _with_floor(self, task: Task, outcome: _Outcome) -> _Outcome:
+        timing = outcome.timing
+        if timing is None or not (floor := self._below_floor(task, timing)):
+            return outcome
+        return replace(outcome, status="refused", check="floor", message=floor, timing=None)
+
+    def _run(
+        self, task: Task, library: Path, seed: int, rival: Verdict | None, *, timed: bool = True
+    ) -> dict[str, Any]:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         with self._stage(task, library, seed) as stage:
-            payload, links = stage.payload, [stage.link]
+            payload, links = stage.payload | {"timed": timed}, [stage.link]
             if rival and rival.build and rival.build.library and rival.build.library.exists():
                 other, link = start_runner(stage.held, rival.build.library, stage.around, stage.scratch / "rival")
                 payload["rival"] = {
@@ -192,6 +225,7 @@ class Judge:
             payload = {
                 "source": task.source,
                 "name": task.name,
+                "variant": task.workloads[0].variant.model_dump(mode="json"),
                 "signature": task.signature.model_dump(mode="json"),
                 "op_class": task.op_class,
                 "library": str(library),
@@ -284,6 +318,25 @@ def _one_at_a_time(target: TargetName) -> Iterator[None]:
 @cache
 def _turn(name: str) -> threading.Lock:
     return threading.Lock()
+
+
+def _verdict(outcomes: list[_Outcome], *, several: bool, **facts: Any) -> Verdict:
+    """The last outcome decides: all before it passed."""
+    last = outcomes[-1]
+    passed = last.status == "passed"
+    seconds = Counter({"build": facts["build"].seconds})
+    for outcome in outcomes:
+        seconds.update(outcome.seconds)
+    return Verdict(
+        **facts,
+        status=last.status,
+        check=last.check,
+        message=f"Workload {last.workload}: {last.message}" if several and last.message else last.message,
+        correctness=(outcomes[0] if passed else last).correctness,
+        timing=combined([each.timing for each in outcomes if each.timing]) if passed else None,
+        workloads=tuple(outcome.result for outcome in outcomes) if several else (),
+        seconds={name: round(value, 4) for name, value in seconds.items()},
+    )
 
 
 def _refused(refusal: Refusal, **facts: Any) -> Verdict:

@@ -112,6 +112,17 @@ class Program(Frozen):
     outputs: tuple[str, ...]
 
 
+class Variant(Frozen):
+    """What a task file's `WORKLOADS` asks for: `arguments` of get_inputs and get_init_inputs, by their names.
+
+    With a `dtype` the module and its floating-point inputs are cast to it.
+    """
+
+    name: str = "given"
+    arguments: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    dtype: Literal["float32", "float16", "bfloat16"] | None = None
+
+
 class Workload(Frozen):
     """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once."""
 
@@ -119,17 +130,20 @@ class Workload(Frozen):
     signature: Signature
     flops: int
     bytes_moved: int
+    variant: Variant = Variant()
 
 
 class Task(Frozen):
     """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
 
-    `program` is absent where tracing failed; `trace_failure` then says why.
+    `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
+    checked, never timed, and not told to a kernel's author.
     """
 
     name: str
     source: str
     workloads: tuple[Workload, ...] = Field(min_length=1)
+    held_out: tuple[Workload, ...] = ()
     op_class: OpClass
     program: Program | None = None
     trace_failure: str = ""
@@ -138,6 +152,10 @@ class Task(Frozen):
     def signature(self) -> Signature:
         """The first workload's signature: the one the program was traced with."""
         return self.workloads[0].signature
+
+    def only(self, workload: Workload) -> Task:
+        """The task as if it had this workload alone."""
+        return self.model_copy(update={"workloads": (workload,), "held_out": ()})
 
     @cached_property
     def digest(self) -> str:

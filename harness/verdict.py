@@ -127,6 +127,14 @@ class Timing(Frozen):
         return self.speedup_interval.low > 1.0 and not self.task_defect
 
 
+class WorkloadResult(Frozen):
+    """One workload's part of a verdict; a held-out one is checked, but not timed."""
+
+    name: str
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+
+
 class Verdict(Frozen):
     """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
 
@@ -138,6 +146,9 @@ class Verdict(Frozen):
     | refused, crashed, timed_out | any | maybe | - | yes |
     | wrong | succeeded | yes | - | yes |
     | passed | succeeded | yes | yes | - |
+
+    Of a task with several workloads `workloads` holds each one's results up to the first that failed; `correctness` is
+    then that one's (the first one's where all passed), and `timing` their geometric mean (`harness/several.py`).
     """
 
     status: Status
@@ -149,6 +160,7 @@ class Verdict(Frozen):
     build: Build | None = None
     correctness: Correctness | None = None
     timing: Timing | None = None
+    workloads: tuple[WorkloadResult, ...] = ()
     check: str = ""
     message: str = ""
     seconds: dict[str, float] = Field(default_factory=dict)

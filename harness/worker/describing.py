@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import sha256
+from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
-from harness.task import OpClass, Program, Signature, Task, Workload
+from harness.errors import UserError
+from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.worker.reference import Reference, Value, writable
 from harness.worker.tracing import UntraceableError, trace
+from harness.worker.variants import held_out_variant
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
 GEMM = frozenset({
@@ -44,11 +48,23 @@ class Seen:
     outputs: list[torch.Tensor]
     signature: Signature
     flops: int
+    variant: Variant
 
     @property
     def nbytes(self) -> int:
         """Bytes of inputs, parameters and outputs, each once."""
         return sum(spec.nbytes for spec in self.signature.arguments if spec.kind == "tensor")
+
+    @property
+    def workload(self) -> Workload:
+        """As the task keeps it."""
+        return Workload(
+            name=self.variant.name,
+            signature=self.signature,
+            flops=self.flops,
+            bytes_moved=self.nbytes,
+            variant=self.variant,
+        )
 
     @property
     def large(self) -> bool:
@@ -57,43 +73,75 @@ class Seen:
 
 
 def describe(source: str, name: str) -> dict[str, Any]:
-    """The task as JSON-ready data. Raises `UserError` for a file that is no usable task.
-
-    The file first runs on tensors that have a shape and no memory. A small task, and one whose file needs values, runs
-    once more on real ones, where NaN in an output is refused.
-    """
-    try:
-        with FakeTensorMode():
-            sketch = _see(source, name)
-            if sketch.large:
-                return _described(sketch)
-    except Exception:  # noqa: BLE001 (values were needed, or the file is wrong: the real run finds out which)
-        pass
-    seen = _see(source, name)
-    _refuse_nan(seen)
-    return _described(seen)
-
-
-def _see(source: str, name: str) -> Seen:
-    reference = Reference(source, name)
-    inputs = reference.inputs(seed=0)
-    with FlopCounterMode(display=False) as counter:
-        outputs = _run_checked(reference, inputs)
-    signature = _signature(reference, inputs, outputs)
-    return Seen(reference, inputs, outputs, signature, int(counter.get_total_flops()))
-
-
-def _described(seen: Seen) -> dict[str, Any]:
-    program, failure = _program(seen)
-    workload = Workload(name="given", signature=seen.signature, flops=seen.flops, bytes_moved=seen.nbytes)
+    """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
+    variants = Reference.variants(source, name)
+    seen = [_look(source, name, variant) for variant in variants]
+    for other in seen[1:]:
+        _require_one_entry(seen[0], other)
+    program, failure = _program(seen[0])
     return Task(
-        name=seen.reference.name,
-        source=seen.reference.source,
-        workloads=(workload,),
+        name=name,
+        source=source,
+        workloads=tuple(each.workload for each in seen),
+        held_out=tuple(each.workload for each in _held_out(source, name, seen)),
         op_class=op_class(program),
         program=program,
         trace_failure=failure,
     ).model_dump(mode="json")
+
+
+def _look(source: str, name: str, variant: Variant) -> Seen:
+    """Run one workload of the file.
+
+    First on tensors that have a shape and no memory. A small one, and one whose file needs values, runs once more on
+    real ones, where NaN in an output is refused.
+    """
+    try:
+        with FakeTensorMode():
+            sketch = _see(source, name, variant)
+            if sketch.large:
+                return sketch
+    except Exception:  # noqa: BLE001 (values were needed, or the file is wrong: the real run finds out which)
+        pass
+    seen = _see(source, name, variant)
+    _refuse_nan(seen)
+    return seen
+
+
+def _see(source: str, name: str, variant: Variant) -> Seen:
+    reference = Reference(source, name, variant=variant)
+    inputs = reference.inputs(seed=0)
+    with FlopCounterMode(display=False) as counter:
+        outputs = _run_checked(reference, inputs)
+    signature = _signature(reference, inputs, outputs)
+    return Seen(reference, inputs, outputs, signature, int(counter.get_total_flops()), variant)
+
+
+def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
+    """Shapes in between the declared ones that the file takes, too, where those differ by more than their number."""
+    variant = held_out_variant([each.variant for each in seen], int(sha256(source.encode()).hexdigest()[:8], 16))
+    if variant is None:
+        return []
+    try:
+        between = _look(source, name, variant)
+        _require_one_entry(seen[0], between)
+    except UserError:
+        return []  # the file does not take such sizes: nobody claims that a kernel should
+    return [between]
+
+
+def _require_one_entry(first: Seen, other: Seen) -> None:
+    """One kernel's entry must fit both: the same arguments, of the same kind and rank."""
+    for mine, theirs in zip_longest(first.signature.arguments, other.signature.arguments):
+        if mine is None or theirs is None or _kind(mine) != _kind(theirs):
+            raise other.reference.error(
+                f"workload {other.variant.name!r} differs from the first in its arguments ({(mine or theirs).name})",
+                "All workloads go to one entry point: the same arguments, each of the same kind and rank.",
+            )
+
+
+def _kind(argument: TensorSpec | ScalarSpec) -> tuple[str, object]:
+    return argument.name, len(argument.shape) if isinstance(argument, TensorSpec) else argument.type
 
 
 def op_class(program: Program | None) -> OpClass:

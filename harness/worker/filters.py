@@ -9,14 +9,15 @@ import torch
 from harness.checks.errors import Expected, compare
 from harness.checks.filters import Outputs, axis_spread, judge_variation, peak, spread
 from harness.errors import UserError
+from harness.task import Variant
 from harness.task_filters import SEEDS, Conditioning, FilterResult
 from harness.worker.reference import Reference, Value
 
 
 def examine(payload: dict[str, Any]) -> dict[str, Any]:
-    """Filters and conditioning as JSON-ready data. `payload`: source, name."""
-    source, name = payload["source"], payload["name"]
-    models = [Reference(source, name, seed=seed) for seed in range(SEEDS)]
+    """Filters and conditioning as JSON-ready data. `payload`: source, name, variant."""
+    source, name, variant = payload["source"], payload["name"], Variant.model_validate(payload["variant"])
+    models = [Reference(source, name, seed=seed, variant=variant) for seed in range(SEEDS)]
     fresh = [model.run(model.inputs(seed)) for seed, model in enumerate(models)]
     inputs = models[0].inputs(0)
     results = [

@@ -14,7 +14,7 @@ import torch
 from harness.checks.errors import FLOOR_EPS, Expected, compare
 from harness.checks.filters import defect_of
 from harness.errors import MachineError
-from harness.task import ScalarSpec, Signature
+from harness.task import ScalarSpec, Signature, Variant
 from harness.verdict import Correctness, Timing, Trial
 from harness.worker.clock import Answers, Kernel, Rival, RivalFailedError, message_seconds, set_pace, time_by_turns
 from harness.worker.device import Device
@@ -44,9 +44,9 @@ class WrongError(Exception):
 def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, signature, op_class, library, seed, runner_pid, device, precision, slot_target_bytes,
-    memory_bytes, timing_s, load_within_s; with `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be
-    timed in the same rounds.
+    `payload`: source, name, variant, signature, op_class, library, seed, runner_pid, device, precision,
+    slot_target_bytes, memory_bytes, timing_s, load_within_s, timed (else it is only checked); with `rival_fd` also
+    rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -58,12 +58,13 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
             )
         with _phase(seconds, "check"):
             timeout_s = _check(bench, payload["seed"], trials)
-        with _phase(seconds, "time"):
-            bench.device.before_timing()
-            rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
-            timing = _timed(bench, payload, timeout_s, rival, _timed_allowances(trials))
-            defect = defect_of(bench.samples[0], bench.samples[-1])
-            outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
+        if payload["timed"]:
+            with _phase(seconds, "time"):
+                bench.device.before_timing()
+                rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
+                timing = _timed(bench, payload, timeout_s, rival, _timed_allowances(trials))
+                defect = defect_of(bench.samples[0], bench.samples[-1])
+                outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except torch.OutOfMemoryError as full:
@@ -117,7 +118,9 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     device = open_device(payload["device"], payload["slot_target_bytes"])
     device.prepare(payload["precision"])
     signature = Signature.model_validate(payload["signature"])
-    reference = Reference(payload["source"], payload["name"], device.place)
+    reference = Reference(
+        payload["source"], payload["name"], device.place, variant=Variant.model_validate(payload["variant"])
+    )
     memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
     numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]

@@ -14,7 +14,8 @@ from typing import Any
 import torch
 
 from harness.errors import UserError
-from harness.task import DType, ScalarSpec, TensorSpec
+from harness.task import DType, ScalarSpec, TensorSpec, Variant
+from harness.worker.variants import BadWorkloadError, arguments_of, declared_variants
 
 Value = torch.Tensor | float | int | bool
 
@@ -26,23 +27,30 @@ DTYPES: dict[torch.dtype, DType] = {
 TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
 
 _HOST = torch.device("cpu")
+_PLAIN = Variant()
+_WORKLOADS = (
+    "WORKLOADS is a list of dicts: keyword arguments of get_inputs and get_init_inputs (numbers or strings), "
+    "and name or dtype (float32, float16 or bfloat16)."
+)
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
 
 class Reference:
     """A task file's model in evaluation mode, with the functions that make its inputs.
 
-    Weights are drawn under `seed`. Raises `UserError`, naming the file and the cause, for whatever the file does that a
-    task may not.
+    `variant` is one of the workloads that the file declares; weights are drawn under `seed`. Raises `UserError`, naming
+    the file and the cause, for whatever the file does that a task may not.
     """
 
-    def __init__(self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0) -> None:
-        self.name, self.place = name, place
+    def __init__(
+        self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0, variant: Variant = _PLAIN
+    ) -> None:
+        self.name, self.place, self.variant = name, place, variant
         self.source = source
         self.module = _execute(source, name)
         torch.manual_seed(seed)
         with self._there():
-            arguments = self._ask("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
+            arguments = self._make("get_init_inputs") if hasattr(self.module, "get_init_inputs") else []
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
         self.arguments = list(arguments)
@@ -54,6 +62,8 @@ class Reference:
         self.model.eval()
         if place != _HOST:
             self.model.to(place)
+        if variant.dtype:
+            self.model.to(TORCH_DTYPES[variant.dtype])
 
     def error(self, cause: str, remedy: str = "") -> UserError:
         """The user's error, with the file's name in front."""
@@ -73,7 +83,7 @@ class Reference:
         """What `get_inputs` gives under a seed: tensors, on the device, and numbers."""
         torch.manual_seed(seed)
         with self._there():
-            given = self._guarded("get_inputs()", self._ask("get_inputs"))
+            given = self._guarded("get_inputs()", lambda: self._make("get_inputs"))
         if not isinstance(given, list | tuple):
             raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
         for position, value in enumerate(given):
@@ -81,9 +91,12 @@ class Reference:
                 raise self.error(
                     f"get_inputs()[{position}] is a {type(value).__name__}", "Inputs are tensors or numbers, flat."
                 )
-        if self.place == _HOST:
-            return list(given)
-        return [value.to(self.place) if isinstance(value, torch.Tensor) else value for value in given]
+        return [self._placed(value) if isinstance(value, torch.Tensor) else value for value in given]
+
+    def _placed(self, value: torch.Tensor) -> torch.Tensor:
+        """An input on the device and in the variant's element type."""
+        dtype = self.variant.dtype
+        return value.to(self.place, TORCH_DTYPES[dtype] if dtype and value.is_floating_point() else value.dtype)
 
     def _there(self) -> contextlib.AbstractContextManager[object]:
         """The file's own tensors are made on the device; on a GPU that is a hundred times faster than moving them."""
@@ -145,6 +158,19 @@ class Reference:
             return self.tensor_spec(name, value)
         kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
         return ScalarSpec(name=name, type=kind, value=value)  # type: ignore[arg-type]
+
+    @classmethod
+    def variants(cls, source: str, name: str) -> tuple[Variant, ...]:
+        """The workloads that a file declares; the plain one where it declares none. Raises `UserError`."""
+        try:
+            return declared_variants(_execute(source, name))
+        except BadWorkloadError as error:
+            raise UserError(f"{name}: {error}.", _WORKLOADS) from error
+
+    def _make(self, function: str) -> Any:
+        """What one of the file's functions returns for this variant."""
+        call = self._ask(function)
+        return call(**arguments_of(call, self.variant)) if self.variant.arguments else call()
 
     def _ask(self, name: str) -> Callable[..., Any]:
         found = getattr(self.module, name, None)

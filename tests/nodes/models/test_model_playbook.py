@@ -206,3 +206,9 @@ def test_a_task_becomes_the_playbooks_problem() -> None:
 
 def test_no_program_no_problem() -> None:
     assert isinstance(problem_of(request("generator", task=task(traced=False))), Decline)
+
+
+def test_a_task_with_several_workloads_is_declined():
+    one = task()
+    several = one.model_copy(update={"workloads": (*one.workloads, one.workloads[0])})
+    assert "has 2 workloads" in declined(request("generator", task=several))

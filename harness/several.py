@@ -1,0 +1,52 @@
+"""One timing for several workloads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from harness.verdict import Duel, Interval, Timing
+
+
+def combined(timings: Sequence[Timing]) -> Timing:
+    """The only timing itself, or the geometric mean of several.
+
+    Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
+    half widths are the root of the sum of their squares, divided by their number. A duel stands where all have one.
+    """
+    if len(timings) == 1:
+        return timings[0]
+    duels = [timing.duel for timing in timings if timing.duel is not None]
+    return timings[0].model_copy(
+        update={
+            "candidate_ms": _mean([timing.candidate_ms for timing in timings]),
+            "baseline_ms": _mean([timing.baseline_ms for timing in timings]),
+            "speedup": _mean([timing.speedup for timing in timings]),
+            "speedup_interval": _interval([(timing.speedup, timing.speedup_interval) for timing in timings]),
+            "rounds": min(timing.rounds for timing in timings),
+            "converged": all(timing.converged for timing in timings),
+            "duel": _duel(duels) if len(duels) == len(timings) else None,
+            "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
+        }
+    )
+
+
+def _duel(duels: list[Duel]) -> Duel:
+    return duels[0].model_copy(
+        update={
+            "rival_ms": _mean([duel.rival_ms for duel in duels]),
+            "speedup": _mean([duel.speedup for duel in duels]),
+            "interval": _interval([(duel.speedup, duel.interval) for duel in duels]),
+        }
+    )
+
+
+def _mean(values: list[float]) -> float:
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+def _interval(pairs: list[tuple[float, Interval]]) -> Interval:
+    middle = _mean([speedup for speedup, _ in pairs])
+    below = math.hypot(*(math.log(speedup / interval.low) for speedup, interval in pairs)) / len(pairs)
+    above = math.hypot(*(math.log(interval.high / speedup) for speedup, interval in pairs)) / len(pairs)
+    return Interval(low=middle * math.exp(-below), high=middle * math.exp(above))

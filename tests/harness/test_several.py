@@ -1,0 +1,47 @@
+"""One timing for several workloads: geometric means, and an interval that is narrower than any single one."""
+
+import math
+
+import pytest
+
+from harness.several import combined
+from harness.verdict import Duel, Interval, Timing
+
+
+def timing(speedup: float, *, spread: float = 1.1, duel: Duel | None = None, defect: str = "") -> Timing:
+    return Timing(
+        candidate_ms=2.0, baseline_ms=2.0 * speedup, speedup=speedup, duel=duel, task_defect=defect,
+        speedup_interval=Interval(low=speedup / spread, high=speedup * spread), rounds=int(10 * speedup), threads=2,
+        converged=speedup > 1,
+    )  # fmt: skip
+
+
+def test_one_is_itself():
+    assert combined([timing(3.0)]) == timing(3.0)
+
+
+def test_several_are_their_geometric_mean():
+    both = combined([timing(1.0), timing(4.0)])
+    assert both.speedup == pytest.approx(2.0)
+    assert both.baseline_ms / both.candidate_ms == pytest.approx(2.0)
+    assert both.rounds == 10
+    assert not both.converged
+    assert math.log(both.speedup_interval.high / 2) == pytest.approx(math.log(1.1) / math.sqrt(2))
+    assert math.log(2 / both.speedup_interval.low) == pytest.approx(math.log(1.1) / math.sqrt(2))
+
+
+def test_a_loss_on_one_workload_can_outweigh_a_win_on_another():
+    assert not combined([timing(0.5), timing(1.9)]).wins
+    assert combined([timing(0.9), timing(1.9)]).wins
+
+
+def test_a_duel_stands_where_all_have_one():
+    duel = Duel(rival="r", rival_ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0))
+    assert combined([timing(1.0, duel=duel), timing(1.0)]).duel is None
+    both = combined([timing(1.0, duel=duel), timing(1.0, duel=duel.model_copy(update={"speedup": 8.0}))]).duel
+    assert both.speedup == pytest.approx(4.0)
+    assert both.interval.low < 4.0 < both.interval.high
+
+
+def test_one_defect_is_a_defect():
+    assert combined([timing(2.0), timing(2.0, defect="constant")]).task_defect == "constant"
