@@ -9,6 +9,7 @@ import json
 import linecache
 import types
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -50,7 +51,7 @@ class Reference:
         self.module = _execute(source, name)
         torch.manual_seed(seed)
         with self._there():
-            arguments = self._make("get_init_inputs") if hasattr(self.module, "get_init_inputs") else []
+            arguments = self._maker("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
         self.arguments = list(arguments)
@@ -83,7 +84,7 @@ class Reference:
         """What `get_inputs` gives under a seed: tensors, on the device, and numbers."""
         torch.manual_seed(seed)
         with self._there():
-            given = self._guarded("get_inputs()", lambda: self._make("get_inputs"))
+            given = self._guarded("get_inputs()", self._maker("get_inputs"))
         if not isinstance(given, list | tuple):
             raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
         for position, value in enumerate(given):
@@ -167,10 +168,10 @@ class Reference:
         except BadWorkloadError as error:
             raise UserError(f"{name}: {error}.", _WORKLOADS) from error
 
-    def _make(self, function: str) -> Any:
-        """What one of the file's functions returns for this variant."""
-        call = self._ask(function)
-        return call(**arguments_of(call, self.variant)) if self.variant.arguments else call()
+    def _maker(self, name: str) -> Callable[[], Any]:
+        """One of the file's functions with this variant's arguments."""
+        function = self._ask(name)
+        return partial(function, **arguments_of(function, self.variant)) if self.variant.arguments else function
 
     def _ask(self, name: str) -> Callable[..., Any]:
         found = getattr(self.module, name, None)
