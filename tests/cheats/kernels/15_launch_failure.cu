@@ -1,8 +1,8 @@
 // Asks for more shared memory than there is, reads no error, and leaves the output as it was.
 // row: 15
 // task: softsign
-// caught by: correctness|cuda
-// says: 
+// caught by: launch
+// says: cudaError
 // gpu
 #include <cuda_runtime.h>
 #include <tvm/ffi/container/tensor.h>

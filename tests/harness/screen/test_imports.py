@@ -43,6 +43,11 @@ def test_an_honest_library_passes(built):
     assert screen_library(built(HONEST)) is None
 
 
+def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built):
+    stub = "#include <cstdlib>\nfloat on_device(float x) { int volatile code = 1; (void)x; ::exit(code); }"
+    assert screen_library(built(HONEST + stub)) is None
+
+
 IMPORTED = {
     "system": 'extern "C" int hidden(const char*) __asm__("system"); int (*f)(const char*) = hidden;',
     "dlsym": 'extern "C" void* dlsym(void*, const char*); auto* f = &dlsym;',
