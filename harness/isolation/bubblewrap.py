@@ -29,7 +29,9 @@ def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[s
         argv += ["--dev-bind-try", path, path]
     package = Path(__file__).resolve().parent
     binds = [
-        (path, "--ro-bind-try") for path in _spellings((*access.read, str(package), f"{package.parent}/__init__.py"))
+        (path, "--ro-bind-try")
+        for path in _spellings((*access.read, str(package), f"{package.parent}/__init__.py"))
+        if not path.startswith(tuple(f"{tree}/" for tree in SYSTEM_TREES))  # there already, and links are in the way
     ]
     binds += [(path, "--bind") for path in _spellings(access.write)]
     for path, kind in sorted(binds, key=lambda bind: bind[0].count("/")):  # an outer mount would hide an inner one

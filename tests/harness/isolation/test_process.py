@@ -101,6 +101,12 @@ def test_a_link_among_the_readable_paths_works(work: Path, tier: Tier, tmp_path:
     assert completed.stdout == b"text"
 
 
+def test_a_path_inside_a_system_folder_may_be_named_again(work: Path, tier: Tier) -> None:
+    inside = Path("/usr/include" if Path("/usr/include").is_dir() else "/usr/bin")
+    access = Access(read=(str(inside), "/usr/bin", "/bin/sh", "/usr/lib/no-such-folder"))
+    assert run(work, tier, SHELL, "-c", f"ls {inside} > /dev/null && echo there", access=access).stdout == b"there\n"
+
+
 def test_python_runs_inside(work: Path, tier: Tier) -> None:
     completed = run(work, tier, sys.executable, "-c", "import numpy, sys; print(sys.prefix)")
     assert completed.stdout.decode().strip() == sys.prefix
