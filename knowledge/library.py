@@ -73,9 +73,9 @@ def moves(op_class: str, target: Target) -> str:
     return _joined(guide(named if named in guide_names() else "optimize_other"))
 
 
-def metrics() -> str:
-    """What a profile's words mean."""
-    return _joined(guide("metrics"))
+def metrics(target: Target) -> str:
+    """What a profile's words mean; the processor's roofline needs no glossary."""
+    return _joined(guide("metrics")) if target == "cuda" else ""
 
 
 def look_up(query: str, limit: int = 3) -> tuple[Section, ...]:

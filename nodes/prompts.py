@@ -54,7 +54,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "how_to_write": library.writing(request.target),
         "how_to_debug": library.debugging(),
         "moves": library.moves(request.task.op_class, request.target),
-        "metrics": library.metrics(),
+        "metrics": library.metrics(request.target),
         "profile": say_profile(request.profile) if request.profile else "",
         "tried": tried_from(request.history, candidate.digest)[-MAX_TRIED:] if candidate else (),
         "diagnosis_schema": json.dumps(Diagnosis.model_json_schema(), indent=1),

@@ -134,6 +134,7 @@ def test_known_messages_come_with_their_causes() -> None:
 
 
 def test_the_glossary_comes_with_a_profile_only() -> None:
-    shown = question("optimizer", candidate=K, verdict=passed(K, 1.5), profile=profile())
+    shown = question("optimizer", target="cuda", candidate=K, verdict=passed(K, 1.5), profile=profile())
     assert "Sectors per request" in shown
+    assert "Sectors per request" not in question("optimizer", candidate=K, verdict=passed(K, 1.5), profile=profile())
     assert "Sectors per request" not in question("optimizer", candidate=K, verdict=passed(K, 1.5))
