@@ -1,22 +1,27 @@
 // begin header
-// A matrix times a vector: C(m,l) = epilogue(sum over k of A(m,k,l) * B(k,l)), A read along K.
+// Out = X * Vector, a matrix times a vector: sums along rows of 2048 x 1048576.
 //   op class: gemm
 //   architecture: sm_90a
-//   layouts: A (M,K,L):(K,1,0), B (K,L):(1,0), C (M,L):(1,0); any strides, packs of kVector where A's and B's are 1
-//   tile: 8 rows x 256 threads x 2 packs of 4, and a cluster of 4 blocks shares the rows' K; every pack of B is used
-//     for all rows of the tile, since B comes from the L2 cache, whose bandwidth A needs
-//   shared memory: 2 turns x 8 warps x 4 blocks x 8 bytes for each row's partial results = 4096 bytes
-//   error: partial sums of 32 packs are joined in double
+//   layouts: mX (C/V,R):(1,C/V), mVector (C/V,R):(1,0) over packs of V neighbours, mOut (C/V,R):(0,1);
+//     C = 1048576, R = 2048
+//   tile: 8 rows for a cluster of 4 blocks of 256 threads, 2 packs of each row in flight a thread; each pack of Vector
+//     is read once for the 8 rows, since it comes from the L2 cache, whose bandwidth X needs
+//   shared memory: 2 turns x 32 warps x 8 bytes for the partial sums = 512 bytes
+//   error: sums of 64 packs in float, everything above in double
 // end header
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <initializer_list>
+#include <limits>
 #include <type_traits>
 
 #include <cute/tensor.hpp>
 #include <cute/arch/cluster_sm90.hpp>
+#include <cute/arch/copy_sm90_desc.hpp>
+#include <cute/arch/copy_sm90_tma.hpp>
+#include <cutlass/arch/barrier.h>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
@@ -28,29 +33,17 @@ using namespace cute;
 
 namespace kernels {
 
-using Index = int;
-
-// begin problem
-using T = float;
-using M = Int<2048>;
-using K = Int<1048576>;
-using L = Int<1>;
-template <int V> using LayoutA = Layout<Shape<M, Int<K{} / V>, _1>, Stride<Int<1048576 / V>, _1, _0>>;  // (M,K/V,L)
-template <int V> using LayoutB = Layout<Shape<Int<K{} / V>, _1>, Stride<_1, _0>>;  // (K/V,L)
-using LayoutC = Layout<Shape<M, _1>, Stride<_1, _0>>;  // (M,L)
-struct Epilogue {
-  __device__ T operator()(T x, int, int) const { return x; }
-};
-// end problem
-
 // begin knobs
-constexpr int kVector = 4;     // elements a pack
-constexpr int kGroup = 256;    // threads of a block that share a tile's rows
-constexpr int kThreads = 256;  // a block
-constexpr int kCluster = 4;    // blocks that share a tile's K
-constexpr int kRows = 8;       // rows a tile: they share the loads of B
-constexpr int kPacks = 2;      // packs of each row in flight a thread
-constexpr bool kOnce = true;   // A leaves no trace in the caches
+constexpr int kGroup = 256;  // threads of a block that share a row
+constexpr int kRows = 1;  // rows side by side in a block
+constexpr int kThreads = kGroup * kRows;
+constexpr bool kAcross = false;  // threads side by side take rows, not columns
+constexpr int kCluster = 4;  // blocks that share a row
+constexpr int kItems = 2;  // packs in flight a thread
+[[maybe_unused]] constexpr int kVector = 4;  // elements a pack
+[[maybe_unused]] constexpr bool kOnce = true;  // its data leaves the caches first
+using Index = int64_t;
+constexpr int kEach = 8;  // rows that a thread takes at once
 // end knobs
 
 // begin access
@@ -133,8 +126,18 @@ __device__ inline Best<T> exchanged(Best<T> best, int mask) {
 // Joins the values of all threads that share a row, in every one of them: within a warp by shuffles, then through the
 // shared memory of all the cluster's blocks that share it. `turn` alternates between rows, so that one barrier a
 // reduction is enough; `Slot` tells the kernel's reductions apart.
+// Across, a row's threads are kRows apart.
 template <int Slot, class T, class Join>
 __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
+  if constexpr (kAcross) {
+    __shared__ __align__(16) char memory[2][kGroup][kRows][sizeof(T)];
+    auto const parts = reinterpret_cast<T(*)[kRows]>(&memory[turn]);  // (kGroup,kRows)
+    parts[threadIdx.x / kRows][threadIdx.x % kRows] = value;
+    __syncthreads();
+    value = parts[0][threadIdx.x % kRows];
+    for (int part = 1; part < kGroup; ++part) { value = join(value, parts[part][threadIdx.x % kRows]); }
+    return value;
+  }
   constexpr int kLanes = kGroup < 32 ? kGroup : 32;
   UNROLL
   for (int mask = kLanes / 2; mask > 0; mask /= 2) { value = join(value, exchanged(value, mask)); }
@@ -165,71 +168,98 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
 }
 // end reduce
 
-constexpr int kFlush = 32;  // packs after which a partial sum moves to double
-constexpr int kTiles = ceil_div(M{}, Int<kRows>{});
+// begin arithmetic
+__device__ inline void sweep0(float rX, float rVector, float& rSum0) {
+  float const v2 = rX * rVector;  // aten.matmul
+  rSum0 = v2;
+}
+struct JoinSum0 {
+  template <class T> __device__ T operator()(T a, T b) const { return T(a + b); }
+};
+// end arithmetic
 
-// Sum of one thread's part of kRows rows.
+// begin kernel
 template <int V>
-__global__ void __cluster_dims__(kCluster) __launch_bounds__(kThreads)
-    gemv(T const* A, T const* B, T* C, Epilogue epilogue) {
-  Tensor mA = make_tensor(make_gmem_ptr(packs<V>(A)), LayoutA<V>{});  // (M,K/V,L)
-  Tensor mB = make_tensor(make_gmem_ptr(packs<V>(B)), LayoutB<V>{});  // (K/V,L)
-  Tensor mC = make_tensor(make_gmem_ptr(C), LayoutC{});               // (M,L)
-  constexpr Index kCount = K{} / V;                                   // packs a row
-  constexpr Index kStep = kGroup * kCluster;
-  int const rank = blockIdx.x % kCluster, thread = threadIdx.x % kGroup;
-  int const tile = blockIdx.x / kCluster * (kThreads / kGroup) + threadIdx.x / kGroup;
-  int const l = min(tile / kTiles, L{} - 1), first = tile % kTiles * kRows;
-
-  T part[kRows][V] = {};
-  double total[kRows] = {};
-  auto const flush = [&] {
+__global__ void __launch_bounds__(kThreads) __cluster_dims__(4) rows(float const* pX, float const* pVector,
+    float* pOut) {
+  Index const kCount = Index(1048576ll / V);  // packs a row
+  [[maybe_unused]] Index const kRowCount = 2048;
+  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (1048576/V,2048)
+      Layout<Shape<Int<1048576 / V>, Int<2048>>, Stride<_1, Int<1048576 / V>>>{});
+  Tensor mVector = make_tensor(make_gmem_ptr(packs<V>(pVector)),  // (1048576/V,2048)
+      Layout<Shape<Int<1048576 / V>, Int<2048>>, Stride<_1, Int<0 / V>>>{});
+  Tensor mOut = make_tensor(make_gmem_ptr(pOut),  // (1048576/V,2048)
+      Layout<Shape<Int<1048576 / V>, Int<2048>>, Stride<Int<0 * V>, Int<1>>>{});
+  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
+  [[maybe_unused]] Index const rank = blockIdx.x % kCluster;
+  constexpr int kPacks = kItems;  // in flight a thread
+  Index const start = rank * kGroup + thread;
+  Index const kStep = kGroup * kCluster;
+  cluster_sync();  // every block of the cluster must run before its shared memory is written
+  Index const row = Index(blockIdx.x / kCluster) * kRows + threadIdx.x / kGroup;
+  float partSum0[kEach][V];
+  double totalSum0[kEach];
+  UNROLL
+  for (int e = 0; e < kEach; ++e) {
+    totalSum0[e] = double(0);
     UNROLL
-    for (int m = 0; m < kRows; ++m) {
-      UNROLL
-      for (int k = 0; k < V; ++k) {
-        total[m] += double(part[m][k]);
-        part[m][k] = T(0);
-      }
-    }
-  };
+    for (int k = 0; k < V; ++k) { partSum0[e][k] = float(0); }
+  }
   int filled = 0;
-  for (Index base = rank * kGroup + thread; base < kCount; base += kPacks * kStep) {
-    Pack<T, V> rA[kPacks][kRows], rB[kPacks];
+  for (Index base = start; base < kCount; base += kPacks * kStep) {
+    Pack<float, V> rX[kPacks][kEach];
+    Pack<float, V> rVector[kPacks];
     UNROLL
     for (int u = 0; u < kPacks; ++u) {
       Index const i = base + u * kStep;
       if (i < kCount) {
-        rB[u] = load<false>(&mB(i, l));
+        rVector[u] = load<false>(&mVector(i, 0));
         UNROLL
-        for (int m = 0; m < kRows; ++m) { rA[u][m] = load<kOnce>(&mA(min(first + m, M{} - 1), i, l)); }
+        for (int e = 0; e < kEach; ++e) {
+          Index const r = min(row * kEach + e, kRowCount - 1);
+          rX[u][e] = load<kOnce>(&mX(i, r));
+        }
       }
     }
     UNROLL
     for (int u = 0; u < kPacks; ++u) {
-      if (base + u * kStep < kCount) {
+      Index const i = base + u * kStep;
+      if (i < kCount) {
         UNROLL
-        for (int m = 0; m < kRows; ++m) {
+        for (int e = 0; e < kEach; ++e) {
           UNROLL
-          for (int k = 0; k < V; ++k) { part[m][k] += rA[u][m].lane[k] * rB[u].lane[k]; }
+          for (int k = 0; k < V; ++k) {
+            float vSum0;
+            sweep0(rX[u][e].lane[k], rVector[u].lane[k], vSum0);
+            partSum0[e][k] = JoinSum0{}(partSum0[e][k], vSum0);
+          }
         }
       }
     }
-    filled += kPacks;
-    if (filled >= kFlush) {
-      flush();
-      filled = 0;
+    if (++filled % 32 == 0) {
+      UNROLL
+      for (int e = 0; e < kEach; ++e) {
+        UNROLL
+        for (int k = 0; k < V; ++k) { totalSum0[e] = JoinSum0{}(totalSum0[e], double(partSum0[e][k])); }
+        UNROLL
+        for (int k = 0; k < V; ++k) { partSum0[e][k] = float(0); }
+      }
     }
   }
-  flush();
-  auto const join = [](double a, double b) { return a + b; };
-  if constexpr (kCluster > 1) { cluster_sync(); }
-  for_each(make_int_sequence<kRows>{}, [&](auto m) {
-    double const sum = reduced<int(m)>(total[m], join, 0);
-    bool const mine = thread == 0 && rank == 0 && first + m < M{} && tile < kTiles * L{};
-    if (mine) { mC(first + m, l) = epilogue(T(sum), first + m, l); }
-  });
+  UNROLL
+  for (int e = 0; e < kEach; ++e) {
+    Index const r = min(row * kEach + e, kRowCount - 1);
+    bool const inside = row * kEach + e < kRowCount;
+    UNROLL
+    for (int k = 0; k < V; ++k) { totalSum0[e] = JoinSum0{}(totalSum0[e], double(partSum0[e][k])); }
+    double const totalSum0_ = reduced<0>(totalSum0[e], JoinSum0{}, e % 2);
+    float const vSum0 = float(totalSum0_);  // aten.matmul
+    if (inside && thread == 0 && rank == 0) {
+      mOut(0, r) = float(vSum0);
+    }
+  }
 }
+// end kernel
 
 // begin require
 // Refuses a tensor that is not what this kernel was written for. Strides of extents of 1 mean nothing.
@@ -260,20 +290,19 @@ void launched() {
 using namespace kernels;
 
 // begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  require(A, "A", {2048, 1048576}, {1048576, 1}, kDLFloat, 32);
-  require(B, "B", {1048576, 1}, {1, 1}, kDLFloat, 32);
-  require(C, "C", {2048, 1}, {1, 1}, kDLFloat, 32);
+void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Vector, tvm::ffi::TensorView Out) {
+  require(X, "X", {2048, 1048576}, {1048576, 1}, kDLFloat, 32);
+  require(Vector, "Vector", {1048576, 1}, {1, 1}, kDLFloat, 32);
+  require(Out, "Out", {2048, 1}, {1, 1}, kDLFloat, 32);
 
-  cudaStream_t const stream = stream_of(C);
-  auto const* pA = static_cast<float const*>(A.data_ptr());
-  auto const* pB = static_cast<float const*>(B.data_ptr());
-  auto* pC = static_cast<float*>(C.data_ptr());
-  int const blocks = ceil_div(kTiles * L{}, kThreads / kGroup) * kCluster;
-  if (aligned<kVector>(pA, pB)) {
-    gemv<kVector><<<blocks, kThreads, 0, stream>>>(pA, pB, pC, Epilogue{});
+  cudaStream_t const stream = stream_of(Out);
+  auto const* pX = static_cast<float const*>(X.data_ptr());
+  auto const* pVector = static_cast<float const*>(Vector.data_ptr());
+  auto* pOut = static_cast<float*>(Out.data_ptr());
+  if (aligned<kVector>(pX, pVector)) {
+    rows<kVector><<<1024, kThreads, 0, stream>>>(pX, pVector, pOut);
   } else {
-    gemv<1><<<blocks, kThreads, 0, stream>>>(pA, pB, pC, Epilogue{});
+    rows<1><<<1024, kThreads, 0, stream>>>(pX, pVector, pOut);
   }
   launched();
 }

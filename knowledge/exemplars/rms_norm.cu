@@ -38,7 +38,7 @@ constexpr bool kAcross = false;  // threads side by side take rows, not columns
 constexpr int kCluster = 1;  // blocks that share a row
 constexpr int kItems = 16;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 4;  // elements a pack
-constexpr bool kOnce = false;  // loads and stores that leave no trace in the caches
+[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 // end knobs
 
@@ -183,15 +183,15 @@ struct JoinSum0 {
 template <int V>
 __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* pWeight, float* pOut) {
   Index const kCount = Index(4096 / V);  // packs a row
-  Index const kRowCount = 8192;
+  [[maybe_unused]] Index const kRowCount = 8192;
   Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
   Tensor mWeight = make_tensor(make_gmem_ptr(packs<V>(pWeight)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
   Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
-  Index const thread = threadIdx.x % kGroup;
-  Index const rank = blockIdx.x % kCluster;
+  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
+  [[maybe_unused]] Index const rank = blockIdx.x % kCluster;
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
   Index const start = rank * (kPacks * kGroup) + thread;
   int const turn = 0;

@@ -40,7 +40,7 @@ constexpr bool kAcross = false;  // threads side by side take rows, not columns
 constexpr int kCluster = 8;  // blocks that share a row
 constexpr int kItems = 96;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 4;  // elements a pack
-constexpr bool kOnce = true;  // loads and stores that leave no trace in the caches
+[[maybe_unused]] constexpr bool kOnce = true;  // its data leaves the caches first
 using Index = int;
 constexpr int kChain = 16;  // rows that a cluster takes in turn
 constexpr int kStaged = 196608;  // bytes of shared memory: the next row's share
@@ -199,13 +199,13 @@ struct JoinSum1 {
 template <int V>
 __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const* pX, float* pOut) {
   Index const kCount = Index(393216 / V);  // packs a row
-  Index const kRowCount = 4096;
+  [[maybe_unused]] Index const kRowCount = 4096;
   Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (393216/V,4096)
       Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
   Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (393216/V,4096)
       Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
-  Index const thread = threadIdx.x % kGroup;
-  Index const rank = blockIdx.x % kCluster;
+  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
+  [[maybe_unused]] Index const rank = blockIdx.x % kCluster;
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
   Index const start = rank * (kPacks * kGroup) + thread;
   extern __shared__ __align__(128) char staged[];

@@ -92,7 +92,10 @@ def pack_width(space: Space, operands: Iterable[Operand], *, tail: bool) -> int:
 def _divides(width: int, space: Space, packed: list[Operand], *, free: bool) -> bool:
     if space.columns < width or (space.columns % width and not free):
         return False
-    return all(step % width == 0 for each in packed for step in each.strides[1:])
+    steps = (
+        step for each in packed for extent, step in zip(space.extents[1:], each.strides[1:], strict=True) if extent > 1
+    )
+    return all(step % width == 0 for step in steps)
 
 
 def divided(value: int) -> str:

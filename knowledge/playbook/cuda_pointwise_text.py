@@ -215,7 +215,7 @@ def _knobs(plan: Plan, parts: list[PassText]) -> list[str]:
         f"constexpr int kThreads = {knobs.threads};  // a block",
         f"constexpr int kPacks = {knobs.packs};  // packs in flight a thread",
         *(f"constexpr int kVector{part.suffix} = {part.vector};  // elements a pack" for part in parts),
-        f"constexpr bool kOnce = {str(knobs.once).lower()};  // loads and stores that leave no trace in the caches",
+        f"[[maybe_unused]] constexpr bool kOnce = {str(knobs.once).lower()};  // its data leaves the caches first",
         f"using Index = {'int64_t' if any(part.wide for part in parts) else 'int'};",
     ]
 

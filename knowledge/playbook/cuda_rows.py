@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from math import ceil
 
 from knowledge.playbook import cuda_rows_text as text
-from knowledge.playbook.cuda_rows_text import CudaRowText, Knobs
+from knowledge.playbook.cuda_rows_knobs import Knobs
+from knowledge.playbook.cuda_rows_text import CudaRowText
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Move, Plan
@@ -24,7 +25,7 @@ STAGED_ALIGNMENT = 16
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
     program = RowProgram(lower_problem(problem))
-    makers = (_across, _keep, _vector, _staged, _once, _shape)
+    makers = (_across, _keep, _blocked, _vector, _staged, _once, _shape)
     found = (maker(problem, plan, program) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -101,6 +102,20 @@ def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     why = f"one instruction moves {width} neighbours, and a thread has four such packs on their way"
     return Move("vector access", why, widened)
+
+
+def _blocked(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """A vector that all rows share is read once for several of them."""
+    widened = plan.with_knobs(vector=1, each=8, items=2, once=1, cluster=4 if has_clusters(problem) else 1)
+    text = CudaRowText(problem, widened, program)
+    columns = [node for node in program.operands if not program.flat(node)]
+    shared = len(columns) > len(text.moving) > 0
+    plain = program.sweeps == 1 and not text.sweeps[0].numbers and not text.sweeps[0].stores
+    plain = plain and not any(each.op.startswith("arg") for each in program.reductions)
+    if "each" in plan.knobs or not (shared and plain) or text.vector == 1 or text.columns < 4096 or text.count < 1024:
+        return None
+    why = "eight rows at once read what they share only once: it comes from the L2 cache, whose bandwidth the rows need"
+    return Move("register blocking", why, widened)
 
 
 def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from knowledge.playbook.cuda_diag import without_diagonals
+from knowledge.playbook.cuda_gemv import VECTOR_PRODUCTS
 from knowledge.playbook.lowering import Lower, Lowered, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
 from knowledge.playbook.ops_pointwise import POINTWISE
@@ -21,4 +23,7 @@ def lower_problem(problem: Problem) -> Lowered:
 
 @lru_cache(maxsize=8)
 def _lower_json(problem: str) -> Lowered:
-    return lower(Problem.model_validate_json(problem), TABLE)
+    given = Problem.model_validate_json(problem)
+    if given.target == "cuda":
+        return lower(without_diagonals(given), TABLE | VECTOR_PRODUCTS)
+    return lower(given, TABLE)

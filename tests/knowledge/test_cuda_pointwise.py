@@ -1,0 +1,117 @@
+"""Elementwise kernels for GPUs: every operation compiles for the device, every move ends, plans come back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from gpu_kernels import A100, H200, check_on_gpu, compiled, traced
+from pointwise_cases import GROUPS
+
+from harness.screen.source import screen_source
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.cuda_diag import without_diagonals
+from knowledge.playbook.pointwise import PointwiseRecipe
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Draft, Plan
+
+RECIPE = PointwiseRecipe()
+FAST = {"vector": 1, "packs": 4, "once": 1, "threads": 512, "grid": 4}
+torch.manual_seed(3)
+X, Y = torch.randn(8, 1000), torch.randn(8, 1000)
+
+
+def views(x: torch.Tensor, row: torch.Tensor, number: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Broadcasts, transposes and slices; x is (2, 3, 76), row (76), number ()."""
+    return x + row * number, x.transpose(0, 2) * 2, x[:, 1:, ::2].abs(), x.view(6, 76).t() + row.unsqueeze(1)
+
+
+def types(x: torch.Tensor, n: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Element types mixed: float32, int64, float64 and bfloat16."""
+    flag, d = n > 2, x.double() + 1
+    return x + n, n // 2, n % 5, d * x, flag & (x > 0), torch.where(flag, d, x), h.sigmoid() * x, h * 2, n.abs() + flag
+
+
+CASES = {
+    "flat": (lambda x: x * torch.sigmoid(x), [torch.randn(100_003)]),
+    "views": (views, [torch.randn(2, 3, 76), torch.randn(76), torch.tensor(1.5)]),
+    "types": (types, [torch.randn(5, 83), torch.arange(415).view(5, 83), torch.randn(5, 83).bfloat16()]),
+    "diagonal": (lambda v, x: torch.diag(v) @ x, [torch.randn(64), torch.randn(64, 100)]),
+    "diagonal behind": (lambda v, x: (x @ torch.diag(v)).relu(), [torch.randn(64), torch.randn(100, 64)]),
+}  # fmt: skip
+
+
+def rendered(problem: Problem, knobs: dict[str, int]) -> str:
+    """The kernel under some knobs."""
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan), plan
+    return RECIPE.render(problem, plan.with_knobs(**knobs))
+
+
+@pytest.mark.parametrize("device", [A100, H200], ids=lambda device: device.architecture)
+def test_every_operation_compiles_for_the_device(tmp_path: Path, device: object) -> None:
+    functions = [function for group in GROUPS.values() for function in group.values()]
+    every = traced(lambda x, y: tuple(function(x, y) for function in functions), X, Y)
+    others = [traced(function, *given) for function, given in CASES.values()]
+    sources = [rendered(every, FAST)] + [rendered(problem, knobs) for problem in others for knobs in ({}, FAST)]
+    # The large kernel takes most of the time; one architecture of it is enough.
+    assert compiled(tmp_path, sources if device is H200 else sources[1:], device.architecture) == ""  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_moves_end_and_plans_come_back(name: str) -> None:
+    function, given = CASES[name]
+    problem = traced(function, *given)
+    draft, plans = first_draft(problem), []
+    while isinstance(draft, Draft):
+        plan = Plan.read(draft.source)
+        assert plan is not None and plan.recipe == "pointwise" and plan not in plans
+        assert RECIPE.render(problem, plan) == draft.source
+        assert screen_source(draft.source, frozenset({"float32", "float64", "bfloat16", "ieee"})) is None
+        plans.append(plan)
+        draft = next_draft(problem, draft.source, ())
+    assert len(plans) <= 6
+
+
+def test_the_first_move_is_vector_access() -> None:
+    problem = traced(CASES["flat"][0], torch.randn(64, 1000))
+    first = first_draft(problem)
+    assert isinstance(first, Draft)
+    moved = next_draft(problem, first.source, ())
+    assert isinstance(moved, Draft) and moved.move == "vector access"
+    assert "kVector = 4;" in moved.source and "kVector = 1;" in first.source
+
+
+def test_packs_narrow_where_rows_do_not_divide() -> None:
+    for columns, width in ((80, 4), (82, 2), (81, 1)):
+        text = rendered(traced(lambda x, y: x + y, torch.randn(6, columns), torch.randn(6, 1)), {"vector": 1})
+        assert f"kVector = {width};" in text
+
+
+def test_offsets_beyond_two_to_the_31_are_64_bits_wide() -> None:
+    problem = traced(lambda x: x * 2, torch.empty(70_000, 40_000, device="meta"))
+    assert "using Index = int64_t;" in rendered(problem, {"vector": 1})
+    assert "using Index = int;" in rendered(traced(lambda x: x * 2, torch.empty(4096, 393_216, device="meta")), {})
+
+
+def test_a_diagonal_that_something_else_uses_stays_a_matrix() -> None:
+    v, x = torch.randn(8), torch.randn(8, 8)
+
+    def twice(v: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        matrix = torch.diag(v)
+        return matrix @ x + matrix
+
+    kept = traced(twice, v, x)
+    assert without_diagonals(kept) is kept
+    taken = without_diagonals(traced(lambda v, x: torch.diag(v) @ x, v, x))
+    assert [op.target for op in taken.ops] == ["aten.unsqueeze.default", "aten.mul.Tensor"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("knobs", [{}, {"vector": 1, "packs": 2}, FAST], ids=["plain", "vector", "fast"])
+@pytest.mark.parametrize("name", CASES)
+def test_right_on_the_gpu(tmp_path: Path, name: str, knobs: dict[str, int]) -> None:
+    function, given = CASES[name]
+    problem = traced(function, *given)
+    check_on_gpu(tmp_path, problem, rendered(problem, knobs), function)

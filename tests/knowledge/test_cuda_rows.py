@@ -1,0 +1,162 @@
+"""Row reductions for GPUs: every shape of kernel compiles, the row stays on chip where it fits, moves end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from gpu_kernels import A100, H200, check_on_gpu, compiled, traced
+
+from harness.screen.source import screen_source
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.cuda_rows import LARGEST_SHARE, share
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.playbook.reductions import RowRecipe
+
+RECIPE = RowRecipe()
+KEEP = {"vector": 1, "keep": 1}
+torch.manual_seed(5)
+
+
+def sums(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Every kind of reduction but those that give places."""
+    return x.sum(-1), x.mean(-1), x.amax(-1), x.amin(-1), x.logsumexp(-1), (x > 2).any(-1), x.var(-1), x.prod(-1)
+
+
+def places(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Where the extrema stand; rounding makes for equal ones."""
+    rounded = x.round()
+    return rounded.argmax(-1), rounded.argmin(-1), rounded.max(-1)[0]
+
+
+def softmax(x: torch.Tensor) -> torch.Tensor:
+    """Over the last dimension."""
+    return F.softmax(x, -1)
+
+
+def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """Over the last dimension."""
+    return F.layer_norm(x, x.shape[-1:], w, b)
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """With a vector on either side."""
+    return a @ b
+
+
+CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] = {
+    "plain": (sums, [torch.randn(33, 500)], {}),
+    "one warp a row": (softmax, [torch.randn(1023, 1000)], {**KEEP, "items": 32, "group": 32, "rows": 4}),
+    "eight threads a row": (softmax, [torch.randn(1021, 24)], {**KEEP, "items": 4, "group": 8, "rows": 32}),
+    "a cluster, odd columns": (softmax, [torch.randn(13, 10001)], {**KEEP, "items": 20, "group": 256, "cluster": 2}),
+    "the next row ahead": (softmax, [torch.randn(37, 50000)],
+                           {**KEEP, "items": 52, "group": 256, "cluster": 4, "staged": 1, "chain": 4, "once": 1}),
+    "kept sums": (sums, [torch.randn(33, 5000)], {**KEEP, "items": 20, "group": 256}),
+    "streamed sums": (sums, [torch.randn(9, 200_000)], {"vector": 1, "items": 4, "group": 512, "cluster": 8}),
+    "places": (places, [torch.randn(65, 4001)], {**KEEP, "items": 16, "group": 256}),
+    "norm": (layer_norm, [torch.randn(65, 4096), torch.randn(4096), torch.randn(4096)],
+             {**KEEP, "items": 16, "group": 256, "staged": 1, "chain": 8}),
+    "half norm": (layer_norm, [each.half() for each in (torch.randn(65, 512), torch.randn(512), torch.randn(512))],
+                  {**KEEP, "items": 8, "group": 64}),
+    "neighbouring rows": (lambda x: (x.sum(1), F.softmax(x, 1)[:, 0:300]), [torch.randn(5, 300, 34)],
+                          {"across": 1, "rows": 32, "group": 8, "items": 4}),
+    "matrix and vector": (product, [torch.randn(1030, 5000), torch.randn(5000, 1)],
+                          {"vector": 1, "each": 8, "items": 2, "cluster": 4, "once": 1}),
+    "vector and matrix": (product, [torch.randn(3001), torch.randn(3001, 70)],
+                          {"across": 1, "rows": 32, "group": 16, "items": 4}),
+    "doubles": (softmax, [torch.randn(65, 777, dtype=torch.float64)], {**KEEP, "items": 8, "group": 128}),
+    "everything": (lambda x: (x.sum(), x.amax(), (x * x).mean()), [torch.randn(7, 9, 1001)],
+                   {"vector": 1, "items": 4, "group": 1024, "cluster": 8}),
+}  # fmt: skip
+
+
+def rendered(problem: Problem, knobs: dict[str, int]) -> str:
+    """The kernel under some knobs."""
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan), plan
+    return RECIPE.render(problem, plan.with_knobs(**knobs))
+
+
+def walk(problem: Problem) -> list[tuple[str, Plan]]:
+    """The moves from the first kernel on, and the plan after each."""
+    draft, steps = first_draft(problem), []
+    while isinstance(draft, Draft):
+        plan = Plan.read(draft.source)
+        assert plan is not None and plan not in [each for _, each in steps]
+        assert RECIPE.render(problem, plan) == draft.source
+        assert screen_source(draft.source, frozenset({"float16", "float32", "float64", "ieee"})) is None
+        steps.append((draft.move, plan))
+        draft = next_draft(problem, draft.source, ())
+    return steps
+
+
+def test_every_kind_of_kernel_compiles(tmp_path: Path) -> None:
+    for device in (A100, H200):
+        sources = [
+            rendered(traced(function, *given), knobs)
+            for function, given, knobs in CASES.values()
+            if ("cluster" in knobs or "staged" in knobs) is (device is H200)
+        ]
+        assert len(sources) > 5
+        assert compiled(tmp_path, sources, device.architecture) == ""
+
+
+def test_long_rows_are_read_once_by_a_cluster_and_staged() -> None:
+    problem = traced(softmax, torch.empty(4096, 393_216, device="meta"))
+    (_, (move, plan), *_) = walk(problem)
+    assert move == "one pass over memory"
+    assert plan.knobs["cluster"] == 8 and plan.knobs["items"] == LARGEST_SHARE and plan.knobs["staged"] == 1
+    assert "kStaged = 196608;" in RECIPE.render(problem, plan)
+
+
+def test_without_clusters_long_rows_are_streamed() -> None:
+    steps = walk(traced(softmax, torch.empty(4096, 393_216, device="meta"), device=A100))
+    assert "one pass over memory" not in [move for move, _ in steps]
+    assert "vector access" in [move for move, _ in steps]
+    assert all("cluster" not in plan.knobs for _, plan in steps)
+
+
+@pytest.mark.parametrize(
+    ("columns", "width", "clusters"),
+    [(1, 1, False), (10, 2, False), (1000, 4, True), (4096, 4, False), (10001, 1, True), (50_000, 4, True),
+     (393_216, 4, True)],
+)  # fmt: skip
+def test_a_share_holds_the_row(columns: int, width: int, clusters: bool) -> None:
+    found = share(columns, width, 1, clusters)
+    assert found is not None
+    assert found.items * found.group * found.cluster >= columns
+    assert found.items % width == 0 and found.group & (found.group - 1) == 0
+    assert found.items <= LARGEST_SHARE and found.group * found.rows <= 1024
+
+
+def test_rows_beyond_every_register_are_not_kept() -> None:
+    assert share(393_216, 4, 1, clusters=False) is None
+    assert share(393_216, 4, 2, clusters=True) is None
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_moves_end_and_plans_come_back(name: str) -> None:
+    function, given, _ = CASES[name]
+    assert 1 <= len(walk(traced(function, *given))) <= 8
+
+
+def test_products_with_a_vector_are_sums_and_others_are_not() -> None:
+    wide = traced(product, torch.empty(2048, 1_048_576, device="meta"), torch.empty(1_048_576, 1, device="meta"))
+    (_, (move, plan), *_) = walk(wide)
+    assert move == "register blocking" and plan.knobs["each"] == 8
+    assert "using Index = int64_t;" in RECIPE.render(wide, plan)
+    refused = RECIPE.first_plan(traced(product, torch.randn(8, 9), torch.randn(9, 7)))
+    assert isinstance(refused, Decline) and "aten" in refused.reason
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", CASES)
+def test_right_on_the_gpu(tmp_path: Path, name: str) -> None:
+    function, given, knobs = CASES[name]
+    problem = traced(function, *given)
+    check_on_gpu(tmp_path, problem, rendered(problem, knobs), function)
