@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
+from langgraph.runtime import RunControl
+
 from graph.progress import Observer
 from graph.run_loop import execute
 from graph.run_record import RunRecord
@@ -89,9 +91,11 @@ def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
     return [reopen(file.parent) for file in found]
 
 
-def run_schedule(folder: RunFolder, manifest: Manifest, observer: Observer) -> RunRecord:
-    """Run one of them to its end; one that has ended is only read."""
-    return execute(folder, manifest, observer)
+def run_schedule(
+    folder: RunFolder, manifest: Manifest, observer: Observer, control: RunControl | None = None
+) -> RunRecord:
+    """Run one of them to its end, or to where `control` asks for it; one that has ended is only read."""
+    return execute(folder, manifest, observer, control=control)
 
 
 def schedule_of(record: RunRecord) -> Schedule:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from langgraph.runtime import RunControl
 from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
@@ -116,11 +118,16 @@ class Check:
         self.console.print(drawn(figures_sheet((("all", record.figures),))))
 
     def ablations(self, tasks: list[str], settings: Settings) -> None:
-        """Both schedules of each task, all side by side."""
+        """Both schedules of each task, all side by side; those not done when the time is over show what they have."""
         runs = {task: self._ablation(task, settings) for task in tasks}
         every = [run for _, pairs in runs.values() for run in pairs]
+        control = RunControl()  # one for all: it only carries the wish to end
+        over = threading.Timer(60 * self.minutes_left, control.request_drain, ("time is over",))
+        over.daemon = True
+        over.start()
         with ThreadPoolExecutor(max(1, len(every))) as pool:
-            records = list(pool.map(lambda run: run_schedule(run[0], run[1], Quiet()), every))
+            records = list(pool.map(lambda run: run_schedule(run[0], run[1], Quiet(), control), every))
+        over.cancel()
         found = []
         for task, (path, pairs) in runs.items():
             mine = [record for record, run in zip(records, every, strict=True) if run in pairs]
