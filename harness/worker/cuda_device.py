@@ -10,7 +10,7 @@ import torch
 
 from harness.errors import MachineError
 from harness.verdict import Conditions, Precision
-from harness.worker.cuda_driver import OUT_OF_MEMORY, Driver, DriverError
+from harness.worker.cuda_driver import OUT_OF_MEMORY, Bytes, Driver, DriverError
 from harness.worker.device import Kind, Segment
 from harness.worker.nvml import ClockReader
 
@@ -73,7 +73,7 @@ class CudaDevice:
             raise MachineError(
                 f"GPU memory cannot be shared between processes: {error}.", "Update the driver."
             ) from error
-        return Segment(descriptor, torch.as_tensor(_Bytes(address, real), device=self.place))
+        return Segment(descriptor, torch.as_tensor(Bytes(address, real), device=self.place))
 
     def before_timing(self) -> None:
         """What the oracles used goes back: candidates allocate memory of their own."""
@@ -98,16 +98,3 @@ class CudaDevice:
     def finish(self) -> None:
         """Wait for every stream."""
         torch.cuda.synchronize()
-
-
-class _Bytes:
-    """Raw device memory in the form that torch takes without copying."""
-
-    def __init__(self, address: int, size: int) -> None:
-        self.__cuda_array_interface__ = {
-            "shape": (size,),
-            "typestr": "|u1",
-            "data": (address, False),
-            "strides": None,
-            "version": 3,
-        }

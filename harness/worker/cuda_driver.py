@@ -54,6 +54,19 @@ class _AccessDescription(ctypes.Structure):
     _fields_: ClassVar = [("location", _Location), ("flags", ctypes.c_int)]
 
 
+class Bytes:
+    """Raw device memory in the form that torch takes without copying: `torch.as_tensor(Bytes(...), device="cuda")`."""
+
+    def __init__(self, address: int, size: int) -> None:
+        self.__cuda_array_interface__ = {
+            "shape": (size,),
+            "typestr": "|u1",
+            "data": (address, False),
+            "strides": None,
+            "version": 3,
+        }
+
+
 class Driver:
     """The loaded driver and one device's primary context, current on this thread."""
 

@@ -27,9 +27,10 @@ import torch
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import channel
+    from harness.worker import channel, cuda_driver
 else:
     import channel
+    import cuda_driver
 
 _FILE = "module_new.py"
 
@@ -43,12 +44,21 @@ class CallFailedError(Exception):
 
 
 def map_segments(layout: dict[str, Any], descriptors: Iterable[int]) -> dict[str, torch.Tensor]:
-    """All bytes of "in" and "out", uint8. A write to an input ends this process."""
+    """All bytes of "in" and "out", uint8. A write to an input ends this process, or breaks its context on a GPU."""
     inputs, outputs = descriptors
-    if layout.get("device", "cpu") != "cpu":
-        raise OSError(f"modules are not judged on {layout['device']}")
+    if layout["device"] == "cuda":
+        driver = cuda_driver.Driver()
+        sizes = layout["bytes"]
+        return {
+            "in": _on_device(driver.adopt(inputs, sizes[0], writable=False), sizes[0]),
+            "out": _on_device(driver.adopt(outputs, sizes[1], writable=True), sizes[1]),
+        }
     readable, writable = mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE
     return {"in": _mapped(inputs, readable), "out": _mapped(outputs, writable)}
+
+
+def _on_device(address: int, size: int) -> torch.Tensor:
+    return torch.as_tensor(cuda_driver.Bytes(address, size), device="cuda")
 
 
 def _mapped(descriptor: int, protection: int) -> torch.Tensor:
@@ -69,14 +79,16 @@ def argument(spec: dict[str, Any], memory: dict[str, torch.Tensor]) -> Any:
 
 
 class Module:
-    """The file's ModelNew, made with the task's own arguments. Raises `CallFailedError`."""
+    """The file's ModelNew, made with the task's own arguments on its device. Raises `CallFailedError`."""
 
-    def __init__(self, order: dict[str, Any]) -> None:
+    def __init__(self, order: dict[str, Any], place: torch.device) -> None:
+        self.place = place
         self.inputs: int = order["inputs"]
         self.weights: list[str] = order["parameters"]
         with _telling("load"):
             torch.manual_seed(0)
-            self.model: torch.nn.Module = _imported(order["source"]).ModelNew(*order["init"]).eval()
+            with place:
+                self.model: torch.nn.Module = _imported(order["source"]).ModelNew(*order["init"]).eval().to(place)
         self.owners = [self._owner(name) for name in self.weights]
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
@@ -102,6 +114,12 @@ class Module:
             raise CallFailedError("output", f"forward returned {len(results)} results, the reference {len(outputs)}.")
         for position, (got, slot) in enumerate(zip(results, outputs, strict=True)):
             _copy(f"result {position}", got, slot)
+
+    def finish(self) -> None:
+        """Wait for the device: errors of kernels show here."""
+        with _telling("cuda"):
+            if self.place.type == "cuda":
+                torch.cuda.synchronize()
 
 
 class _telling:  # noqa: N801 (reads as a word of the with statement)
@@ -155,17 +173,18 @@ def serve(link: socket.socket) -> None:
     layout = channel.receive(link)
     try:
         memory = map_segments(layout, descriptors)
-    except OSError as error:
+    except (OSError, cuda_driver.DriverError) as error:
         channel.send(link, {"failed": "sharing", "message": str(error)})
         return
     slots = [[argument(spec, memory) for spec in slot] for slot in layout["arguments"]]
     channel.send(link, {"mapped": len(slots)})
     order = channel.receive(link)
     while "touch" in order:
+        memory["out"][0].item()  # on a GPU: wake it and wait, as a kernel does at least
         channel.send(link, {"done": order["touch"]})
         order = channel.receive(link)
     try:
-        module = Module(json.loads(Path(order["load"]).read_text(encoding="utf-8")))
+        module = Module(json.loads(Path(order["load"]).read_text(encoding="utf-8")), memory["out"].device)
     except CallFailedError as error:
         channel.send(link, {"failed": error.check, "message": str(error)})
         return
@@ -179,6 +198,7 @@ def _go(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[s
     try:
         for slot in order["go"]:
             module.call(slots[slot])
+        module.finish()
     except CallFailedError as error:
         return {"failed": error.check, "message": str(error)}
     return {"done": order["nonce"]}
