@@ -51,7 +51,7 @@ class CudaDevice:
         torch.backends.cudnn.allow_tf32 = precision == "tf32"
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
-        """Enough for a long burst, and as many as leave room for the oracle.
+        """Enough for a long burst, and as many as leave room for the oracle; one where nothing is to be timed.
 
         A slot's inputs are shared by both kernels, its outputs are not; eager's results take as much again.
         """
@@ -59,6 +59,8 @@ class CudaDevice:
         if (1 + ORACLE_SETS) * each > free:
             needed = (1 + ORACLE_SETS) * each / 1e9
             raise MachineError(f"It takes about {needed:.3g} GB on the GPU, {free / 1e9:.3g} GB are free.", _SMALLER)
+        if not allowed:
+            return 1
         spread = min(max(wanted, SPREAD_BYTES // each), MOST_SLOTS)
         return max(1, min(spread, (free - ORACLE_SETS * each) // (2 * each)))
 
