@@ -70,7 +70,7 @@ def test_commands_in_the_readme_exist() -> None:
 
     commands = {command.callback.__name__ for command in app.registered_commands if command.callback}
     assert set(re.findall(r"bin/cutegen ([a-z]+)", readme)) <= commands
-    for target in re.findall(r"^make ([a-z]+)", readme, flags=re.MULTILINE):
+    for target in re.findall(r"^make ([a-z-]+)", readme, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
 
 
