@@ -47,6 +47,4 @@ def verify(
         return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
     if sanitize:
         raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
-    if chosen.name != "cpu":
-        raise UserError(f"{file.name} is Python, which is judged on cpu only.", "Add --target cpu.")
     return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(described, candidate, seed=seed)
