@@ -49,6 +49,8 @@ def _show(verdict: Verdict, console: Console) -> None:
             f"{timing.speedup:.2f}x over {timing.baseline} ({interval.low:.2f} to {interval.high:.2f}): "
             f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms"
         )
+        if timing.noise:
+            console.print(Text(timing.noise), soft_wrap=True)
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
     for line in say_sanitizers(verdict.sanitizers).splitlines():

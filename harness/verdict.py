@@ -126,6 +126,21 @@ class Timing(Frozen):
         """Whether the whole interval is above 1, on a task where that means something."""
         return self.speedup_interval.low > 1.0 and not self.task_defect
 
+    @property
+    def noise(self) -> str:
+        """What makes the times less sure than usual, as a sentence; empty where nothing does."""
+        said = []
+        if not self.converged:
+            half = (self.speedup_interval.high - self.speedup_interval.low) / (2 * self.speedup)
+            said.append(f"after {self.rounds} rounds the interval is still {half:.1%} to either side")
+        if self.clocks and not self.clocks.steady:
+            low, high = self.clocks.lowest, self.clocks.highest
+            said.append(
+                f"the GPU's clocks moved: {low.sm_mhz} to {high.sm_mhz} MHz, memory {low.memory_mhz} to "
+                f"{high.memory_mhz} MHz"
+            )
+        return f"Noise: {'; '.join(said)}." if said else ""
+
 
 class WorkloadResult(Frozen):
     """One workload's part of a verdict; a held-out one is checked, but not timed."""

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.task import Signature, TensorSpec
-from harness.verdict import Clocks, Conditions
+from harness.verdict import Clocks, Conditions, Interval, Timing
 from harness.worker.clock import Answers
 from harness.worker.host_device import HostDevice
 from harness.worker.memory import SAMPLES, SharedMemory
@@ -88,3 +88,15 @@ def test_clocks_that_moved_are_not_steady():
     low, high = (Conditions(sm_mhz=mhz, memory_mhz=3200, temperature_c=40) for mhz in (1900, 1980))
     assert Clocks(lowest=high, highest=high).steady
     assert not Clocks(lowest=low, highest=high).steady
+
+
+def test_noise_is_said_and_a_quiet_timing_says_nothing():
+    quiet = Timing(
+        candidate_ms=1, baseline_ms=2, speedup=2, speedup_interval=Interval(low=1.9, high=2.1), rounds=20, threads=1,
+        converged=True,
+    )  # fmt: skip
+    assert quiet.noise == ""
+    low, high = (Conditions(sm_mhz=mhz, memory_mhz=3200, temperature_c=40) for mhz in (1700, 1980))
+    loud = quiet.model_copy(update={"converged": False, "clocks": Clocks(lowest=low, highest=high)})
+    assert "after 20 rounds the interval is still 5.0% to either side" in loud.noise
+    assert "1700 to 1980 MHz" in loud.noise

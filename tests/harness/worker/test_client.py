@@ -10,7 +10,7 @@ import pytest
 from harness.errors import UserError
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
-from harness.worker.client import JobDiedError, WarmParent
+from harness.worker.client import ROOT, JobDiedError, WarmParent
 
 FINE = """
 import torch
@@ -104,3 +104,22 @@ def test_it_ends_with_its_owner(tmp_path):
     os.kill(owner, signal.SIGKILL)
     os.waitpid(owner, 0)
     wait_until(lambda: not Path(f"/proc/{warm_pid}").exists() or _state(warm_pid) == "Z", 30)
+
+
+def test_packages_on_pythonpath_are_there_for_the_task_and_our_own_folder_is_not_opened_by_it(tmp_path, monkeypatch):
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "packages" / "spam_for_tasks.py").write_text("EGGS = 3")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path / 'packages'}:{ROOT}:{tmp_path / 'absent'}")
+    warm = WarmParent()
+    try:
+        (tmp_path / "work").mkdir()
+        source = FINE.replace("x + 1", "x + spam_for_tasks.EGGS").replace(
+            "import torch", "import torch, spam_for_tasks"
+        )
+        described = describe(warm, source, tmp_path / "work")
+        assert described["workloads"][0]["signature"]["outputs"][0]["shape"] == [2]
+        read_own = FINE.replace("import torch", f"import torch\nopen({str(ROOT / 'pyproject.toml')!r})")
+        with pytest.raises(UserError, match=r"Permission|No such file"):
+            describe(warm, read_own, tmp_path / "work")
+    finally:
+        warm.close()
