@@ -238,6 +238,9 @@ def verify(
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
     ] = False,
+    compile_baseline: Annotated[
+        bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Judge KERNEL against the module in FILE: is it right, and how fast?"""
@@ -251,6 +254,7 @@ def verify(
             seed=seed,
             isolation=isolation.value,
             sanitize=sanitize,
+            compile_baseline=compile_baseline,
             as_json=json,
         )
     )

@@ -24,12 +24,21 @@ def run(
     seed: int | None,
     isolation: Literal["auto"] | Tier,
     sanitize: bool = False,
+    compile_baseline: bool = False,
     as_json: bool,
 ) -> int:
     """Do the command; its exit code."""
 
     def work() -> int:
-        verdict = verify(kernel, file, target=target, seed=seed, isolation=isolation, sanitize=sanitize)
+        verdict = verify(
+            kernel,
+            file,
+            target=target,
+            seed=seed,
+            isolation=isolation,
+            sanitize=sanitize,
+            compile_baseline=compile_baseline,
+        )
         if as_json:
             print(verdict.model_dump_json())
         else:
@@ -51,6 +60,8 @@ def _show(verdict: Verdict, console: Console) -> None:
         )
         if timing.noise:
             console.print(Text(timing.noise), soft_wrap=True)
+        for line in _further(verdict):
+            console.print(Text(line), soft_wrap=True)
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
     for line in say_sanitizers(verdict.sanitizers).splitlines():
@@ -58,6 +69,22 @@ def _show(verdict: Verdict, console: Console) -> None:
     errors = worst_errors(verdict)
     if errors:
         console.print(_error_table(verdict))
+
+
+def _further(verdict: Verdict) -> list[str]:
+    """The second baseline, each workload's own speed-up, and what is wrong with the task."""
+    timing = verdict.timing
+    if timing is None:
+        return []
+    lines = []
+    if compiled := timing.compiled:
+        low, high = compiled.interval.low, compiled.interval.high
+        lines.append(f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms")
+    lines += filter(None, [timing.compiled_failure])
+    lines += [f"{part.name}: {part.timing.speedup:.2f}x" for part in verdict.workloads if part.timing]
+    if timing.task_defect:
+        lines.append(f"No win on a degenerate task: {timing.task_defect}.")
+    return lines
 
 
 def _error_table(verdict: Verdict) -> Table:

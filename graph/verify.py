@@ -26,12 +26,14 @@ def verify(
     isolation: Literal["auto"] | Tier = "auto",
     precision: Precision = "ieee",
     sanitize: bool = False,
+    compile_baseline: bool = False,
 ) -> Verdict:
     """Screen, build, check and time a kernel against a task.
 
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
-    which the first turns a pass into a refusal. Raises `UserError` and `MachineError`; a failing kernel is a verdict.
+    which the first turns a pass into a refusal. With `compile_baseline` torch.compile is timed, too. Raises
+    `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
     source = load_task(file).source
@@ -42,9 +44,11 @@ def verify(
     candidate = Candidate(source=source, target=chosen.name, author="verify:file")
     if file.suffix != PYTHON:
         judge = judge_for(chosen.name, tier, precision)
-        verdict = judge.evaluate(described, candidate, seed=seed)
+        verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
         ran = verdict.status not in ("refused", "build_failed")
         return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
     if sanitize:
         raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
-    return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(described, candidate, seed=seed)
+    return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(
+        described, candidate, seed=seed, compile_baseline=compile_baseline
+    )

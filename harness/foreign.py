@@ -56,6 +56,7 @@ class ModuleJudge(Judge):
         *,
         seed: int | None = None,
         rival: Verdict | None = None,
+        compile_baseline: bool = False,
     ) -> Verdict:
         """As a kernel's, with the timing marked advisory. Raises `MachineError`, and `UserError` for a task's fault."""
         if len(task.workloads) > 1:
@@ -65,7 +66,7 @@ class ModuleJudge(Judge):
             )
         if build is None and self.screen(task, candidate) is None:
             build = self._order(task, candidate)
-        verdict = super().evaluate(task, candidate, build, seed=seed, rival=rival)
+        verdict = super().evaluate(task, candidate, build, seed=seed, rival=rival, compile_baseline=compile_baseline)
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})

@@ -20,6 +20,7 @@ from typing import Any
 from harness.build import Build
 from harness.cache import cache_dir
 from harness.candidate import Candidate, TargetName
+from harness.compile_baseline import compile_order, with_compilers
 from harness.errors import MachineError
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed, IsolatedProcess
@@ -121,11 +122,13 @@ class Judge:
         *,
         seed: int | None = None,
         rival: Verdict | None = None,
+        compile_baseline: bool = False,
     ) -> Verdict:
         """Screen, build unless a `build` is given, check, then time the candidate. `seed` replays a verdict.
 
         A source that the screen refuses is not built: its verdict holds a build only where one was given.
-        With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel.
+        With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel; with
+        `compile_baseline` torch.compile's version of the reference does, which costs seconds, the first time many.
         Raises `MachineError` where the machine, not the candidate, failed.
         """
         chosen = secrets.randbits(31) if seed is None else seed
@@ -146,7 +149,7 @@ class Judge:
             return _refused(refusal, **facts)
         self.target.require_device()
         with _one_at_a_time(self.target.name):
-            outcomes = self._workloads(task, build.library, chosen, rival)
+            outcomes = self._workloads(task, build.library, chosen, rival, compile_baseline)
         return _verdict(outcomes, several=len(task.workloads) + len(task.held_out) > 1, **facts)
 
     def profile(self, task: Task, verdict: Verdict) -> Profile:
@@ -180,12 +183,16 @@ class Judge:
             stage.link.close()
             return Watched(outcome["status"], outcome["check"], outcome["message"], stage.runner.wait(limit_s))
 
-    def _workloads(self, task: Task, library: Path, seed: int, rival: Verdict | None) -> list[_Outcome]:
+    def _workloads(
+        self, task: Task, library: Path, seed: int, rival: Verdict | None, compile_baseline: bool
+    ) -> list[_Outcome]:
         """Each workload's outcome, in a process of its own, up to the first that failed; held-out ones last."""
         outcomes: list[_Outcome] = []
         for workload in (*task.workloads, *task.held_out):
             alone = task.only(workload)
-            raw = self._run(alone, library, seed, rival, timed=workload not in task.held_out)
+            order = compile_order(task) if compile_baseline else None
+            further = {"timed": workload not in task.held_out, "compile": order}
+            raw = self._run(alone, library, seed, rival, further)
             outcomes.append(self._with_floor(alone, _Outcome.of(workload.name, raw)))
             if outcomes[-1].status != "passed":
                 break
@@ -198,11 +205,11 @@ class Judge:
         return replace(outcome, status="refused", check="floor", message=floor, timing=None)
 
     def _run(
-        self, task: Task, library: Path, seed: int, rival: Verdict | None, *, timed: bool = True
+        self, task: Task, library: Path, seed: int, rival: Verdict | None, further: dict[str, Any]
     ) -> dict[str, Any]:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         with self._stage(task, library, seed) as stage:
-            payload, links = stage.payload | {"timed": timed}, [stage.link]
+            payload, links = stage.payload | further, [stage.link]
             if rival and rival.build and rival.build.library and rival.build.library.exists():
                 other, link = start_runner(stage.held, rival.build.library, stage.around, stage.scratch / "rival")
                 payload["rival"] = {
@@ -254,7 +261,7 @@ class Judge:
                 tier=self.tier,
                 cwd=stage.scratch,
                 limits=limits,
-                access=stage.around.needs.access,
+                access=with_compilers(stage.around.needs.access, payload.get("compile")),
                 descriptors=tuple(link.fileno() for link in links),
             )
         except JobDiedError as died:

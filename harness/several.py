@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.verdict import Duel, Interval, Timing
+from harness.verdict import Compiled, Duel, Interval, Timing
 
 
 def combined(timings: Sequence[Timing]) -> Timing:
     """The only timing itself, or the geometric mean of several.
 
     Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
-    half widths are the root of the sum of their squares, divided by their number. A duel stands where all have one.
+    half widths are the root of the sum of their squares, divided by their number. A duel and a
+    compiled baseline stand where all have one.
     """
     if len(timings) == 1:
         return timings[0]
     duels = [timing.duel for timing in timings if timing.duel is not None]
+    compiled = [timing.compiled for timing in timings if timing.compiled is not None]
     return timings[0].model_copy(
         update={
             "candidate_ms": _mean([timing.candidate_ms for timing in timings]),
@@ -26,6 +28,8 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "rounds": min(timing.rounds for timing in timings),
             "converged": all(timing.converged for timing in timings),
             "duel": _duel(duels) if len(duels) == len(timings) else None,
+            "compiled": _compiled(compiled) if len(compiled) == len(timings) else None,
+            "compiled_failure": next((timing.compiled_failure for timing in timings if timing.compiled_failure), ""),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }
     )
@@ -38,6 +42,14 @@ def _duel(duels: list[Duel]) -> Duel:
             "speedup": _mean([duel.speedup for duel in duels]),
             "interval": _interval([(duel.speedup, duel.interval) for duel in duels]),
         }
+    )
+
+
+def _compiled(baselines: list[Compiled]) -> Compiled:
+    return Compiled(
+        ms=_mean([baseline.ms for baseline in baselines]),
+        speedup=_mean([baseline.speedup for baseline in baselines]),
+        interval=_interval([(baseline.speedup, baseline.interval) for baseline in baselines]),
     )
 
 

@@ -100,11 +100,20 @@ class Clocks(Frozen):
         return all(high - low <= CLOCK_DRIFT * high for low, high in pairs)
 
 
+class Compiled(Frozen):
+    """torch.compile (default mode, warm) in the same rounds. `speedup` is compiled / candidate: above 1 is faster."""
+
+    ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+
+
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
     The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds;
     `advisory` says why the time is not to be compared with a kernel's, where it is not.
+    `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
     `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
     """
 
@@ -117,6 +126,8 @@ class Timing(Frozen):
     threads: int
     converged: bool
     duel: Duel | None = None
+    compiled: Compiled | None = None
+    compiled_failure: str = ""
     task_defect: str = ""
     advisory: str = ""
     clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")

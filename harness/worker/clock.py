@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
 import torch
 
 from harness.statistics import median_ratio
-from harness.verdict import Clocks, Conditions, Duel, Timing
+from harness.verdict import Clocks, Compiled, Conditions, Duel, Timing
+from harness.worker.compiled import CompiledReference, Model
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.trials import Bench, digest, require_same_inputs
@@ -87,15 +88,25 @@ class RivalFailedError(Exception):
     """The earlier kernel did not get through this time."""
 
 
-def time_by_turns(bench: Bench, pace: Pace, limit_s: float, answers: Answers, rival: Rival | None = None) -> Timing:
+def time_by_turns(
+    bench: Bench,
+    pace: Pace,
+    limit_s: float,
+    answers: Answers,
+    *,
+    rival: Rival | None = None,
+    compiled: CompiledReference | None = None,
+) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
 
     `answers` notes what the candidate's outputs held at each of its answers.
     """
     sides: list[Burst] = [
         lambda turn: _stirred_burst(bench, pace, turn, answers),
-        lambda turn: _eager_burst(bench, pace, turn),
+        lambda turn: _torch_burst(bench, pace, turn, bench.replicas),
     ]
+    if compiled and compiled.replicas:
+        sides.append(lambda turn: _torch_burst(bench, pace, turn, compiled.replicas))
     if rival:
         sides.append(lambda turn: rival.burst(bench, pace, turn))
     samples: list[list[float]] = [[] for _ in sides]
@@ -117,7 +128,9 @@ def time_by_turns(bench: Bench, pace: Pace, limit_s: float, answers: Answers, ri
         rounds=len(candidate),
         threads=torch.get_num_threads(),
         converged=_converged(samples),
-        duel=_duel(rival.digest, samples[2], candidate) if rival else None,
+        duel=_duel(rival.digest, samples[-1], candidate) if rival else None,
+        compiled=_compiled(samples[2], candidate) if compiled and compiled.replicas else None,
+        compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
     )
 
@@ -152,6 +165,11 @@ def _duel(digest: str, rival: list[float], candidate: list[float]) -> Duel:
     return Duel(rival=digest, rival_ms=median(rival) * 1e3, speedup=speedup, interval=interval)
 
 
+def _compiled(baseline: list[float], candidate: list[float]) -> Compiled:
+    speedup, interval = median_ratio(baseline, candidate)
+    return Compiled(ms=median(baseline) * 1e3, speedup=speedup, interval=interval)
+
+
 def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
     """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of 20.
 
@@ -179,7 +197,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
             return _kernel_seconds(kernel, slots, timeout_s, Answers()) - bench.message_s
 
     def eager(slots: list[int]) -> float:
-        return _eager_seconds(bench, slots)
+        return _torch_seconds(bench, slots, bench.replicas)
 
     for seconds in (candidate, eager):
         seconds(some)
@@ -247,15 +265,15 @@ def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float, answers:
     return spent
 
 
-def _eager_burst(bench: Bench, pace: Pace, turn: int) -> float:
+def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -> float:
     slots = _rotation(bench.memory.slots, pace.calls, turn)
     bench.device.empty_caches()
     time.sleep(bench.device.settle_s)
-    return _eager_seconds(bench, slots) / len(slots)
+    return _torch_seconds(bench, slots, models) / len(slots)
 
 
-def _eager_seconds(bench: Bench, slots: list[int]) -> float:
-    calls = [(slot, bench.replicas[slot], bench.inputs(slot)) for slot in slots]
+def _torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
+    calls = [(slot, models[slot], bench.inputs(slot)) for slot in slots]
     bench.device.finish()
     with torch.no_grad():
         before = time.perf_counter()

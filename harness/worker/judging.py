@@ -17,6 +17,7 @@ from harness.errors import MachineError
 from harness.task import ScalarSpec, Signature, Variant
 from harness.verdict import Correctness, Timing, Trial
 from harness.worker.clock import Answers, Kernel, Rival, RivalFailedError, message_seconds, set_pace, time_by_turns
+from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
 from harness.worker.devices import open_device
 from harness.worker.layout import slot_bytes
@@ -45,7 +46,8 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
     `payload`: source, name, variant, signature, op_class, library, seed, runner_pid, device, precision,
-    slot_target_bytes, memory_bytes, timing_s, load_within_s, timed (else it is only checked); with `rival_fd` also
+    slot_target_bytes, memory_bytes, timing_s, load_within_s, timed (else it is only checked),
+    compile (what `compile_reference` takes, or nothing); with `rival_fd` also
     rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
@@ -59,10 +61,13 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
         with _phase(seconds, "check"):
             timeout_s = _check(bench, payload["seed"], trials)
         if payload["timed"]:
+            compiled = compile_reference(bench, payload["compile"])
+            if compiled:
+                seconds["compile"] = compiled.seconds
             with _phase(seconds, "time"):
                 bench.device.before_timing()
                 rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
-                timing = _timed(bench, payload, timeout_s, rival, _timed_allowances(trials))
+                timing = _timed(bench, payload, timeout_s, (rival, compiled), _timed_allowances(trials))
                 defect = defect_of(bench.samples[0], bench.samples[-1])
                 outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
     except CandidateFailedError as failure:
@@ -214,18 +219,23 @@ def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None
 
 
 def _timed(
-    bench: Bench, payload: dict[str, Any], timeout_s: float, rival: Rival | None, allowances: list[float]
+    bench: Bench,
+    payload: dict[str, Any],
+    timeout_s: float,
+    others: tuple[Rival | None, CompiledReference | None],
+    allowances: list[float],
 ) -> Timing:
-    """Time the candidate, then verify what its timed calls left behind."""
+    """Time the candidate beside the others, then verify what its timed calls left behind."""
+    rival, compiled = others
     for slot in range(bench.memory.slots):
         bench.fill(slot, payload["seed"] + slot, "given")
         bench.memory.poison(slot)
     pace = set_pace(bench, timeout_s)
     answers = Answers()
     try:
-        timing = time_by_turns(bench, pace, payload["timing_s"], answers, rival)
+        timing = time_by_turns(bench, pace, payload["timing_s"], answers, rival=rival, compiled=compiled)
     except RivalFailedError:
-        timing = time_by_turns(bench, pace, payload["timing_s"], answers)
+        timing = time_by_turns(bench, pace, payload["timing_s"], answers, compiled=compiled)
     bench.results.clear()
     for slot in random.sample(sorted(answers.called), min(len(answers.called), VERIFIED_SLOTS)):
         _verify_timed(bench, slot, allowances)

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from harness.several import combined
-from harness.verdict import Duel, Interval, Timing
+from harness.verdict import Compiled, Duel, Interval, Timing
 
 
 def timing(speedup: float, *, spread: float = 1.1, duel: Duel | None = None, defect: str = "") -> Timing:
@@ -45,3 +45,14 @@ def test_a_duel_stands_where_all_have_one():
 
 def test_one_defect_is_a_defect():
     assert combined([timing(2.0), timing(2.0, defect="constant")]).task_defect == "constant"
+
+
+def test_a_compiled_baseline_stands_where_all_have_one():
+    baseline = Compiled(ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0))
+    with_it = timing(1.0).model_copy(update={"compiled": baseline})
+    assert combined([with_it, timing(1.0)]).compiled is None
+    both = combined([with_it, with_it]).compiled
+    assert both.speedup == pytest.approx(2.0)
+    assert both.ms == pytest.approx(1.0)
+    failed = timing(1.0).model_copy(update={"compiled_failure": "no compiler"})
+    assert combined([with_it, failed]).compiled_failure == "no compiler"

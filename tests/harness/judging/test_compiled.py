@@ -1,0 +1,46 @@
+"""torch.compile as the second baseline: in the same rounds, from inside the locked child, and said where it fails."""
+
+from harness.verdict import Interval
+
+HONEST = """
+void run(TensorView x, TensorView y) {
+  #pragma omp parallel for
+  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+"""
+NO_COMPILER = """
+import torch._inductor.config
+
+torch._inductor.config.cpp.cxx = ("/nonexistent/g++",)
+"""
+
+
+def compiled(bench, source):
+    candidate, build = bench.build(HONEST)
+    return bench.judge.evaluate(bench.task(source), candidate, build, compile_baseline=True)
+
+
+def test_it_is_timed_in_the_same_rounds(bench):
+    verdict = compiled(bench, bench.softsign)
+    assert verdict.status == "passed", verdict.message
+    timing = verdict.timing
+    assert timing.compiled_failure == ""
+    baseline = timing.compiled
+    assert isinstance(baseline.interval, Interval)
+    assert baseline.interval.low <= baseline.speedup <= baseline.interval.high
+    assert 0.2 < baseline.speedup / (baseline.ms / timing.candidate_ms) < 5
+    assert verdict.seconds["compile"] > 0
+
+
+def test_where_it_fails_eager_remains_and_the_reason_is_said(bench):
+    timing = compiled(bench, NO_COMPILER + bench.softsign).timing
+    assert timing.compiled is None
+    assert "torch.compile failed" in timing.compiled_failure
+    assert timing.baseline_ms > 0
+
+
+def test_nobody_who_does_not_ask_waits_for_it(bench):
+    verdict = bench.verdict(HONEST)
+    assert verdict.timing.compiled is None
+    assert verdict.timing.compiled_failure == ""
+    assert "compile" not in verdict.seconds
