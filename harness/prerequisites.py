@@ -29,6 +29,7 @@ from harness.errors import MachineError
 from harness.frozen import Frozen
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
+from harness.targets.cuda import CudaTarget
 
 Status = Literal["found", "limited", "missing"]
 
@@ -160,8 +161,13 @@ def _gpu() -> Prerequisite:
             remedy="Install the NVIDIA driver where there is a GPU; without one use --target cpu.",
             needed_for="running cuda kernels",
         )
-    detail = f"{gpu.name}, {gpu.architecture}, driver {gpu.driver}"
-    return Prerequisite(name="GPU", status="found", detail=detail, needed_for="running cuda kernels")
+    detail, needed_for = f"{gpu.name}, {gpu.architecture}, driver {gpu.driver}", "running cuda kernels"
+    try:
+        CudaTarget().require_device()
+    except MachineError as unfit:
+        detail = f"{detail}; {unfit.problem}"
+        return Prerequisite(name="GPU", status="limited", detail=detail, remedy=unfit.remedy, needed_for=needed_for)
+    return Prerequisite(name="GPU", status="found", detail=detail, needed_for=needed_for)
 
 
 def _profiler() -> Prerequisite:

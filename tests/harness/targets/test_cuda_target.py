@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from harness.candidate import Candidate
 from harness.errors import MachineError, UserError
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
+from harness.prerequisites import check_prerequisites
 from harness.targets.cuda import CudaTarget, driver_too_old
 
 KERNEL = """\
@@ -109,3 +111,34 @@ def test_what_running_needs_is_for_running_only():
     assert "/dev/nvidiactl" in needs.access.devices
     assert all(Path(folder).is_dir() for folder in needs.access.read)
     assert needs.environment["CUDA_CACHE_PATH"] == "{scratch}"
+
+
+@pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        ("Tesla V100, 7.0, 580.65.06", r"nvcc \d+\.\d+ does not compile for the Tesla V100 \(sm_70\)\. Set CUDA_HOME"),
+        ("NVIDIA H200, 9.0, 580.65.06", r"PyTorch \S+\+cpu is built without CUDA\. Install the CUDA build"),
+    ],
+)
+def test_a_gpu_that_does_not_fit_says_what_does(tmp_path, monkeypatch, answer, words):
+    """nvcc and PyTorch are this machine's own; the device is what a program named nvidia-smi says."""
+    try:
+        cuda_compiler()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    if "H200" in answer and "+cpu" not in metadata.version("torch"):
+        pytest.skip("this PyTorch is built with CUDA")
+    program = tmp_path / "nvidia-smi"
+    program.write_text(f"#!/bin/sh\necho '{answer}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    find_gpu.cache_clear()
+    try:
+        with pytest.raises(MachineError, match=words):
+            CudaTarget().require_device()
+        (told,) = (found for found in check_prerequisites() if found.name == "GPU")
+        assert told.status == "limited"
+        assert re.search(words, f"{told.detail} {told.remedy}")
+    finally:
+        find_gpu.cache_clear()
