@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import zip_longest
@@ -74,6 +76,9 @@ class Seen:
 
 def describe(source: str, name: str) -> dict[str, Any]:
     """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
+    # Tensors without memory still look for a GPU. There is none in this cage, and nobody needs to be told.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
     variants = Reference.variants(source, name)
     seen = [_look(source, name, variant) for variant in variants]
     for other in seen[1:]:
