@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import traceback
+import warnings
 from typing import Any
 
 import torch  # what the warmth is for
@@ -121,7 +122,9 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
         for other in server.jobs.values():
             other.close()
         if not job["access"]["devices"]:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""  # else torch asks for devices that the cage hides, and complains
+            os.environ["CUDA_VISIBLE_DEVICES"] = ""
+            # Where there is a GPU that the cage hides, torch finds a driver that fails, and would tell the user.
+            warnings.filterwarnings("ignore", "CUDA initialization", UserWarning)
         if job["locked"]:
             lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=True)
         os.chdir(job["cwd"])

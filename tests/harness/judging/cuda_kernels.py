@@ -96,7 +96,7 @@ BROKEN = {
     ),
     "too many threads": (
         kernel("y[i] = x[i];", launch="each<<<1, 4096, 0, stream_of(y)>>>(in(x), out(y), n);"),
-        "crashed", "launch", "cudaErrorInvalidConfiguration",
+        "crashed", "launch", "cudaErrorInvalid",
     ),
     "out of memory": (
         kernel("y[i] = x[i];", launch="void* p; if (cudaMallocAsync(&p, size_t(1) << 40, stream_of(y)) != cudaSuccess)"
