@@ -9,12 +9,11 @@ import ast
 import re
 from collections.abc import Iterator
 
-from harness.screen.operators import plain
-from harness.screen.python_file import PythonFile, last_name
+from harness.screen.inline_operators import operator_calls
+from harness.screen.python_file import PythonFile
 from harness.screen.refusal import Refusal
-from harness.screen.rules import words_of
 from harness.screen.source import refusals_of
-from harness.screen.tokens import LexicalError, Token, tokenize
+from harness.screen.tokens import LexicalError, tokenize
 
 _SOURCES = ("cpp_sources", "cuda_sources", "cpp_source", "cuda_source")
 _ONLY = frozenset({"name", "functions", "with_cuda", "verbose", "extra_cflags", "extra_cuda_cflags", *_SOURCES})
@@ -23,16 +22,20 @@ _FLAG = re.compile(
     r"-O[0-3]|-std=c\+\+\d\d|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
 )
 _FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]|[<"]Python\.h[>"]')
-_OWNERS = words_of("at torch aten native functional nn linalg special")
+_NAME = re.compile(r"\w+")
+_SAID = re.compile(r"[\w .,:()-]*")
 
 
 def refuse_inline(file: PythonFile, operators: frozenset[str], allowances: frozenset[str]) -> list[Refusal]:
     """Every offence in the sources and options of the file's calls of load_inline."""
-    calls = [node for node in file.nodes if isinstance(node, ast.Call) and last_name(node.func) == "load_inline"]
+    calls = [node for node in file.nodes if isinstance(node, ast.Call) and file.makes_extension(node)]
     return [refusal for call in calls for refusal in _call(file, call, operators, allowances)]
 
 
 def _call(file: PythonFile, call: ast.Call, operators: frozenset[str], allowances: frozenset[str]) -> Iterator[Refusal]:
+    if any(isinstance(value, ast.Starred) for value in call.args):
+        yield _unreadable(call, "Each argument of load_inline")
+        return
     given = {keyword.arg or "**": keyword.value for keyword in call.keywords}
     given.update(zip(("name", *_SOURCES[:2], "functions"), call.args, strict=False))
     for option in sorted(given.keys() - _ONLY):
@@ -43,6 +46,8 @@ def _call(file: PythonFile, call: ast.Call, operators: frozenset[str], allowance
                 yield from [_unreadable(call, option)] if text is None else _source(text, operators, allowances)
         elif option.endswith("cflags"):
             yield from _flags(file, call, option, value)
+        elif option in ("name", "functions") and not _plain_words(value):
+            yield _unreadable(call, f"{option}, made of names,")
 
 
 def _texts(file: PythonFile, value: ast.expr) -> Iterator[ast.Constant | None]:
@@ -72,18 +77,19 @@ def _source(text: ast.Constant, operators: frozenset[str], allowances: frozenset
             continue
         yield _moved(refusal, text)
     try:
-        yield from (_moved(refusal, text) for refusal in _operator_calls(tokenize(source), operators))
+        yield from (_moved(refusal, text) for refusal in operator_calls(tokenize(source), operators))
     except LexicalError:
         return  # told already, by the rules
 
 
-def _operator_calls(tokens: tuple[Token, ...], operators: frozenset[str]) -> Iterator[Refusal]:
-    for at in range(2, len(tokens) - 1):
-        owner, link, token, after = tokens[at - 2 : at + 2]
-        owned = link.text in (".", "->") or (link.text == "::" and owner.text in _OWNERS)
-        if owned and after.text == "(" and plain(token.text) in operators:
-            message = f"{token.text}: This hands the work back to PyTorch's own operator."
-            yield Refusal(kind="operator", line=token.line, message=message)
+def _plain_words(value: ast.expr, allowed: re.Pattern[str] = _NAME) -> bool:
+    """Names, and what a dictionary says about them: nothing that means something else in the C++ made of them."""
+    if isinstance(value, ast.List | ast.Tuple):
+        return all(map(_plain_words, value.elts))
+    if isinstance(value, ast.Dict):
+        keys = all(key is not None and _plain_words(key) for key in value.keys)
+        return keys and all(_plain_words(said, _SAID) for said in value.values)
+    return isinstance(value, ast.Constant) and (value.value is None or bool(allowed.fullmatch(str(value.value))))
 
 
 def _flags(file: PythonFile, call: ast.Call, option: str, value: ast.expr) -> Iterator[Refusal]:
@@ -99,7 +105,7 @@ def _flags(file: PythonFile, call: ast.Call, option: str, value: ast.expr) -> It
 
 
 def _unreadable(call: ast.Call, option: str) -> Refusal:
-    message = f"{option} must be a string literal, or a name that is given one once."
+    message = f"{option} must be a literal, or a name that is given one once."
     return Refusal(kind="dynamic", line=call.lineno, message=message)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
-EXTENSION_MAKERS = ("load_inline", "load_module")
+EXTENSION_MAKER = "load_inline"
 
 
 @dataclass
@@ -80,9 +80,13 @@ class PythonFile:
         """Paths that hold a compiled extension: the results of load_inline and what they were assigned to."""
         found: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, ast.Assign) and (_makes_extension(node.value) or self.path(node.value) in found):
+            if isinstance(node, ast.Assign) and (self.makes_extension(node.value) or self.path(node.value) in found):
                 found.update(self.path(target) for target in node.targets)
         return frozenset(found - {""})
+
+    def makes_extension(self, node: ast.AST) -> bool:
+        """Whether a node is a call of load_inline, however that was imported."""
+        return isinstance(node, ast.Call) and self.path(node.func).rsplit(".", 1)[-1] == EXTENSION_MAKER
 
     @cached_property
     def submodules(self) -> dict[str, frozenset[str]]:
@@ -115,10 +119,6 @@ def root_name(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.Starred):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _makes_extension(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and last_name(value.func) in EXTENSION_MAKERS
 
 
 def _bound(node: ast.stmt) -> list[str]:

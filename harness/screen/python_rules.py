@@ -54,10 +54,11 @@ PATHS = _table(
         ),
         "lazy": "torch.overrides torch.utils._python_dispatch torch.utils.dlpack torch.nested torch.sparse",
         "loading": "torch.utils.cpp_extension.load torch.utils.cpp_extension.include tvm_ffi.load tvm_ffi.cpp.load",
+        "dynamic": "typing.get_type_hints typing.ForwardRef dataclasses.make_dataclass enum.global_enum",
         "introspection": "torch.testing torch.utils.data torch.nn.modules torch.nn.utils torch.utils.hooks",
     }
 )
-PATHS_ALLOWED = ("torch.utils.cpp_extension.load_inline", "tvm_ffi.cpp.load_inline", "tvm_ffi.load_module")
+PATHS_ALLOWED = ("torch.utils.cpp_extension.load_inline", "tvm_ffi.cpp.load_inline")
 
 # Built-in functions and other bare names.
 NAMES = _table(

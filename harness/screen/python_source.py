@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
-from harness.screen.python_file import Function, PythonFile, imported_names, last_name, root_name
+from harness.screen.python_file import EXTENSION_MAKER, Function, PythonFile, imported_names, last_name, root_name
 from harness.screen.python_rules import (
     ADVICE,
     ALLOWED_MODULES,
@@ -82,7 +82,7 @@ def _imports(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
 
 
 def _path_kind(path: str) -> str:
-    if not path.startswith(("torch.", "tvm_ffi.")) or path.startswith(PATHS_ALLOWED):
+    if path.startswith(PATHS_ALLOWED):
         return ""
     return next((kind for start, kind in PATHS.items() if path.startswith(start)), "")
 
@@ -96,12 +96,14 @@ def _names(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "reference", node.id
     elif node.id.startswith("__") and node.id not in _DUNDERS:
         yield node, "introspection", node.id
-    elif node.id == "getattr" and not _plain_getattr(file.parents[node]):
+    elif node.id == "getattr" and not _plain_getattr(node, file.parents[node]):
         yield node, "dynamic", "getattr with a name that is no literal"
 
 
-def _plain_getattr(call: ast.AST) -> bool:
-    return isinstance(call, ast.Call) and len(call.args) > 1 and isinstance(call.args[1], ast.Constant)
+def _plain_getattr(name: ast.Name, call: ast.AST) -> bool:
+    if not isinstance(call, ast.Call) or call.func is not name or len(call.args) < 2:
+        return False
+    return isinstance(call.args[1], ast.Constant)
 
 
 def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
@@ -109,8 +111,10 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         return
     path = file.path(node)
     name = path.rsplit(".", 1)[-1] if path else last_name(node) if isinstance(node, ast.Attribute) else ""
-    if kind := _path_kind(path):
+    if kind := _path_kind(path) or _pivot(file, path):
         yield node, kind, path
+    elif name == EXTENSION_MAKER and not _is_called(file, node):
+        yield node, "dynamic", f"{name}, which may only be called"
     elif isinstance(node, ast.Name) or file.on_device(node):
         return
     elif name in ATTRIBUTES:
@@ -121,6 +125,19 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "introspection", name
     elif name.startswith("_") and name not in _DUNDERS and not path.startswith("self."):
         yield node, "introspection", f"{path or name}, which is private"
+
+
+def _pivot(file: PythonFile, path: str) -> str:
+    """The kind of a refused module that is reached through another one: `torch.os`."""
+    root, *rest = path.split(".")
+    if root not in {origin.split(".")[0] for origin in file.origins}:
+        return ""
+    return next((MODULES[part] for part in rest if part in MODULES), "")
+
+
+def _is_called(file: PythonFile, node: ast.AST) -> bool:
+    parent = file.parents[node]
+    return isinstance(node, ast.Call) or (isinstance(parent, ast.Call) and parent.func is node)
 
 
 def _tries(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
@@ -203,9 +220,8 @@ def _hands_back(operators: frozenset[str]) -> Rule:
             return
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult) and "matmul" in operators:
             yield node, "operator", "@"
-        elif isinstance(node, ast.Call) and (called := file.submodules.get(file.path(node.func))):
-            for name in sorted(name for name in called if plain(name) in operators):
-                yield node, "operator", f"{file.path(node.func)}, made with {name}"
+        elif isinstance(node, ast.Attribute) and (name := _used_module(file, node, operators)):
+            yield node, "operator", f"{file.path(node)}, made with {name}"
         elif isinstance(node, ast.Call) and plain(file.path(node).rsplit(".", 1)[-1]) in operators:
             yield node, "operator", f"getattr({file.path(node)})"
         elif isinstance(node, ast.Attribute | ast.Name) and _is_operator(file, node, operators):
@@ -217,6 +233,17 @@ def _hands_back(operators: frozenset[str]) -> Rule:
 def _in_reference(file: PythonFile, node: ast.AST) -> bool:
     """Whether a node stands in a copy of the reference; that nobody uses it is another rule."""
     return any(isinstance(outer, ast.ClassDef) and outer.name == "Model" for outer in file.enclosing(node))
+
+
+def _used_module(file: PythonFile, node: ast.Attribute, operators: frozenset[str]) -> str:
+    """With what operator `self.x` was made, where more of it is used than its parameters and settings."""
+    if not isinstance(node.ctx, ast.Load):
+        return ""
+    parent = file.parents[node]
+    if isinstance(parent, ast.Attribute) and parent.attr not in ("forward", "__call__"):
+        return ""
+    made = file.submodules.get(file.path(node), frozenset())
+    return next((name for name in sorted(made) if plain(name) in operators), "")
 
 
 def _is_operator(file: PythonFile, node: ast.Attribute | ast.Name, operators: frozenset[str]) -> bool:
@@ -235,8 +262,11 @@ def _is_operator(file: PythonFile, node: ast.Attribute | ast.Name, operators: fr
 
 
 def _made_in_init(file: PythonFile, node: ast.AST) -> bool:
+    """Whether a constructor's result goes straight into `self.x` in __init__, where its uses can be followed."""
     function = file.function_of(node)
-    return function is not None and function.name == "__init__"
+    statement = next((outer for outer in file.enclosing(node) if isinstance(outer, ast.stmt)), None)
+    kept = isinstance(statement, ast.Assign) and all(isinstance(t, ast.Attribute) for t in statement.targets)
+    return kept and function is not None and function.name == "__init__"
 
 
 _RULES: tuple[Rule, ...] = (

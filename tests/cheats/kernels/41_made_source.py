@@ -2,7 +2,7 @@
 # row: 41
 # task: softmax
 # caught by: screen:dynamic
-# says: string literal
+# says: must be a literal
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 

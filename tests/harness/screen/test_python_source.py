@@ -39,6 +39,7 @@ REFUSED = {
     "unreadable": ["def f(:", "x = 1\n\0"],
     "entry": ["import torch\n", "class Other:\n    pass\n"],
     "process": [module(top="import os"), module(top="import subprocess as s"), module("exit(0)")],
+    "process ": [module("torch.os.system('ls')"), module("torch.utils.cpp_extension.subprocess.run('ls')")],
     "thread": [module(top="from threading import Thread"), module("torch.set_num_threads(1)")],
     "clock": [module(top="import time")],
     "file": [module("open('x')"), module("torch.save(x, 'x')"), module(top="from torch import load as l")],
@@ -65,7 +66,12 @@ REFUSED = {
         module(top="from torch import Tensor as B\nclass T(B):\n    pass"),
     ],
     "dynamic": [
-        module("exec('1')"), module("return getattr(torch, 'a' + 'b')(x)"), module("f = eval\nf('1')"),
+        module("from functools import partial\nf = partial(getattr, torch)"), inline("*sources"),
+        module(top="import functools\nf = functools.partial(getattr, 'softmax')"), inline(functions="['f), g(']"),
+        module(top="from torch.utils.cpp_extension import load_inline as l\nf = [l]"),
+        module(top="import typing\ntyping.get_type_hints(1)"), inline(functions="{'f': 'a\", 1)'}"),
+        module(top="from torch.utils.cpp_extension import load_inline as l\nl('k', TEXT)"), module("exec('1')"),
+        module("return getattr(torch, 'a' + 'b')(x)"), module("f = eval\nf('1')"),
         module("return globals()"), inline("'int ' + 'x;'"), inline("open_source"), module("return getattr"),
     ],
     "patch": [
@@ -94,7 +100,13 @@ REFUSED = {
         module("return softmax(x, 1)", top="from torch import softmax"),
         module("return torch.ops.aten.add(x, x)"),
         inline('"at::softmax(x, 1);"'), inline('"x.softmax(1);"'), inline('"torch::nn::functional::softmax(x);"'),
-        module("return (x + 1).softmax(1)"),
+        module("return (x + 1).softmax(1)"), module("return type(x).softmax(x, 1)"),
+        module("for f in self.all:\n    x = f(x)\nreturn x", init="self.all = [nn.Softmax(1)]"),
+        module("return self.act(x)", init="made = nn.Softmax(1)\nself.act = made"),
+        module("return self.act.forward(x)", init="self.act = nn.Softmax(1)"),
+        inline('"auto f = &at::Tensor::softmax;"'),
+        inline('"#define GO softmax\\nauto y = x.GO(1);"'), inline('"auto y = softmax(x, 1);"'),
+        inline('"namespace n = at; n::softmax(x, 1);"'), inline('"using namespace at;"'),
     ],
     "option": [inline(extra_ldflags="['-lcublas']"), inline(extra_cflags="['-DX=1']"), inline(build_directory="'/'")],
     "fast_math": [inline(extra_cuda_cflags="['--use_fast_math']"), inline('"__expf(x);"')],
@@ -139,7 +151,9 @@ HONEST = {
 
 
 def cases(table):
-    return [pytest.param(kind, source, id=f"{kind}-{k}") for kind in table for k, source in enumerate(table[kind])]
+    return [
+        pytest.param(kind.strip(), source, id=f"{kind}-{k}") for kind in table for k, source in enumerate(table[kind])
+    ]
 
 
 @pytest.mark.parametrize(("kind", "source"), cases(REFUSED))
