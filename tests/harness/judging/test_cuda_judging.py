@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
 
@@ -14,6 +16,7 @@ from harness.judge import Judge
 from harness.machine.gpu import find_gpu
 from harness.targets.cuda import CudaTarget
 from harness.verdict import Verdict
+from harness.worker.client import usable_threads
 
 pytestmark = [
     pytest.mark.gpu,
@@ -27,10 +30,17 @@ class GpuBench:
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
         self.judge = _Unscreened(CudaTarget(), tier=self.tier)
+        sources = [RIGHT, CUTE, COPY, HANG, *(source for source, *_ in BROKEN.values())]
+        with ThreadPoolExecutor(usable_threads()) as pool:  # one after the other they would take minutes
+            list(pool.map(self.judge.build, map(_candidate, sources)))
 
     def verdict(self, source: str, rows: int = 1000, columns: int = 1001, task: str = "") -> Verdict:
         described = describe_task(task or task_source(rows, columns), name="softsign", tier=self.tier)
-        return self.judge.evaluate(described, Candidate(source=source, target="cuda", author="test"))
+        return self.judge.evaluate(described, _candidate(source))
+
+
+def _candidate(source: str) -> Candidate:
+    return Candidate(source=source, target="cuda", author="test")
 
 
 class _Unscreened(Judge):
@@ -56,12 +66,18 @@ def test_a_right_kernel_passes_and_is_timed_under_known_clocks(gpu, source):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_whatever_breaks_costs_one_verdict_and_the_next_is_right(gpu, name):
+def test_whatever_breaks_has_a_name(gpu, name):
     source, status, check, words = BROKEN[name]
     verdict = gpu.verdict(source)
     assert (verdict.status, verdict.check) == (status, check), verdict.message
     assert words in verdict.message
-    assert gpu.verdict(RIGHT).status == "passed"
+
+
+@pytest.mark.parametrize("name", ["illegal address", "trap"])
+def test_a_broken_context_costs_one_verdict(gpu, name):
+    gpu.verdict(BROKEN[name][0])
+    verdict = gpu.verdict(RIGHT)
+    assert verdict.status == "passed", verdict.message
 
 
 def test_a_kernel_that_never_ends_is_ended(gpu):
