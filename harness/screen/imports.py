@@ -60,9 +60,10 @@ _TVM_FFI = """
 _ALLOWED = frozenset(f"exit {_C} {_CUDA} {_TVM_FFI}".split()) | {
     name + suffix for name in _MATH.split() for suffix in ("", "f", "l")
 }
-# The compilers' own helpers, OpenMP, exceptions, CUDA's registration of kernels, operators new and delete, and std.
+# The compilers' own helpers, OpenMP, transactional memory (asked for by the part of libstdc++ that some installations
+# of g++ link into each library), exceptions, CUDA's registration of kernels, operators new and delete, and std.
 _ALLOWED_PATTERN = re.compile(
-    r"GOMP_\w+|omp_(?:get|in)_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
+    r"GOMP_\w+|omp_(?:get|in)_\w+|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
     r"|__(?:u?div|u?mod|mul|pow|fix|fixuns|float|floatun|extend|trunc|popcount|clz|ctz|bswap|add|sub|neg|cmp|eq|ne|lt|le"
     r"|gt|ge|unord|ash|lsh)[a-z]{2,5}[0-9]?|__atomic_\w+|__aarch64_\w+|_Zn[aw]m\w*|_Zd[al]Pv\w*"
     r"|_ZT[ISV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
@@ -73,7 +74,7 @@ _DENIED_PATTERN = re.compile(
 )
 
 # Entry points, what C++ shares between libraries (names of templates and of types), the linker's own.
-_EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
+_EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_txnal_\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
 
 
 class _Links(NamedTuple):
