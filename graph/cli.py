@@ -49,6 +49,9 @@ Patience = Annotated[
     int | None,
     typer.Option(min=1, help="End a run after so many optimizations without a gain.", show_default="never"),
 ]
+CompileBaseline = Annotated[
+    bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
+]
 Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the inputs that kernels are judged on.", show_default="new for each kernel"),
@@ -150,6 +153,7 @@ def suite(
     minutes: Annotated[
         float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
     ] = None,
+    compile_baseline: CompileBaseline = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/<suite>-<id>")] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the suite in this folder.", show_default=False)
@@ -170,6 +174,7 @@ def suite(
                 out=out,
                 jobs=jobs,
                 minutes=minutes,
+                compile_baseline=compile_baseline,
                 as_json=json,
                 settings={
                     "target": target.value,
@@ -238,9 +243,7 @@ def verify(
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
     ] = False,
-    compile_baseline: Annotated[
-        bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
-    ] = False,
+    compile_baseline: CompileBaseline = False,
     json: Json = False,
 ) -> None:
     """Judge KERNEL against the module in FILE: is it right, and how fast?"""

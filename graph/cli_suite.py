@@ -41,6 +41,7 @@ class Options:
     out: Path | None
     jobs: int | None
     minutes: float | None
+    compile_baseline: bool
     as_json: bool
     settings: dict[str, Any]
 
@@ -70,7 +71,15 @@ def _run(options: Options, hints: list[str]) -> int:
             console.print(f"{ended} had ended before.")
         try:
             with SuiteTerminal(console, len(manifest.tasks), ended) as terminal:
-                suite = SuiteRun(folder, manifest, facts, terminal, jobs=jobs, minutes=options.minutes)
+                suite = SuiteRun(
+                    folder,
+                    manifest,
+                    facts,
+                    terminal,
+                    jobs=jobs,
+                    minutes=options.minutes,
+                    compile_baseline=options.compile_baseline,
+                )
                 record = suite.run()
         except KeyboardInterrupt:
             hints.append(_way_on(folder))

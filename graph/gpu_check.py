@@ -117,6 +117,18 @@ class Check:
         self.console.print(drawn(rows_sheet("", record.rows)))
         self.console.print(drawn(figures_sheet((("all", record.figures),))))
 
+    def compiled(self) -> None:
+        """The best kernels beside torch.compile, as many as the time allows."""
+        folder, manifest = reopen_suite(self.folder / "suite")
+        facts = choose_target("cuda").facts()
+        for task in manifest.tasks:
+            if self.minutes_left > 0 and (row := folder.row(task, facts)) and row.beside_compiled is None:
+                folder.compare(task)
+        rows = {row.id: row for task in manifest.tasks if (row := folder.row(task, facts))}
+        if self.result.suite is not None:
+            merged = tuple(rows.get(row.id, row) for row in self.result.suite.rows)
+            self.keep(suite=self.result.suite.model_copy(update={"rows": merged}))
+
     def ablations(self, tasks: list[str], settings: Settings) -> None:
         """Both schedules of each task, all side by side; those not done when the time is over show what they have."""
         runs = {task: self._ablation(task, settings) for task in tasks}
@@ -199,6 +211,7 @@ def main(
     ablate: Annotated[list[str] | None, typer.Option(help="Also this task's ablation, as level1:1.")] = None,
     ablate_depth: Annotated[int, typer.Option(help="Optimizations a schedule, at most.")] = 13,
     verdicts: Annotated[int, typer.Option(help="New kernels for the time of a verdict.")] = 3,
+    compile_baseline: Annotated[bool, typer.Option(help="Time the best kernels beside torch.compile, at last.")] = True,
 ) -> None:
     """Measure, and store after every part."""
     console = Console()
@@ -218,6 +231,8 @@ def main(
             check.part("ablations", lambda: check.ablations(ablate, gated))
         if tests:
             check.part("tests", check.tests)
+        if compile_baseline:
+            check.part("torch.compile", check.compiled)
         console.print(Text(f"In {check.file}"), soft_wrap=True)
         return exit_code(check.result)
 

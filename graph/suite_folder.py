@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from graph.run_record import RunRecord
 from graph.runs import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
+from graph.suite_compare import compare, compared
 from graph.suite_record import Row, SuiteRecord, row_of
 from graph.suite_table import page
 from graph.suite_tasks import SuiteTask
@@ -63,8 +64,15 @@ class SuiteFolder:
             record = RunRecord.model_validate_json(self._run(task).record.read_bytes())
         except (OSError, ValidationError):
             return None
-        row = row_of(task, record, facts)
+        row = row_of(task, record, facts, compared(self._run(task)))
         return row if row.ended else None
+
+    def compare(self, task: SuiteTask) -> None:
+        """Judge the task's best kernel beside torch.compile, unless that was done. Raises `MachineError`."""
+        run = self._run(task)
+        record = RunRecord.model_validate_json(run.record.read_bytes())
+        if record.outcome in ("improved", "nothing_faster"):
+            compare(run, record)
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""

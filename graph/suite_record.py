@@ -27,6 +27,8 @@ FAST = (1.0, 1.2, 2.0)
 class Row(Frozen):
     """One task. `timing` is its best verified kernel's, absent where none passed; `reason` why its run ended.
 
+    `beside_compiled` is the same kernel's in a later judgement that also timed torch.compile, where that was asked.
+
     `floor_ms` is the least time that the task's bytes and FLOPs need on the device; `depth` counts the optimizations
     that passed. On a `degenerate` task nothing wins (see `cutegen check-task`). `interrupted` and `waiting` are not
     the end: a resumed suite goes on with them.
@@ -38,6 +40,7 @@ class Row(Frozen):
     op_class: OpClass | None = None
     shapes: str = ""
     timing: Timing | None = None
+    beside_compiled: Timing | None = None
     floor_ms: float | None = None
     move: str = ""
     depth: int = 0
@@ -98,7 +101,7 @@ def waiting(task: SuiteTask) -> Row:
     return Row(id=task.id, name=task.name, status="waiting")
 
 
-def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
+def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts, beside_compiled: Timing | None = None) -> Row:
     """The row of a task whose run has ended or was interrupted."""
     timing = record.timing
     best = record.best.candidate.digest if record.best else None
@@ -110,6 +113,7 @@ def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row:
         op_class=record.task.op_class if record.task else None,
         shapes=shapes_of(record.task),
         timing=timing,
+        beside_compiled=beside_compiled,
         floor_ms=floor_ms(record.task, facts, record.best.verdict) if record.task and record.best else None,
         move=next((step.move for step in judged if step.candidate == best), ""),
         depth=max((step.depth for step in judged), default=0),

@@ -44,11 +44,13 @@ class SuiteRun:
         *,
         jobs: int,
         minutes: float | None = None,
+        compile_baseline: bool = False,
     ) -> None:
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
+        self._compile_baseline = compile_baseline
         self._jobs, self._minutes = jobs, minutes
         self._rows = {task.id: folder.row(task, facts) or waiting(task) for task in manifest.tasks}
-        self._queue = deque(task for task in manifest.tasks if not self._rows[task.id].ended)
+        self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
         self._before_s = folder.seconds()
         self._began = time.monotonic()
         self._changed = threading.Condition()
@@ -74,7 +76,11 @@ class SuiteRun:
             raise
         if self._defect is not None:
             raise self._defect
-        return self._write("finished" if self._all_ended() else "interrupted")
+        return self._write("interrupted" if any(map(self._open, self._rows.values())) else "finished")
+
+    def _open(self, row: Row) -> bool:
+        """Whether there is something left to do for a task."""
+        return not row.ended or (self._compile_baseline and row.timing is not None and row.beside_compiled is None)
 
     def _wait(self, threads: list[threading.Thread]) -> None:
         with self._changed:
@@ -122,15 +128,14 @@ class SuiteRun:
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
             record: RunRecord = execute(folder, manifest, observer, control=control)
+            if self._compile_baseline and not self._stopping:
+                self._folder.compare(task)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
             return waiting(task).model_copy(
                 update={"status": status, "reason": str(error), "seconds": time.monotonic() - started}
             )
-        return row_of(task, record, self._facts)
-
-    def _all_ended(self) -> bool:
-        return all(row.ended for row in self._rows.values())
+        return self._folder.row(task, self._facts) or row_of(task, record, self._facts)
 
     def _write(self, outcome: Literal["finished", "interrupted", "running"]) -> SuiteRecord:
         record = SuiteRecord(

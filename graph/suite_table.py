@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graph.bench_tables import Sheet, markdown
 from graph.run_machine import Machine
 from graph.suite_record import Figures, Row, SuiteRecord
-from harness.verdict import Interval
+from harness.verdict import Interval, Timing
 
 STATUS = {
     "improved": "faster",
@@ -20,8 +20,8 @@ STATUS = {
     "waiting": "not begun",
 }
 HEAD = (
-    "id", "task", "status", "speed-up", "95 % interval", "kernel ms", "eager ms", "of floor", "depth", "judged",
-    "run s", "cost $",
+    "id", "task", "status", "speed-up", "95 % interval", "over compile", "kernel ms", "eager ms", "of floor", "depth",
+    "judged", "run s", "cost $",
 )  # fmt: skip
 
 
@@ -92,6 +92,7 @@ def _line(row: Row) -> tuple[str, ...]:
         STATUS[row.status],
         f"{timing.speedup:.2f}x" if timing else "",
         interval(timing.speedup_interval) if timing else "",
+        _over_compile(row.beside_compiled),
         f"{timing.candidate_ms:.3f}" if timing else "",
         f"{timing.baseline_ms:.3f}" if timing else "",
         f"{row.floor_share:.0%}" if row.floor_share is not None else "",
@@ -100,6 +101,14 @@ def _line(row: Row) -> tuple[str, ...]:
         f"{row.seconds:.0f}",
         f"{row.usage.dollars:.2f}",
     )
+
+
+def _over_compile(timing: Timing | None) -> str:
+    if timing is None:
+        return ""
+    if timing.compiled is None:
+        return "none" if timing.compiled_failure else ""
+    return f"{timing.compiled.speedup:.2f}x ({interval(timing.compiled.interval)})"
 
 
 def interval(found: Interval) -> str:

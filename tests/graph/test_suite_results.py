@@ -16,6 +16,7 @@ from graph.suite_progress import SuiteTerminal, line
 from graph.suite_record import SuiteRecord, figures, floor_ms, row_of, waiting
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
 from harness.task import Workload
+from harness.verdict import Compiled, Interval
 from nodes.state import Step
 
 
@@ -103,13 +104,22 @@ def test_every_line_is_as_long_as_its_head_and_the_page_tells_all() -> None:
     text = page(suite_record(*rows))
     lines = {cells[2].strip(): cells for cells in (each.split("|") for each in text.splitlines()) if len(cells) > 3}
     assert lines["task1"][3:6] == [" faster ", " 1.93x ", " 1.85 to 2.01 "]
-    assert lines["task1"][8].strip() == "48%"
+    assert lines["task1"][9].strip() == "48%"
     assert lines["task3"][3].strip() == "not faster", "losses are listed like wins"
     assert lines["30_softsign"][3].strip() == "not begun"
     assert "- task2: It declined." in text
     assert "sizes scaled by 0.5" in text
     assert "| all (4) | 2 | 1 |" in text
     Console(width=200, quiet=True).print(drawn(rows_sheet("", rows)))
+
+
+def test_what_torch_compile_reaches_stands_beside() -> None:
+    compiled = Compiled(ms=12.0, speedup=1.2, interval=Interval(low=1.1, high=1.3))
+    beside = timing(2.0).model_copy(update={"compiled": compiled})
+    failed = timing(2.0).model_copy(update={"compiled_failure": "torch.compile failed."})
+    rows = (row(1, 2.0, beside_compiled=beside), row(2, 2.0, beside_compiled=failed), row(3, 2.0))
+    at = HEAD.index("over compile")
+    assert [cells[at] for cells in rows_sheet("", rows).rows] == ["1.20x (1.10 to 1.30)", "none", ""]
 
 
 def test_the_record_survives_its_file() -> None:
