@@ -102,9 +102,12 @@ def test_a_link_among_the_readable_paths_works(work: Path, tier: Tier, tmp_path:
 
 
 def test_a_path_inside_a_system_folder_may_be_named_again(work: Path, tier: Tier) -> None:
-    inside = Path("/usr/include" if Path("/usr/include").is_dir() else "/usr/bin")
-    access = Access(read=(str(inside), "/usr/bin", "/bin/sh", "/usr/lib/no-such-folder"))
-    assert run(work, tier, SHELL, "-c", f"ls {inside} > /dev/null && echo there", access=access).stdout == b"there\n"
+    links = (path for path in Path("/usr/bin").iterdir() if path.is_symlink() and path.readlink().is_absolute())
+    link = next((path for path in links if path.exists()), None)
+    if link is None:
+        pytest.skip("no link with an absolute target in /usr/bin of this machine")
+    access = Access(read=(str(link), "/usr/lib/no-such-folder"))
+    assert run(work, tier, SHELL, "-c", f"ls {link} > /dev/null && echo there", access=access).stdout == b"there\n"
 
 
 def test_python_runs_inside(work: Path, tier: Tier) -> None:
