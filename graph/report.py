@@ -12,6 +12,7 @@ from graph.report_chart import roofline, trajectory
 from graph.report_diff import Hunk, hunks
 from graph.run_record import RunRecord
 from harness.frozen import Frozen
+from harness.profile.render import render as render_profile
 from harness.profile.summary import Profile
 from harness.verdict import OutputError, Verdict
 from nodes.state import Step
@@ -72,6 +73,7 @@ def view(record: RunRecord) -> dict[str, Any]:
         "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,
+        "counters": render_profile(profiles[-1][1]) if profiles and profiles[-1][1].kernels else "",
         "changes": changes(record),
         "costs": _costs(record),
         "settings": {name: value for name, value in record.settings.items() if value not in (None, "", {}, [])},

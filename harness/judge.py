@@ -157,7 +157,8 @@ class Judge:
         if verdict.timing is None or verdict.build is None:
             raise ValueError("only a passed verdict can be profiled")
         first = verdict.workloads[0].timing if verdict.workloads else None
-        return self.target.profile(task.workloads[0], first or verdict.timing, verdict.build)
+        with _one_at_a_time(self.target.name):
+            return self.target.profile(task.workloads[0], first or verdict.timing, verdict.build, tier=self.tier)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
         """What the target's sanitizers say of a candidate, right or wrong, on each of the task's workloads.

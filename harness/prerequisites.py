@@ -181,7 +181,7 @@ def _profiler() -> Prerequisite:
             needed_for=_NEEDS_PROFILER,
         )
     if not _may_profile():
-        remedy = "Run as root, or load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0."
+        remedy = "Load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0: no kernel runs as administrator."
         detail = f"{ncu}; the driver lets only administrators read performance counters"
         return Prerequisite(name="ncu", status="limited", detail=detail, remedy=remedy, needed_for=_NEEDS_PROFILER)
     return Prerequisite(name="ncu", status="found", detail=ncu, needed_for=_NEEDS_PROFILER)
@@ -196,7 +196,7 @@ def _toolkit_ncu() -> str | None:
 
 
 def _may_profile() -> bool:
-    if os.geteuid() == 0 or not _PROFILER_SETTINGS.is_file():
+    if not _PROFILER_SETTINGS.is_file():
         return True
     return "RmProfilingAdminOnly: 1" not in _PROFILER_SETTINGS.read_text(encoding="utf-8")
 

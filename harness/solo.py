@@ -26,7 +26,8 @@ _ORDER = "order.json"
 class Tool:
     """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
 
-    `calls` of the entry are made, of which a profiler sees the last.
+    `calls` of the entry are made, of which a profiler sees the last. `{scratch}` in the environment's values stands for
+    the process's private folder.
     """
 
     command: tuple[str, ...] = ()
@@ -58,10 +59,20 @@ def run_alone(
         environment={
             "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))),
             "PYTHONDONTWRITEBYTECODE": "1",
-            **tool.environment,
+            **{name: value.replace("{scratch}", str(folder)) for name, value in tool.environment.items()},
         },
         tier=tier,
     )
+
+
+def why_unfinished(done: Completed) -> str:
+    """Why a tool's run says nothing: the kernel raised an error, or a limit was met."""
+    if done.outcome == "timed_out":
+        return f"it did not end within {done.wall_s:.0f} s at these shapes"
+    if done.outcome == "exited" and done.exit_code == FAILED:
+        return f"the call failed: {done.stderr.decode(errors='replace').strip()[-300:]}"
+    ended = done.note or done.signal or f"exit code {done.exit_code}"
+    return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
 
 
 def argument_bytes(signature: Signature) -> int:

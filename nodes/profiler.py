@@ -28,12 +28,19 @@ def profiler(state: RunState, workshop: Workshop) -> Update:
         agent="profiler",
         candidate=start.candidate.digest,
         parent=start.candidate.parent,
-        message=f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof",
+        message=_told(profile),
         speedup=best_speedup(best),
     )
     update: Update = {"profile": profile, "best": best, "device_seconds": device_seconds}
     after = state.model_copy(update={**update, "device_seconds": state.device_seconds + device_seconds})
     return {**update, "history": (step,), "stop_reason": after_profile(after, workshop.settings)}
+
+
+def _told(profile: Profile) -> str:
+    """The history's line: where the kernel stands, and why no counters were read where they should have been."""
+    limit = f", limited by {profile.bottleneck.replace('_', ' ')}" if profile.bottleneck else ""
+    stands = f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof{limit}"
+    return f"{stands}. Without counters: {profile.unprofiled}" if profile.unprofiled else stands
 
 
 def _profile(state: RunState, workshop: Workshop, source: str) -> Profile:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator
 
-from harness.profile.summary import Profile
+from harness.profile.summary import KernelProfile, Profile
 
 MAX_LINES = 60
 _WIDTH = 110
+_KERNELS = 5
+_INDENT = " " * 12
 
 
 def render(profile: Profile) -> str:
-    """At most `MAX_LINES` lines: the rates against their peaks, then the findings, the most limiting first."""
+    """At most `MAX_LINES` lines: rates against peaks, each kernel's counters, then the findings, the sharpest first."""
     lines = [
         f"device      {profile.device} ({profile.target})",
         f"time        {profile.time_ms:.4g} ms a call",
@@ -19,11 +22,64 @@ def render(profile: Profile) -> str:
         _rate("arithmetic", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
         f"bound       {profile.bound}, at {profile.share_of_roof:.0%} of the roof",
     ]
+    if profile.unprofiled:
+        lines += _wrapped(f"counters    not read: {profile.unprofiled}")
+    for kernel in profile.kernels[:_KERNELS]:
+        for line in _kernel(kernel):
+            lines += _wrapped(line)
+    left_out = profile.kernels[_KERNELS:]
+    if left_out:
+        lines.append(f"kernel      {len(left_out)} more, {sum(kernel.share for kernel in left_out):.0%} of the time")
     for number, finding in enumerate(profile.findings, start=1):
         lines += textwrap.wrap(f"{number}. {finding}", _WIDTH, subsequent_indent="   ")
     if len(lines) > MAX_LINES:
         lines = [*lines[: MAX_LINES - 1], f"({len(lines) - MAX_LINES + 1} more lines left out)"]
     return "\n".join(lines)
+
+
+def _kernel(kernel: KernelProfile) -> Iterator[str]:
+    times = f" in {kernel.launches} launches" if kernel.launches > 1 else ""
+    yield (
+        f"kernel      {kernel.name}: {kernel.time_ms:.4g} ms{times}, {kernel.share:.0%} of the time; "
+        f"grid {_extent(kernel.grid)}, block {_extent(kernel.block)}, {kernel.waves:.2f} waves; "
+        f"{kernel.registers} registers a thread, {kernel.shared_bytes} bytes of shared memory a block"
+    )
+    yield (
+        f"{_INDENT}of peak: device memory {kernel.dram:.0%}, memory path {kernel.memory:.0%}, compute "
+        f"{kernel.compute:.0%} (FMA {kernel.fma:.0%}, tensor cores {kernel.tensor:.0%}, issue slots {kernel.issue:.0%})"
+    )
+    limit = f", limited by {kernel.occupancy_limit}" if kernel.occupancy_limit else ""
+    yield (
+        f"{_INDENT}occupancy {kernel.occupancy:.0%} of {kernel.occupancy_possible:.0%} possible{limit}; hits: L1 "
+        f"{kernel.l1_hits:.0%}, L2 {kernel.l2_hits:.0%}; {kernel.dram_bytes / 1e6:.4g} MB through device memory"
+    )
+    access = "; ".join(_access(kernel))
+    if access:
+        yield f"{_INDENT}{access}"
+    if kernel.stalls:
+        yield f"{_INDENT}warps: " + ", ".join(f"{stall.share:.0%} {stall.reason}" for stall in kernel.stalls)
+
+
+def _access(kernel: KernelProfile) -> Iterator[str]:
+    for what, efficiency, sectors in (
+        ("loads", kernel.load_efficiency, kernel.load_sectors),
+        ("stores", kernel.store_efficiency, kernel.store_sectors),
+    ):
+        if efficiency is not None and sectors is not None:
+            yield f"global {what} use {efficiency:.0%} of each sector, {sectors:.1f} sectors a request"
+    if kernel.bank_conflicts >= 0.01:
+        yield f"bank conflicts cost {kernel.bank_conflicts:.0%} of shared memory's turns"
+    if kernel.spills > 0:
+        yield f"{kernel.spills:.1%} of the instructions are spills"
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, _WIDTH + 10, subsequent_indent=_INDENT)
+
+
+def _extent(extent: tuple[int, int, int]) -> str:
+    used = [size for size in extent if size > 1] or [1]
+    return " x ".join(map(str, used)) if extent[2] == 1 else " x ".join(map(str, extent))
 
 
 def _rate(name: str, achieved: float, peak: float, unit: str) -> str:

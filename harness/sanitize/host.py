@@ -16,7 +16,7 @@ from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.sanitize.report import Finding, SanitizerRun
-from harness.solo import FAILED, Tool, argument_bytes, run_alone
+from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
 from harness.task import Signature, TensorSpec
 from harness.verdict import Tier
 from harness.worker.layout import span_bytes
@@ -78,16 +78,6 @@ def judge_run(done: Completed, signature: Signature) -> SanitizerRun:
     if done.outcome == "exited" and done.exit_code == 0:
         return SanitizerRun(tool=TOOL, status="clean", seconds=done.wall_s)
     return _skipped(why_unfinished(done), done.wall_s)
-
-
-def why_unfinished(done: Completed) -> str:
-    """Why a tool's run says nothing: the kernel raised an error, or a limit was met."""
-    if done.outcome == "timed_out":
-        return f"it did not end within {done.wall_s:.0f} s at these shapes"
-    if done.outcome == "exited" and done.exit_code == FAILED:
-        return f"the call failed: {done.stderr.decode(errors='replace').strip()[-300:]}"
-    ended = done.note or done.signal or f"exit code {done.exit_code}"
-    return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
 
 
 def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:

@@ -39,7 +39,7 @@ class CpuTarget:
         """Cache sizes and threads as the system tells them, bandwidth and multiply-add rate as measured once."""
         return cpu_facts(again=again)
 
-    def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
+    def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
         """Where the kernel stands under this machine's roofline."""
         return roofline(workload, timing, build, self.facts(), target=self.name)
 

@@ -20,8 +20,9 @@ from harness.errors import MachineError
 from harness.isolation.policy import Access
 from harness.machine.gpu import Gpu, find_gpu
 from harness.machine.hardware import gpu_facts
-from harness.profile.roofline import roofline
+from harness.profile.device import profile_on_device
 from harness.profile.summary import Profile
+from harness.sanitize.device import sanitize_on_device
 from harness.sanitize.report import SanitizerRun
 from harness.targets.target import DeviceFacts, Needs
 from harness.task import Workload
@@ -65,19 +66,18 @@ class CudaTarget:
         self.require_device()
         return gpu_facts(again=again)
 
-    def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
-        """Where the kernel stands under this GPU's roofline."""
-        return roofline(workload, timing, build, self.facts(), target=self.name)
+    def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
+        """Where the kernel stands under this GPU's roofline, and what Nsight Compute reads of it."""
+        return profile_on_device(workload, timing, build, self.facts(), self.running(), tier=tier)
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
         """With the source's lines beside the machine code; compute-sanitizer needs nothing else of it."""
         return compile_candidate(candidate, LineInfoCudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
 
     def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
-        """Skipped: compute-sanitizer has not been tried on this machine."""
+        """What compute-sanitizer's four tools say of one call each."""
         self.require_device()
-        note = "compute-sanitizer does not run on kernels yet"
-        return (SanitizerRun(tool="compute-sanitizer", status="skipped", note=note),)
+        return sanitize_on_device(build, workload.signature, self.running(), tier=tier)
 
 
 @lru_cache(maxsize=1)

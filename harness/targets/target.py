@@ -70,8 +70,8 @@ class Target(Protocol):
         """The device's ceilings; measured on first use, then cached on disk. With `again` measured once more."""
         ...
 
-    def profile(self, workload: Workload, timing: Timing, build: Build) -> Profile:
-        """What limits the kernel that `timing` belongs to."""
+    def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
+        """What limits the kernel that `timing` belongs to; where counters should be read, it runs once more."""
         ...
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:

@@ -1,0 +1,134 @@
+"""compute-sanitizer over a kernel for an NVIDIA GPU: memcheck, racecheck, initcheck and synccheck."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import groupby
+from pathlib import Path
+
+from harness.build import Build
+from harness.building.cuda_build import CudaToolchain
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed
+from harness.machine.nvidia_tools import find_tool, tool_folders
+from harness.sanitize.report import MAX_FINDINGS, Finding, SanitizerRun
+from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
+from harness.targets.target import Needs
+from harness.task import Signature
+from harness.verdict import Tier
+
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
+LIMIT_S = 60.0
+_PROGRAM = "compute-sanitizer"
+_LOG = "log.txt"
+_HOST_BYTES = 32 << 30
+_AT_ONCE_BYTES = 8 << 30
+"""Tasks up to this size are watched by all four tools at once, each with the arguments of its own."""
+_PADDING = "512"
+"""Bytes kept free after each allocation, so that one byte too far does not lie in the next one."""
+
+_OPENING = re.compile(r"^=+ (?! )(?P<text>.*)$")
+_DEFECT = re.compile(r"Invalid |Misaligned |Uninitialized |Race |Barrier error|Address |Fault ")
+"""How a message of the kernel's begins; others are the tool's own, or of calls to the runtime."""
+_PLACE = re.compile(rf"\b(?:at|in) .*?{re.escape(CudaToolchain.source_name)}:(?P<line>\d+)")
+_ADDRESS = re.compile(r" (?:at )?0x[0-9a-f]+")
+_WORTH_TELLING = re.compile(r"^(by thread|Access |and is |Address |and (?:Read|Write) access|Current Value)")
+
+
+def sanitize_on_device(
+    build: Build, signature: Signature, needs: Needs, *, tier: Tier, limit_s: float = LIMIT_S
+) -> tuple[SanitizerRun, ...]:
+    """One run a tool, each calling a library with line information once. Raises `MachineError`."""
+    program = find_tool(_PROGRAM)
+    if program is None:
+        why = "compute-sanitizer was not found; it comes with the CUDA toolkit"
+        return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
+    if build.library is None:
+        why = f"it did not compile with line information: {build.diagnostics[0].message}"
+        return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
+    library = build.library
+    small = len(TOOLS) * argument_bytes(signature) <= _AT_ONCE_BYTES
+
+    def run(name: str) -> SanitizerRun:
+        return _run(name, program, library, signature, needs, tier=tier, limit_s=limit_s)
+
+    with ThreadPoolExecutor(len(TOOLS) if small else 1) as pool:
+        return tuple(pool.map(run, TOOLS))
+
+
+def _run(
+    name: str, program: Path, library: Path, signature: Signature, needs: Needs, *, tier: Tier, limit_s: float
+) -> SanitizerRun:
+    padding = ("--padding", _PADDING) if name == "memcheck" else ()
+    command = (str(program), "--tool", name, "--report-api-errors", "no", "--log-file", _LOG, *padding)
+    access = needs.access
+    tool = Tool(
+        command=command,
+        access=Access((*access.read, *tool_folders(program)), access.write, access.devices, profiling=True),
+        limits=Limits(wall_s=limit_s, memory_bytes=_HOST_BYTES, file_bytes=1 << 30),
+        environment=needs.environment,
+    )
+    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
+        folder = Path(scratch)
+        done = run_alone(library, signature, tool, device="cuda", tier=tier, folder=folder)
+        log = folder / _LOG
+        return judge_run(name, done, log.read_text(errors="replace") if log.is_file() else "")
+
+
+def judge_run(name: str, done: Completed, log: str) -> SanitizerRun:
+    """What a finished run and its log say. Without the summary line at its end the tool has not come to a result."""
+    findings = tuple(parse_log(name, log))[:MAX_FINDINGS]
+    if findings:
+        return SanitizerRun(tool=name, status="found", findings=findings, seconds=done.wall_s)
+    if done.outcome == "exited" and done.exit_code == 0 and "SUMMARY" in log:
+        return SanitizerRun(tool=name, status="clean", seconds=done.wall_s)
+    return SanitizerRun(tool=name, status="skipped", note=_why(done, log), seconds=done.wall_s)
+
+
+def _why(done: Completed, log: str) -> str:
+    said = [line.lstrip("= ") for line in log.splitlines() if "Error:" in line]
+    return said[0] if said else why_unfinished(done)
+
+
+def parse_log(name: str, text: str) -> Iterator[Finding]:
+    """The defects that a log tells, those that differ in more than the thread. One by one, in the order found."""
+    blocks = (_finding(name, block) for block in _blocks(text))
+    found = sorted((each for each in blocks if each), key=lambda each: (each.line or 0, each.kind))
+    for _, same in groupby(found, key=lambda each: (each.line, each.kind)):
+        yield next(same)
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    """Each message with its details: a line that begins at the margin, and the indented ones below it."""
+    block: list[str] = []
+    for line in text.splitlines():
+        if opening := _OPENING.match(line):
+            if block:
+                yield block
+            block = [opening["text"].strip()]
+        elif block:
+            block.append(line.lstrip("= ").strip())
+    if block:
+        yield block
+
+
+def _finding(name: str, block: list[str]) -> Finding | None:
+    kind = block[0].removeprefix("Error: ")
+    if not _DEFECT.match(kind):
+        return None
+    place = next((match for line in block if "Frame:" not in line and (match := _PLACE.search(line))), None)
+    line = int(place["line"]) if place else None
+    kind = re.split(r" at | of size ", kind)[0].rstrip(".")
+    size = re.search(r"of size (\d+) bytes", block[0])
+    details = [_ADDRESS.sub("", _PLACE.sub(r"in line \g<line>", text)) for text in block[1:] if _tells(text)]
+    where = f", line {line}" if line else ""
+    extent = f" of {size[1]} bytes" if size else ""
+    message = f"{name}: {kind}{extent}{where}{': ' if details else ''}{' '.join(details)}."
+    return Finding(kind=kind, message=message, line=line)
+
+
+def _tells(text: str) -> bool:
+    return bool(_WORTH_TELLING.match(text))

@@ -1,0 +1,118 @@
+"""compute-sanitizer: how its logs are read, and on a GPU the real tools on a kernel with a bug for each."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.build import Build
+from harness.candidate import Candidate
+from harness.isolation.process import Completed
+from harness.isolation.tiers import resolve_tier
+from harness.machine.gpu import find_gpu
+from harness.machine.nvidia_tools import find_tool
+from harness.sanitize.device import judge_run, parse_log, sanitize_on_device
+from harness.targets.cuda import CudaTarget
+from harness.targets.target import Needs
+from harness.task import ScalarSpec, Signature, TensorSpec, Workload
+
+MEMCHECK = """\
+========= COMPUTE-SANITIZER
+========= Invalid __global__ read of size 16 bytes
+=========     at softsign(const float4 *, float4 *, long)+0x90 in kernel.cu:11
+=========     by thread (0,0,0) in block (1000,0,0)
+=========     Access to 0x7f1c3e3e8000 is out of bounds
+=========     and is 1 bytes after the nearest allocation at 0x7f1c3e000000 of size 4096000 bytes
+=========     Saved host backtrace up to driver entry point at kernel launch time
+=========         Host Frame: run in kernel.cu:16 [0x1234] in kernel.so
+=========
+========= Invalid __global__ read of size 16 bytes
+=========     at softsign(const float4 *, float4 *, long)+0x90 in kernel.cu:11
+=========     by thread (1,0,0) in block (1000,0,0)
+=========     Access to 0x7f1c3e3e8010 is out of bounds
+=========
+========= ERROR SUMMARY: 2 errors
+"""
+RACECHECK = """\
+========= COMPUTE-SANITIZER
+========= Error: Race reported between Write access at void sgemm<(int)32>(const float *, int)+0x3b0 in kernel.cu:14
+=========     and Read access at void sgemm<(int)32>(const float *, int)+0x3f0 in kernel.cu:17 [3968 hazards]
+=========
+========= RACECHECK SUMMARY: 1 hazard displayed (1 error, 0 warnings)
+"""
+CLEAN = "========= COMPUTE-SANITIZER\n========= ERROR SUMMARY: 0 errors\n"
+
+KERNEL = """\
+__global__ void buggy(const float* x, float* y, int n, int bug) {
+  __shared__ float tile[256];
+  const int i = blockIdx.x * blockDim.x + threadIdx.x;
+  tile[threadIdx.x] = i < n ? x[i] : 0;
+  if (bug != 2) __syncthreads();
+  float value = tile[255 - threadIdx.x];
+  if (bug == 3) value += y[i];
+  if (bug == 4 && threadIdx.x < 40) __syncthreads();
+  if (i < n) y[i] = value;
+  if (bug == 1 && i == 0) y[n] = value;
+}
+void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {
+  auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(x.device().device_type, x.device().device_id));
+  auto in = static_cast<const float*>(x.data_ptr());
+  buggy<<<4, 256, 0, stream>>>(in, static_cast<float*>(y.data_ptr()), 1024, static_cast<int>(bug));
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+def ended(outcome="exited", code=0):
+    return Completed(outcome, code, None, b"", b"", 1.0, 0, 0, "")
+
+
+def test_a_read_out_of_bounds_is_told_once_with_its_line():
+    (finding,) = parse_log("memcheck", MEMCHECK)
+    assert (finding.kind, finding.line) == ("Invalid __global__ read", 11)
+    assert finding.message.startswith("memcheck: Invalid __global__ read of 16 bytes, line 11: by thread (0,0,0)")
+    assert "1 bytes after the nearest allocation of size 4096000 bytes" in finding.message
+    assert "0x" not in finding.message
+
+
+def test_a_race_is_told_with_both_places():
+    (finding,) = parse_log("racecheck", RACECHECK)
+    assert finding.line == 14 and finding.message.startswith("racecheck: Race reported between Write access, line 14")
+    assert "Read access at in line 17" in finding.message or "in line 17" in finding.message
+
+
+def test_a_run_without_its_last_line_has_come_to_no_result():
+    assert judge_run("memcheck", ended(), CLEAN).status == "clean"
+    assert judge_run("memcheck", ended(), "").status == "skipped"
+    assert judge_run("memcheck", ended("timed_out", None), CLEAN).note.startswith("it did not end within 1 s")
+    unsupported = "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the guide.\n"
+    assert judge_run("memcheck", ended(code=1), unsupported).note.startswith("Error: Device not supported")
+
+
+def test_without_the_tool_it_is_skipped(monkeypatch):
+    monkeypatch.setattr("harness.sanitize.device.find_tool", lambda name: None)
+    (run,) = sanitize_on_device(Build(library="k.so", seconds=0), signature(0), Needs(), tier="none")
+    assert run.status == "skipped" and "was not found" in run.note
+
+
+def signature(bug):
+    spec = TensorSpec(name="x", shape=(1024,), strides=(1,), dtype="float32")
+    number = ScalarSpec(name="bug", type="int", value=bug)
+    return Signature(inputs=(spec, number), outputs=(spec.model_copy(update={"name": "y"}),))
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")
+@pytest.mark.parametrize(
+    ("bug", "tool", "line"),
+    [(0, "", 0), (1, "memcheck", 10), (2, "racecheck", 4), (3, "initcheck", 7), (4, "synccheck", 8)],
+)
+def test_each_tool_finds_its_bug_on_a_real_gpu(bug, tool, line):
+    if find_tool("compute-sanitizer") is None:
+        pytest.skip("compute-sanitizer is not installed here")
+    tier, target = resolve_tier("auto"), CudaTarget()
+    build = target.compile_watched(Candidate(source=KERNEL, target="cuda", author="test:test"), tier=tier)
+    workload = Workload(name="main", signature=signature(bug), flops=1, bytes_moved=8192)
+    runs = target.sanitize(build, workload, tier=tier)
+    found = {run.tool: [finding.line for finding in run.findings] for run in runs if run.status == "found"}
+    assert all(run.status != "skipped" for run in runs), runs
+    assert found == ({tool: [line]} if tool else {}), runs
