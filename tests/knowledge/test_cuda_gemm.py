@@ -3,74 +3,23 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import torch
+from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped, tensor_plan
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
 
-from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from harness.building.toolchain import cuda_compiler
 from harness.errors import MachineError
 from harness.screen.source import screen_source
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.cuda_gemm_text import width
-from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_form import A, B, C, form_of
 from knowledge.playbook.problem import Device, Problem, Tensor
 from knowledge.playbook.recipe import Decline, Draft, Plan
-
-H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
-RECIPE = GemmRecipe()
-
-
-def on_gpu(problem: Problem, **changes: object) -> Problem:
-    return problem.model_copy(update={"target": "cuda", "device": H200, **changes})
-
-
-def shaped(m: int, n: int, k: int, a: str = "N", b: str = "N", batch: int = 0, tail: str = "") -> Problem:
-    """A @ B as KernelBench writes it, each operand plain (N) or transposed in memory (T), without any data."""
-    extents = {"A": (m, k) if a == "N" else (k, m), "B": (k, n) if b == "N" else (n, k)}
-    tensors, ops, operands = [], [], {}
-    for name, (rows, columns) in extents.items():
-        shape = (batch, rows, columns) if batch else (rows, columns)
-        strides = (rows * columns, columns, 1) if batch else (columns, 1)
-        tensors.append({"name": name, "shape": shape, "strides": strides, "dtype": "float32"})
-        operands[name] = name
-    for name, way in (("A", a), ("B", b)):
-        if way == "T":
-            rows, columns = extents[name]
-            turned = {"name": f"{name}t", "shape": (columns, rows), "strides": (1, columns), "dtype": "float32"}
-            ops.append({"target": "aten.t.default", "args": [{"ref": name}], "results": [turned]})
-            operands[name] = f"{name}t"
-    shape, strides = ((batch, m, n), (m * n, n, 1)) if batch else ((m, n), (n, 1))
-    result = {"name": "mm", "shape": shape, "strides": strides, "dtype": "float32"}
-    arguments = [{"ref": operands["A"]}, {"ref": operands["B"]}]
-    ops.append({"target": "aten.bmm.default" if batch else "aten.mm.default", "args": arguments, "results": [result]})
-    if tail:
-        ops.append({"target": tail, "args": [{"ref": "mm"}], "results": [{**result, "name": "tail"}]})
-    return Problem.model_validate(
-        {
-            "target": "cuda", "inputs": tensors, "outputs": [{**result, "name": "C"}], "ops": ops,
-            "returns": ["tail" if tail else "mm"], "device": H200.model_dump(),
-        }
-    )  # fmt: skip
-
-
-LEVEL1 = {
-    1: shaped(4096, 4096, 4096), 2: shaped(2048, 4096, 8192), 3: shaped(512, 2048, 1024, batch=128),
-    6: shaped(256, 256, 524288), 7: shaped(32768, 32768, 64), 8: shaped(8205, 5921, 2949),
-    9: shaped(32768, 32768, 32), 10: shaped(16384, 768, 2048), 11: shaped(1048576, 768, 256),
-    14: shaped(4096, 4096, 4096, tail="aten.triu.default"), 15: shaped(4096, 4096, 4096, tail="aten.tril.default"),
-    16: shaped(2048, 4096, 8192, a="T"), 17: shaped(2048, 4096, 8192, b="T"), 18: shaped(2048, 4096, 8192, "T", "T"),
-}  # fmt: skip
-
-
-def tensor_plan(problem: Problem) -> Plan:
-    move, *_ = RECIPE.moves(problem, RECIPE.first_plan(problem))
-    return move.plan
 
 
 def drafts(problem: Problem) -> list[Draft]:
@@ -159,18 +108,9 @@ def test_tiles_fit_the_device():
     assert len(tensor.tiles(small, form)) > 1
 
 
-def joined(sources: list[str]) -> str:
-    """Several kernels as one file, since reading CuTe's headers takes most of a build."""
-    texts = []
-    for number, source in enumerate(sources):
-        text = re.sub(r"\bproduct\b", f"product{number}", source)
-        texts.append(re.sub(r"\brun\b", f"run{number}", text))
-    return "\n".join(texts)
-
-
 def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
     try:
-        nvcc = cuda_compiler().command
+        cuda_compiler()
     except MachineError as failure:
         pytest.skip(str(failure))
     steps = [on_gpu(trace_fx(*(PLAIN | STEPS)[case])) for case in ("gelu", "attention scores")]
@@ -178,15 +118,6 @@ def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
     plans += [(problem, RECIPE.first_plan(problem)) for problem in steps[:1]]
     plans[2] = (LEVEL1[6], plans[2][1].with_knobs(splits=33))
     plans[4] = (LEVEL1[14], plans[4][1].with_knobs(spans=1))
-    (tmp_path / "all.cu").write_text(joined([RECIPE.render(*each) for each in plans]))
-    include = [word for folder in headers().include for word in ("-isystem", str(folder))]
-    architectures = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in ("80", "90a")]
-    command = [
-        *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr", *architectures,
-        "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, "-shared", "-Xcompiler", "-fPIC",
-        f"-L{tvm_ffi_folder() / 'lib'}", "-ltvm_ffi", "all.cu", "-o", "all.so",
-    ]  # fmt: skip
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr[-3000:]
-    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", done.stdout + done.stderr)]
+    said = build([RECIPE.render(*each) for each in plans], tmp_path, ("80", "90a"))
+    spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", said)]
     assert len(spilled) >= 2 * len(plans) and max(spilled) <= 64

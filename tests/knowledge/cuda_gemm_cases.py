@@ -1,0 +1,87 @@
+"""Products for a GPU, without their data, and their kernels built by the real nvcc."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from knowledge.playbook.gemm import GemmRecipe
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Plan
+
+H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
+RECIPE = GemmRecipe()
+
+
+def on_gpu(problem: Problem, **changes: object) -> Problem:
+    return problem.model_copy(update={"target": "cuda", "device": H200, **changes})
+
+
+def shaped(m: int, n: int, k: int, a: str = "N", b: str = "N", batch: int = 0, tail: str = "") -> Problem:
+    """A @ B as KernelBench writes it, each operand plain (N) or transposed in memory (T), without any data."""
+    extents = {"A": (m, k) if a == "N" else (k, m), "B": (k, n) if b == "N" else (n, k)}
+    tensors, ops, operands = [], [], {}
+    for name, (rows, columns) in extents.items():
+        shape = (batch, rows, columns) if batch else (rows, columns)
+        strides = (rows * columns, columns, 1) if batch else (columns, 1)
+        tensors.append({"name": name, "shape": shape, "strides": strides, "dtype": "float32"})
+        operands[name] = name
+    for name, way in (("A", a), ("B", b)):
+        if way == "T":
+            rows, columns = extents[name]
+            turned = {"name": f"{name}t", "shape": (columns, rows), "strides": (1, columns), "dtype": "float32"}
+            ops.append({"target": "aten.t.default", "args": [{"ref": name}], "results": [turned]})
+            operands[name] = f"{name}t"
+    shape, strides = ((batch, m, n), (m * n, n, 1)) if batch else ((m, n), (n, 1))
+    result = {"name": "mm", "shape": shape, "strides": strides, "dtype": "float32"}
+    arguments = [{"ref": operands["A"]}, {"ref": operands["B"]}]
+    ops.append({"target": "aten.bmm.default" if batch else "aten.mm.default", "args": arguments, "results": [result]})
+    if tail:
+        ops.append({"target": tail, "args": [{"ref": "mm"}], "results": [{**result, "name": "tail"}]})
+    return Problem.model_validate(
+        {
+            "target": "cuda", "inputs": tensors, "outputs": [{**result, "name": "C"}], "ops": ops,
+            "returns": ["tail" if tail else "mm"], "device": H200.model_dump(),
+        }
+    )  # fmt: skip
+
+
+LEVEL1 = {
+    1: shaped(4096, 4096, 4096), 2: shaped(2048, 4096, 8192), 3: shaped(512, 2048, 1024, batch=128),
+    6: shaped(256, 256, 524288), 7: shaped(32768, 32768, 64), 8: shaped(8205, 5921, 2949),
+    9: shaped(32768, 32768, 32), 10: shaped(16384, 768, 2048), 11: shaped(1048576, 768, 256),
+    14: shaped(4096, 4096, 4096, tail="aten.triu.default"), 15: shaped(4096, 4096, 4096, tail="aten.tril.default"),
+    16: shaped(2048, 4096, 8192, a="T"), 17: shaped(2048, 4096, 8192, b="T"), 18: shaped(2048, 4096, 8192, "T", "T"),
+}  # fmt: skip
+
+
+def tensor_plan(problem: Problem) -> Plan:
+    move, *_ = RECIPE.moves(problem, RECIPE.first_plan(problem))
+    return move.plan
+
+
+def joined(sources: list[str]) -> str:
+    """Several kernels as one file, since reading CuTe's headers takes most of a build."""
+    texts = []
+    for number, source in enumerate(sources):
+        text = re.sub(r"\bproduct\b", f"product{number}", source)
+        texts.append(re.sub(r"\brun\b", f"run{number}", text))
+    return "\n".join(texts)
+
+
+def build(sources: list[str], folder: Path, architectures: tuple[str, ...]) -> str:
+    """Builds them as `all.so`, whose entry points are run0, run1, ...; what nvcc and ptxas said."""
+    (folder / "all.cu").write_text(joined(sources))
+    include = [word for path in headers().include for word in ("-isystem", str(path))]
+    generated = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in architectures]
+    tvm = tvm_ffi_folder() / "lib"
+    command = [
+        *cuda_compiler().command, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr",
+        *generated, "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, "-shared",
+        "-Xcompiler", "-fPIC", f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "all.cu", "-o", "all.so",
+    ]  # fmt: skip
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    return done.stdout + done.stderr
