@@ -17,6 +17,7 @@ _PINNED, _ON_DEVICE, _FILE_DESCRIPTOR = 1, 1, 1
 _READ, _READ_WRITE = 1, 3
 _MINIMUM_GRANULARITY = 0
 _NON_BLOCKING = 1
+_RELEASE_THRESHOLD = 4
 
 
 class DriverError(Exception):
@@ -100,6 +101,15 @@ class Driver:
         made = ctypes.c_void_p()
         self.call("cuStreamCreate", ctypes.byref(made), ctypes.c_uint(_NON_BLOCKING))
         return int(made.value or 0)
+
+    def keep_freed_memory(self) -> None:
+        """Let `cudaMallocAsync` find again what was freed, across synchronizations, as PyTorch's own allocator does.
+
+        Otherwise every call after a synchronization maps its scratch memory anew.
+        """
+        pool, everything = ctypes.c_void_p(), ctypes.c_uint64(2**64 - 1)
+        self.call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), self._device)
+        self.call("cuMemPoolSetAttribute", pool, ctypes.c_int(_RELEASE_THRESHOLD), ctypes.byref(everything))
 
     def clear(self, address: int, count: int) -> None:
         """Set `count` bytes to zero, and wait."""

@@ -76,6 +76,7 @@ class Gpu:
 
     def __init__(self, descriptors: Iterable[int], sizes: Iterable[int]) -> None:
         self._driver = cuda_driver.Driver()
+        self._driver.keep_freed_memory()
         mapped = zip(("in", "out"), descriptors, sizes, strict=True)
         self.addresses = {
             name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped

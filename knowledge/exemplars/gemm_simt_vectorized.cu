@@ -4,8 +4,10 @@
 //   op class: gemm
 //   architecture: sm_80
 //   layouts: any strides; 16-byte loads along K or along the rows, where strides, extents and pointers allow them
-//   tile: block 128 x 128 x 8, 256 threads, 8 x 8 of C a thread as 2 x 2 groups of 4 x 4
-//   shared memory: A 132 x 8 x 2 x 4 = 8448 bytes, B 132 x 8 x 2 x 4 = 8448 bytes; 16896 bytes of at most 49152
+//   tile: block 128 x 128 x 16, 256 threads, 8 x 8 of C a thread as 2 x 2 groups of 4 x 4
+//   shared memory: A 132 x 16 x 2 x 4 = 16896 bytes, B 132 x 16 x 2 x 4 = 16896 bytes; 33792 bytes of at most 49152
+//   reaches: H200, 4096 x 4096 x 4096: 2.98 ms with A K-major (46e12 operations a second), 0.92 of cuBLAS in float32;
+//     with tiles of 8 k's 3.13 ms in every majorness
 // end header
 #include <cstdint>
 #include <initializer_list>
@@ -37,7 +39,7 @@ struct Epilogue {
 // begin knobs
 using BLK_M = Int<128>;       // multiples of 64
 using BLK_N = Int<128>;
-using BLK_K = Int<8>;
+using BLK_K = Int<16>;
 constexpr int MinBlocks = 2;  // blocks that a multiprocessor must hold: what caps the registers
 constexpr int Group = 8;      // tile rows that run side by side, so that their tiles of B stay in the L2 cache
 constexpr int CopyA = 4;      // elements one load moves along the contiguous dimension

@@ -17,7 +17,11 @@ _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
 # For each class of operation what a prompt shows, the first that runs on the architecture at hand.
-_REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {"gemm": ("gemm_simt",)}
+_REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
+    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32"),
+    "elementwise": ("pointwise",),
+    "reduction": ("softmax", "layer_norm"),
+}
 
 
 @dataclass(frozen=True)

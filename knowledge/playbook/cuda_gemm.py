@@ -6,6 +6,7 @@ import re
 
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
+from knowledge.playbook import cuda_gemm_wgmma as wgmma
 from knowledge.playbook.cuda_gemm_text import render as render_exemplar
 from knowledge.playbook.gemm_form import Form
 from knowledge.playbook.problem import Device, Problem
@@ -25,24 +26,33 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     """The moves not yet in `plan`, the most promising first."""
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
+    if plan.knobs["kernel"] == wgmma.KERNEL:
+        return wgmma.moves(form, plan)
     if not _is_ampere(problem.device):
         return ()
-    return (_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
+    return (*_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
 
 
 def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
     if plan.knobs["kernel"] == tensor.KERNEL:
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
+    if plan.knobs["kernel"] == wgmma.KERNEL:
+        return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
     return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
 
 
-def _tensor_cores(problem: Problem, form: Form) -> Move:
+def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
+    """To tensor cores, the fastest way first."""
     after = tensor.first_plan(problem, form)
     if problem.precision == "tf32":
-        return Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after)
+        return (Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after),)
     why = "Split every float32 in two TF32 parts and multiply on the tensor cores: three products, float32's accuracy."
-    return Move("tensor cores, 3xTF32", why, after)
+    moves = (Move("tensor cores, 3xTF32", why, after),)
+    if not wgmma.pays(problem, form):
+        return moves
+    why = f"{why} Hopper's wgmma reads both operands from shared memory: a kernel of its own splits them beforehand."
+    return (Move("tensor cores, 3xTF32 by wgmma", why, wgmma.first_plan()), *moves)
 
 
 def _is_ampere(device: Device) -> bool:

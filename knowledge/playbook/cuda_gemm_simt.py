@@ -49,9 +49,7 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
         return ()
     after = KERNELS[KERNELS.index(kernel) + 1]
     block = _block(form, device)
-    # Smaller tiles are deeper, or there were more threads than words to copy.
-    depth = 8 if after == VECTORIZED and min(block.values()) == 128 else 16
-    knobs: dict[str, int | str] = {"kernel": after, **block, "bk": depth, "blocks": 2, "group": 8}
+    knobs: dict[str, int | str] = {"kernel": after, **block, "bk": 16, "blocks": 2, "group": 8}
     if after != VECTORIZED:
         knobs["stages"] = 3
     name, why = _GAINS[after]

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Plan
@@ -58,8 +59,9 @@ LEVEL1 = {
 
 
 def tensor_plan(problem: Problem) -> Plan:
-    move, *_ = RECIPE.moves(problem, RECIPE.first_plan(problem))
-    return move.plan
+    """The first plan for tensor cores of every generation since Ampere."""
+    moves = RECIPE.moves(problem, RECIPE.first_plan(problem))
+    return next(move.plan for move in moves if move.plan.knobs["kernel"] == tensor.KERNEL)
 
 
 def joined(sources: list[str]) -> str:

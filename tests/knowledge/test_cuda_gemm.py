@@ -37,7 +37,7 @@ def drafts(problem: Problem) -> list[Draft]:
 @pytest.mark.parametrize("number", LEVEL1)
 def test_level_1_goes_from_plain_to_tensor_cores_and_ends(number):
     written = drafts(LEVEL1[number])
-    assert written[1].move == "tensor cores, 3xTF32"
+    assert written[1].move.startswith("tensor cores, 3xTF32")
     assert 4 <= len(written) <= 16
     for draft in written:
         plan = Plan.read(draft.source)

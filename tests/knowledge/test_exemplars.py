@@ -76,9 +76,10 @@ def test_architectures_with_a_suffix_are_matched_exactly(needed, given, runs):
 
 
 def test_representatives_are_of_the_class_and_run_on_the_architecture():
-    for architecture in (*ARCHITECTURES, "sm_100a"):
-        shown = representative("gemm", architecture)
-        assert shown is not None and shown.op_class == "gemm" and shown.runs_on(architecture)
+    for op_class in ("gemm", "elementwise", "reduction"):
+        for architecture in (*ARCHITECTURES, "sm_100a"):
+            shown = representative(op_class, architecture)
+            assert shown is not None and shown.op_class == op_class and shown.runs_on(architecture)
     assert representative("gemm", "sm_75") is None
     assert representative("unheard of", "sm_80") is None
     with pytest.raises(ValueError, match="architecture"):

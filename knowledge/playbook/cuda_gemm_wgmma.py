@@ -1,0 +1,93 @@
+"""Products at float32 grade on Hopper's tensor cores (exemplar gemm_wgmma_3xtf32): when they pay, knobs, moves.
+
+Knobs: `bn` (columns of a block's tile of 128 rows and 32 k's), `stages` (tiles in shared memory), `cluster` (blocks
+that share each tile of B), `group` (rows of clusters side by side).
+"""
+
+from __future__ import annotations
+
+from math import ceil
+
+from knowledge.playbook.cuda_gemm_text import contiguous, width
+from knowledge.playbook.gemm_form import A, B, C, Form
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Move, Plan
+
+KERNEL = "gemm_wgmma_3xtf32"
+ARCHITECTURE = "sm_90a"
+_BM, _BK = 128, 32
+# What an H200 reaches at 4096 x 4096 x 4096: TF32 operations a second of this kernel and of mma.sync's, a multiply-add
+# counted as two; and the seconds to split one element, where K is contiguous and where it is not.
+_WGMMA_RATE, _MMA_RATE = 400e12, 175e12
+_SPLIT_S = {True: 4.9e-12, False: 11.2e-12}
+
+# Columns of a tile, stages, cluster, group; the fastest first.
+_SHAPES = ((128, 3, 2, 4), (128, 3, 1, 16), (128, 3, 2, 8))
+
+
+def pays(problem: Problem, form: Form) -> bool:
+    """Whether splitting in a kernel of its own costs less than the faster products gain, and the device is Hopper."""
+    if problem.device.architecture != ARCHITECTURE or problem.precision == "tf32" or form.triangle:
+        return False
+    tiles = ceil(form.m.extent / _BM) * ceil(form.n.extent / 128) * form.batches
+    if 2 * tiles < problem.device.multiprocessors:
+        return False
+    computed = 6 * tiles * _BM * 128 * ceil(form.k.extent / _BK) * _BK
+    rows = ((A, form.m.extent), (B, form.n.extent))
+    split_s = sum(
+        _SPLIT_S[contiguous(form, place) is form.k] * extent * form.k.extent * form.batches for place, extent in rows
+    )
+    return computed / _WGMMA_RATE + split_s < computed / _MMA_RATE
+
+
+def first_plan() -> Plan:
+    """The tile that is best where there are enough of them."""
+    return _plan(_SHAPES[0])
+
+
+def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """The other tiles and clusters; each is tried from the best kernel so far."""
+    found = []
+    for shape in _SHAPES:
+        after = _plan(shape)
+        if after == plan or (shape[0] > 128 and form.n.extent <= 128):
+            continue
+        bn, stages, cluster, group = shape
+        name = f"tile {_BM}x{bn}x{_BK}, clusters of {cluster}, {group} side by side"
+        why = f"{stages} stages: another balance of traffic between the L2 cache and shared memory."
+        found.append(Move(name, why, after))
+    return tuple(found)
+
+
+def _plan(shape: tuple[int, int, int, int]) -> Plan:
+    bn, stages, cluster, group = shape
+    return Plan("gemm", {"kernel": KERNEL, "bn": bn, "stages": stages, "cluster": cluster, "group": group})
+
+
+def knobs_text(form: Form, plan: Plan) -> str:
+    """The section `knobs`."""
+    knobs = plan.knobs
+    values = {
+        "Stages": knobs["stages"], "Cluster": knobs["cluster"], "Group": knobs["group"], "CopyA": _copy(form, A),
+        "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
+    }  # fmt: skip
+    lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
+    return "\n".join([f"using BLK_N = Int<{knobs['bn']}>;", *lines])
+
+
+def _copy(form: Form, place: int) -> int:
+    """Elements one load takes: along K only, since that is how a thread splits them."""
+    return width(form, place) if contiguous(form, place) is form.k else 1
+
+
+def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+    """The header's lines on tile, shared memory and scratch."""
+    bn, stages, cluster = (int(plan.knobs[name]) for name in ("bn", "stages", "cluster"))
+    rows = ceil(form.m.extent / (_BM * cluster)) * _BM * cluster + ceil(form.n.extent / bn) * bn
+    scratch = 8 * rows * ceil(form.k.extent / _BK) * _BK * form.batches
+    return (
+        f"tile: block {_BM} x {bn} x {_BK}, 2 warpgroups of 64 x {bn} (TF32 wgmma), clusters of {cluster} in M",
+        f"  shared memory: A {_BM} x {_BK} x 2 x {stages} x 4 = {_BM * _BK * 8 * stages} bytes, "
+        f"B {bn} x {_BK} x 2 x {stages} x 4 = {bn * _BK * 8 * stages} bytes",
+        f"  scratch: A and B as two TF32 parts each, {scratch} bytes of device memory",
+    )

@@ -1,0 +1,124 @@
+"""Products through Hopper's wgmma: taken where they pay, with knobs that fit, compiling, and right on the GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import tvm_ffi
+from conftest import scaled_error
+from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped
+from gemm_cases import PLAIN, STEPS, rand, trace_fx
+
+from harness.building.toolchain import cuda_compiler
+from harness.errors import MachineError
+from harness.machine.gpu import find_gpu
+from harness.screen.source import screen_source
+from knowledge.playbook import cuda_gemm_wgmma as wgmma
+from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.problem import Device
+from knowledge.playbook.recipe import Plan
+
+H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
+HOPPER = pytest.mark.skipif(
+    (gpu := find_gpu()) is None or gpu.architecture != "sm_90a", reason="no Hopper GPU answers here"
+)
+
+
+def knobs(text: str) -> dict[str, int]:
+    return {name: int(value) for name, value in re.findall(r"(\w+) = (?:Int<)?(\d+)", text)}
+
+
+def test_it_pays_for_large_products_and_not_for_few_tiles_triangles_or_wide_operands():
+    assert [number for number in LEVEL1 if not wgmma.pays(LEVEL1[number], form_of(LEVEL1[number]))] == [3, 6, 14, 15]
+    square = LEVEL1[1]
+    for changes in ({"precision": "tf32"}, {"device": Device(architecture="sm_100a", multiprocessors=148)}):
+        assert not wgmma.pays(square.model_copy(update=changes), form_of(square))
+
+
+def test_it_is_the_first_move_and_its_own_moves_are_other_tiles():
+    plain = RECIPE.first_plan(LEVEL1[1])
+    assert isinstance(plain, Plan)
+    first, second, *_ = RECIPE.moves(LEVEL1[1], plain)
+    assert first.plan == wgmma.first_plan() and second.plan.knobs["kernel"] == "gemm_3xtf32"
+    others = RECIPE.moves(LEVEL1[1], first.plan)
+    assert len(others) == 2 and first.plan not in [move.plan for move in others]
+    assert len({move.name for move in others}) == 2
+
+
+@pytest.mark.parametrize(("a", "b", "copies"), [("N", "N", (4, 1)), ("N", "T", (4, 4)), ("T", "N", (1, 1))])
+def test_only_k_major_operands_are_split_by_vectors(a, b, copies):
+    found = knobs(wgmma.knobs_text(form_of(shaped(4096, 4096, 4096, a, b)), wgmma.first_plan()))
+    assert (found["CopyA"], found["CopyB"], found["StoreC"]) == (*copies, 2)
+    odd = knobs(wgmma.knobs_text(form_of(shaped(4095, 4095, 4095, a, b)), wgmma.first_plan()))
+    assert {odd[name] for name in ("CopyA", "CopyB", "StoreC")} == {1}
+
+
+def test_header_tells_shared_memory_and_scratch():
+    lines = wgmma.describe(form_of(LEVEL1[8]), wgmma.first_plan())
+    assert "98304 bytes, B 128 x 32 x 2 x 3 x 4 = 98304 bytes" in lines[1]
+    # 8205 rows take 66 tiles in clusters of two, 5921 columns 47, 2949 k's 93.
+    assert f"{8 * (66 + 47) * 128 * 93 * 32} bytes" in lines[2]
+
+
+# The forward, its inputs, and knobs other than the first ones.
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int]]
+CASES: dict[str, Case] = {
+    "odd": (lambda a, b: a @ b, (rand(205, 77), rand(77, 149)), {}),
+    "both transposed": (lambda a, b: a.T @ b.T, (rand(1000, 300), rand(140, 1000)), {"bn": 192, "stages": 2}),
+    "batches": (torch.bmm, (rand(3, 140, 36), rand(3, 36, 70)), {"cluster": 1}),
+    "gelu": (*(PLAIN | STEPS)["gelu"], {}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases in one build."""
+    folder = tmp_path_factory.mktemp("wgmma")
+    sources = []
+    for function, inputs, changed in CASES.values():
+        problem = on_gpu(trace_fx(function, inputs))
+        sources.append(RECIPE.render(problem, wgmma.first_plan().with_knobs(**changed)))
+    assert all(screen_source(source, frozenset({"float32", "ieee"})) is None for source in sources)
+    try:
+        cuda_compiler()
+    except MachineError as failure:
+        pytest.skip(str(failure))
+    said = build(sources, folder, ("90a",))
+    assert "serialized" not in said
+    assert max(int(count) for count in re.findall(r"(\d+) bytes spill stores", said)) == 0
+    return folder / "all.so"
+
+
+def test_kernels_compile_without_spills_or_serialized_instructions(library):
+    assert library.is_file()
+
+
+@pytest.mark.gpu
+@HOPPER
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e3])
+def test_as_exact_as_float32(library, name, size):
+    function, inputs, _ = CASES[name]
+    inputs = tuple(each * size for each in inputs)
+    expected, oracle = function(*inputs), function(*(each.double() for each in inputs))
+    out = torch.full(expected.shape, torch.nan, device="cuda")
+    run = getattr(tvm_ffi.load_module(str(library)), f"run{list(CASES).index(name)}")
+    run(*(each.cuda() for each in inputs), out)
+    assert scaled_error(out.cpu(), oracle) <= 4 * scaled_error(expected, oracle) + 8 * torch.finfo(torch.float32).eps
+
+
+@pytest.mark.gpu
+@HOPPER
+def test_infinities_and_nan_go_where_float32_puts_them(library):
+    function, (a, b), _ = CASES["odd"]
+    a, b = a.clone(), b.clone()
+    a[3, 5], a[7, 9], b[11, 13], b[20, 20] = torch.inf, torch.nan, -torch.inf, 3e38
+    expected, out = function(a, b), torch.zeros(205, 149, device="cuda")
+    tvm_ffi.load_module(str(library)).run0(a.cuda(), b.cuda(), out)
+    special = ~torch.isfinite(expected)
+    assert torch.equal(out.cpu()[special].nan_to_num(7.0), expected[special].nan_to_num(7.0))
+    assert torch.isfinite(out.cpu()[~special]).all()
