@@ -11,7 +11,7 @@ from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
 from harness.building.runner import run_edges
 from harness.building.store import Store, require_room, write_text
-from harness.building.toolchain import Compiler, headers, host_compiler, standard_library, tvm_ffi_folder
+from harness.building.toolchain import Compiler, headers, host_compiler, tvm_ffi_folder
 from harness.building.vectorizer import parse_remarks
 from harness.errors import MachineError
 from harness.machine.processor import processor
@@ -39,15 +39,7 @@ def compile_flags() -> tuple[str, ...]:
 def link_flags() -> tuple[str, ...]:
     """The linker's flags. Undefined symbols are errors here rather than crashes at the load."""
     library = tvm_ffi_folder() / "lib"
-    return (
-        "-shared",
-        "-Wl,-z,defs",
-        "-fopenmp",
-        *standard_library(),
-        f"-L{library}",
-        "-ltvm_ffi",
-        f"-Wl,-rpath,{library}",
-    )
+    return ("-shared", "-Wl,-z,defs", "-fopenmp", f"-L{library}", "-ltvm_ffi", f"-Wl,-rpath,{library}")
 
 
 class CpuToolchain(Toolchain):

@@ -14,7 +14,7 @@ from harness.building.nvcc import parse_nvcc_messages, parse_resources
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
 from harness.building.runner import LIMITS
 from harness.building.store import write_text
-from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, standard_library, tvm_ffi_folder
+from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.errors import UserError
 from harness.machine.gpu import find_gpu
 from harness.verdict import Tier
@@ -50,7 +50,7 @@ class CudaToolchain(Toolchain):
     @property
     def identity(self) -> tuple[str, ...]:
         """Flags, architecture and prelude."""
-        return (*self._command(), *standard_library(), PRELUDE)
+        return (*self._command(), PRELUDE)
 
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
         """The prelude as plain text: nvcc has no precompiled headers."""
@@ -59,8 +59,7 @@ class CudaToolchain(Toolchain):
 
     def edges(self) -> Sequence[Edge]:
         """Compile and link in one go."""
-        command = (*self._command(), self.source_name, *standard_library(), "-o", LIBRARY)
-        return (Edge("nvcc", command, (self.source_name,), LIBRARY),)
+        return (Edge("nvcc", (*self._command(), self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY),)
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """nvcc's and ptxas's messages, and what each kernel uses."""

@@ -19,7 +19,6 @@ from harness.errors import MachineError
 
 _REINSTALL = "Install it with: pip install {package}."
 _ASK_VERSION_S = 20.0
-_LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib")
 
 
 @dataclass(frozen=True)
@@ -141,19 +140,6 @@ def host_libraries() -> tuple[Path, ...]:
     found = Path(_said(host_compiler().command, "-print-file-name=libstdc++.so.6").stdout.strip())
     systems = any(found.resolve().is_relative_to(tree) for tree in ("/usr", "/lib", "/lib64"))
     return (found.resolve().parent,) if found.is_file() and not systems else ()
-
-
-@lru_cache(maxsize=1)
-def standard_library() -> tuple[str, ...]:
-    """The linker's words for the shared libstdc++, to stand behind the objects; none where it is not found.
-
-    Some compilers link it statically unless told otherwise, and a kernel with files, locks and environment inside
-    cannot be told from one that uses them.
-    """
-    said = Path(_said(host_compiler().command, "-print-file-name=libstdc++.so.6").stdout.strip())
-    usual = (Path(folder) / "libstdc++.so.6" for folder in _LIBRARY_FOLDERS)
-    shared = next((found for found in (said, *usual) if found.is_absolute() and found.is_file()), None)
-    return () if shared is None else (f"-L{shared.resolve().parent}", f"-l:{shared.name}")
 
 
 @lru_cache(maxsize=1)

@@ -4,7 +4,6 @@ import subprocess
 
 import pytest
 
-from harness.building.cpu_build import link_flags
 from harness.building.toolchain import host_compiler
 from harness.errors import MachineError
 from harness.screen.imports import screen_library
@@ -42,22 +41,6 @@ def built(tmp_path):
 
 def test_an_honest_library_passes(built):
     assert screen_library(built(HONEST)) is None
-
-
-THROWS = """
-#include <stdexcept>
-#include <string>
-extern "C" __attribute__((visibility("default"))) int __tvm_ffi_run(int n) {
-  if (n < 0) throw std::runtime_error("negative: " + std::to_string(n));
-  return n;
-}
-"""
-
-
-def test_a_compiler_that_links_the_standard_library_statically_is_made_to_share_it(built):
-    """What such a library would import (open, ioctl, getentropy) is refused, and rightly: it cannot be told apart."""
-    assert screen_library(built(THROWS, "-static-libstdc++")).kind == "import"
-    assert screen_library(built(THROWS, "-static-libstdc++", "-x", "none", *link_flags())) is None
 
 
 def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built):
