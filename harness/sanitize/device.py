@@ -21,12 +21,14 @@ from harness.task import Signature
 from harness.verdict import Tier
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-LIMIT_S = 60.0
+LIMIT_S = 30.0
+"""A tool. It slows a kernel ten to a thousand times: where that is too long at the task's shapes, it says so."""
 _PROGRAM = "compute-sanitizer"
 _LOG = "log.txt"
 _HOST_BYTES = 32 << 30
 _AT_ONCE_BYTES = 8 << 30
-"""Tasks up to this size are watched by all four tools at once, each with the arguments of its own."""
+"""Tasks up to this size are watched by all four tools at once, each with the arguments of its own; larger ones too,
+where twice as much fits the card: initcheck keeps a shadow of all memory."""
 _PADDING = "512"
 """Bytes kept free after each allocation, so that one byte too far does not lie in the next one."""
 
@@ -39,9 +41,12 @@ _WORTH_TELLING = re.compile(r"^(by thread|Access |and is |Address |and (?:Read|W
 
 
 def sanitize_on_device(
-    build: Build, signature: Signature, needs: Needs, *, tier: Tier, limit_s: float = LIMIT_S
+    build: Build, signature: Signature, needs: Needs, *, tier: Tier, memory_bytes: int = 0, limit_s: float = LIMIT_S
 ) -> tuple[SanitizerRun, ...]:
-    """One run a tool, each calling a library with line information once. Raises `MachineError`."""
+    """One run a tool, each calling a library with line information once. Raises `MachineError`.
+
+    `memory_bytes` is the card's memory, where it is known.
+    """
     program = find_tool(_PROGRAM)
     if program is None:
         why = "compute-sanitizer was not found; it comes with the CUDA toolkit"
@@ -50,12 +55,12 @@ def sanitize_on_device(
         why = f"it did not compile with line information: {build.diagnostics[0].message}"
         return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
     library = build.library
-    small = len(TOOLS) * argument_bytes(signature) <= _AT_ONCE_BYTES
+    at_once = len(TOOLS) * argument_bytes(signature) <= max(_AT_ONCE_BYTES, memory_bytes // 2)
 
     def run(name: str) -> SanitizerRun:
         return _run(name, program, library, signature, needs, tier=tier, limit_s=limit_s)
 
-    with ThreadPoolExecutor(len(TOOLS) if small else 1) as pool:
+    with ThreadPoolExecutor(len(TOOLS) if at_once else 1) as pool:
         return tuple(pool.map(run, TOOLS))
 
 

@@ -77,7 +77,8 @@ class CudaTarget:
     def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
         """What compute-sanitizer's four tools say of one call each."""
         self.require_device()
-        return sanitize_on_device(build, workload.signature, self.running(), tier=tier)
+        memory_bytes = self.facts().memory_bytes
+        return sanitize_on_device(build, workload.signature, self.running(), tier=tier, memory_bytes=memory_bytes)
 
 
 @lru_cache(maxsize=1)
