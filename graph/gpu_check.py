@@ -211,6 +211,7 @@ def main(
     ablate: Annotated[list[str] | None, typer.Option(help="Also this task's ablation, as level1:1.")] = None,
     ablate_depth: Annotated[int, typer.Option(help="Optimizations a schedule, at most.")] = 13,
     verdicts: Annotated[int, typer.Option(help="New kernels for the time of a verdict.")] = 3,
+    sanitize: Annotated[bool, typer.Option(help="Watch each final kernel too: 15 to 60 s a task.")] = False,
     compile_baseline: Annotated[bool, typer.Option(help="Time the best kernels beside torch.compile, at last.")] = True,
 ) -> None:
     """Measure, and store after every part."""
@@ -220,14 +221,14 @@ def main(
 
     def work() -> int:
         check = Check(out.absolute(), console, time.monotonic() + 60 * minutes)
-        asked = {"target": "cuda", "patience": patience}
+        asked = {"target": "cuda", "sanitize": sanitize, "patience": patience}
         check.part(
             "suite", lambda: check.suite(ids, make_settings({**asked, "depth": depth}), jobs or default_jobs("cuda"))
         )
         check.part("phases", lambda: check.phases(verdicts))
         check.part("profiles", check.profiles)
         if ablate:
-            gated = make_settings({"target": "cuda", "depth": ablate_depth})
+            gated = make_settings({"target": "cuda", "sanitize": sanitize, "depth": ablate_depth})
             check.part("ablations", lambda: check.ablations(ablate, gated))
         if tests:
             check.part("tests", check.tests)

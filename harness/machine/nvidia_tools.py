@@ -15,10 +15,14 @@ _INSTALLED = (Path("/opt/nvidia"), Path("/usr/local"))
 
 @cache
 def find_tool(name: str) -> Path | None:
-    """The program of that name ("ncu", "compute-sanitizer"): on PATH, else beside nvcc, else as installed."""
+    """The program of that name ("ncu", "compute-sanitizer"): on PATH, else beside nvcc, else as installed.
+
+    What lies on PATH may be a script beside a folder that holds the program itself: then that is the answer.
+    """
     on_path = shutil.which(name)
     if on_path:
-        return Path(on_path)
+        itself = Path(on_path).resolve().parent.parent / name / name
+        return itself if itself.is_file() else Path(on_path)
     toolkit = _toolkit()
     beside = [toolkit / name] if toolkit else []
     newest = sorted(Path("/opt/nvidia").glob(f"nsight-compute/*/{name}"), reverse=True)
