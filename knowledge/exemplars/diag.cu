@@ -3,7 +3,7 @@
 //   op class: elementwise
 //   architecture: sm_80
 //   layouts: mX, mOut (N/V,M):(1,N/V), mDiagonal (N/V,M):(0,1) over packs of V neighbours; M = N = 4096
-//   tile: 256 threads x 2 packs in flight x 4 elements of 4 bytes = 2048 elements a block
+//   tile: 256 threads x 1 pack x 4 elements of 4 bytes = 1024 elements a block
 //   shared memory: 0 bytes
 // end header
 
@@ -28,7 +28,7 @@ namespace kernels {
 
 // begin knobs
 constexpr int kThreads = 256;  // a block
-constexpr int kPacks = 2;  // packs in flight a thread
+constexpr int kPacks = 1;  // packs in flight a thread
 constexpr int kVector = 4;  // elements a pack
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
@@ -169,9 +169,9 @@ void run(tvm::ffi::TensorView Diagonal, tvm::ffi::TensorView X, tvm::ffi::Tensor
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
   if (aligned<kVector>(pX, pOut)) {
-    pointwise<kVector><<<8192, kThreads, 0, stream>>>(pDiagonal, pX, pOut);
+    pointwise<kVector><<<16384, kThreads, 0, stream>>>(pDiagonal, pX, pOut);
   } else {
-    pointwise<1><<<32768, kThreads, 0, stream>>>(pDiagonal, pX, pOut);
+    pointwise<1><<<65536, kThreads, 0, stream>>>(pDiagonal, pX, pOut);
   }
   launched();
 }

@@ -36,7 +36,8 @@ constexpr int kGroup = 256;  // threads of a block that share a row
 constexpr int kRows = 1;  // rows side by side in a block
 constexpr int kThreads = kGroup * kRows;
 constexpr bool kAcross = false;  // threads side by side take rows, not columns
-constexpr int kCluster = 1;  // blocks that share a row
+constexpr int kCluster = 1;  // blocks that share a row and their shared memory
+constexpr int kShares = 1;  // blocks that share a row
 constexpr int kItems = 16;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 4;  // elements a pack
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
@@ -204,11 +205,11 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
   [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kCluster;
+  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
   Index const start = rank * (kPacks * kGroup) + thread;
   int const turn = 0;
-  Index const row = Index(blockIdx.x / kCluster) * kRows + threadIdx.x / kGroup;
+  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
   [[maybe_unused]] constexpr bool inside = true;
   Index const r = row;
   Pack<float, V> rX[kPacks];

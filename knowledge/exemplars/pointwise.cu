@@ -3,9 +3,10 @@
 //   op class: elementwise
 //   architecture: sm_80
 //   layouts: mX, mOut (N/V):(1) over packs of V neighbours; elements that are left over go one by one
-//   tile: 256 threads x 2 packs in flight x 4 elements of 4 bytes = 2048 elements a block
+//   tile: 256 threads x 1 pack x 4 elements of 4 bytes = 1024 elements a block
 //   shared memory: 0 bytes
-//   moved: 12884901888 bytes, each once
+//   reaches: 3.06 ms on an H200, 4.21 TB/s of a copy's 4.31; eager PyTorch 7.47 ms. More packs a thread or cache hints
+//     are 2 to 4 % slower there: enough warps wait for memory already
 // end header
 
 #include <algorithm>
@@ -29,9 +30,9 @@ namespace kernels {
 
 // begin knobs
 constexpr int kThreads = 256;  // a block
-constexpr int kPacks = 2;  // packs in flight a thread
+constexpr int kPacks = 1;  // packs in flight a thread
 constexpr int kVector = 4;  // elements a pack
-[[maybe_unused]] constexpr bool kOnce = true;  // its data leaves the caches first
+[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 // end knobs
 
@@ -168,9 +169,9 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
   if (aligned<kVector>(pX, pOut)) {
-    pointwise<kVector><<<786432, kThreads, 0, stream>>>(pX, pOut);
+    pointwise<kVector><<<1572864, kThreads, 0, stream>>>(pX, pOut);
   } else {
-    pointwise<1><<<3145728, kThreads, 0, stream>>>(pX, pOut);
+    pointwise<1><<<6291456, kThreads, 0, stream>>>(pX, pOut);
   }
   launched();
 }

@@ -14,9 +14,9 @@ IN_FLIGHT = 32 << 10
 
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
-    """Vector access, several packs in flight, cache hints, then another block size."""
+    """Vector access, another block size, several packs in flight, then cache hints."""
     passes = passes_of(lower_problem(problem))
-    makers = (_vector, _packs, _once, _threads)
+    makers = (_vector, _threads, _packs, _once)
     found = (maker(problem, plan, passes) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -31,20 +31,20 @@ Passes = tuple[Pass, ...]
 
 
 def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
-    widened = plan.with_knobs(vector=1, packs=2)
+    widened = plan.with_knobs(vector=1)
     widths = [PassText(problem, widened, part, k).vector for k, part in enumerate(passes)]
     if "vector" in plan.knobs or max(widths) == 1:
         return None
-    why = f"one instruction moves {max(widths)} neighbours, and a thread has two such packs on their way"
+    why = f"one instruction moves {max(widths)} neighbours"
     return Move("vector access", why, widened)
 
 
 def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     packs = Knobs.of(plan).packs
-    if packs >= 4 or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+    if packs > 1 or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
-    why = "four loads of a thread on their way at once hide more of the memory's latency"
-    return Move("loads in flight", why, plan.with_knobs(packs=4))
+    why = "two loads of a thread on their way at once hide more of the memory's latency"
+    return Move("loads in flight", why, plan.with_knobs(packs=2))
 
 
 def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
-from knowledge.playbook import cuda_rows_text as text
+from knowledge.playbook import cuda_rows_source as source
 from knowledge.playbook.cuda_rows_knobs import Knobs
 from knowledge.playbook.cuda_rows_text import CudaRowText
 from knowledge.playbook.operations import lower_problem
@@ -20,12 +20,14 @@ LARGEST_SHARE = 96
 SMALL_SHARE = 32
 LONGEST_CLUSTER = 8
 STAGED_ALIGNMENT = 16
+# Threads of each of the blocks that share a row.
+SHARED_BY = 256
 
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
     program = RowProgram(lower_problem(problem))
-    makers = (_across, _keep, _blocked, _vector, _staged, _once, _shape)
+    makers = (_split, _across, _keep, _blocked, _vector, _staged, _once, _shape)
     found = (maker(problem, plan, program) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -33,7 +35,7 @@ def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
 def render(problem: Problem, plan: Plan) -> str:
     """The kernel's source."""
     lowered = lower_problem(problem)
-    return text.render(problem, plan, lowered, RowProgram(lowered))
+    return source.render(problem, plan, lowered, RowProgram(lowered))
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         where = f"the registers of {found.group} threads"
     why = f"the row stays in {where}: memory is read once instead of {program.sweeps} times"
     if found.items > SMALL_SHARE and can_stage(problem, kept):
-        staged = plan.with_knobs(keep=1, vector=1, once=1, staged=1, chain=32, **found.knobs())
+        staged = plan.with_knobs(keep=1, vector=1, staged=1, chain=32, **found.knobs())
         return Move("one pass over memory", f"{why}; the next row is on its way meanwhile", staged)
     return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()))
 
@@ -104,17 +106,34 @@ def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     return Move("vector access", why, widened)
 
 
+def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Too few rows for all multiprocessors: many blocks share one."""
+    text = CudaRowText(problem, plan.with_knobs(vector=1), program)
+    wanted = 8 * max(problem.device.multiprocessors, 1) // text.count
+    split = min(wanted, text.columns // (16 * SHARED_BY * text.vector))
+    if "split" in plan.knobs or split < 2 or not _one_sweep(program, text):
+        return None
+    why = f"{split} blocks share a row, so that all multiprocessors load; a second kernel joins their results"
+    knobs = {"vector": 1, "items": 4, "group": SHARED_BY, "rows": 1, "cluster": 1}
+    return Move("split rows", why, plan.with_knobs(split=split, **knobs))
+
+
+def _one_sweep(program: RowProgram, text: CudaRowText) -> bool:
+    """Whether one sweep gives all results, from what belongs to its columns alone."""
+    (sweep, *more) = text.sweeps
+    return not more and not sweep.numbers and not sweep.stores and not program.row_nodes(0)
+
+
 def _blocked(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     """A vector that all rows share is read once for several of them."""
-    widened = plan.with_knobs(vector=1, each=8, items=2, once=1, cluster=4 if has_clusters(problem) else 1)
+    widened = plan.with_knobs(vector=1, each=4, items=2, once=1, group=512, cluster=2 if has_clusters(problem) else 1)
     text = CudaRowText(problem, widened, program)
     columns = [node for node in program.operands if not program.flat(node)]
     shared = len(columns) > len(text.moving) > 0
-    plain = program.sweeps == 1 and not text.sweeps[0].numbers and not text.sweeps[0].stores
-    plain = plain and not any(each.op.startswith("arg") for each in program.reductions)
+    plain = _one_sweep(program, text) and not any(each.op.startswith("arg") for each in program.reductions)
     if "each" in plan.knobs or not (shared and plain) or text.vector == 1 or text.columns < 4096 or text.count < 1024:
         return None
-    why = "eight rows at once read what they share only once: it comes from the L2 cache, whose bandwidth the rows need"
+    why = "four rows at once read what they share only once: it comes from the L2 cache, whose bandwidth the rows need"
     return Move("register blocking", why, widened)
 
 
@@ -157,7 +176,8 @@ def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
 
 def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     moved = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in CudaRowText(problem, plan, program).operands)
-    if "once" in plan.knobs or not Knobs.of(plan).keep or moved < problem.device.l2_bytes:
+    reread = program.sweeps > 1 and not Knobs.of(plan).keep
+    if "once" in plan.knobs or reread or moved < problem.device.l2_bytes:
         return None
     why = "every element is loaded once and stored once: the L2 cache need not keep it"
     return Move("cache hints", why, plan.with_knobs(once=1))

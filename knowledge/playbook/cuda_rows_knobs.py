@@ -18,7 +18,9 @@ class Knobs:
     holds then, else packs in flight. `group`: threads that share a row; `rows`: rows side by side in a block;
     `cluster`: blocks that share a row; `staged`: the next row is copied to shared memory meanwhile, `chain`: rows that
     one cluster takes in turn; `once`: cache hints; `across`: threads side by side take rows, not columns;
-    `each`: rows that a thread takes at once, where what they share is read once for all of them.
+    `each`: rows that a thread takes at once, where what they share is read once for all of them;
+    `split`: blocks that share a row and leave their results to a second kernel; `persistent`: only as many clusters as
+    run at once; `parts`: the memory of the next row is refilled in so many steps.
     """
 
     vector: bool
@@ -32,6 +34,9 @@ class Knobs:
     once: bool
     across: bool
     each: int
+    split: int
+    persistent: bool
+    parts: int
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -41,6 +46,8 @@ class Knobs:
             vector=bool(get("vector", 0)), keep=bool(get("keep", 0)), items=get("items", 1), group=get("group", 256),
             rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
             once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
+            split=get("split", 1),
+            persistent=bool(get("persistent", 0)), parts=get("parts", 1),
         )  # fmt: skip
 
     @property

@@ -81,7 +81,7 @@ class RowSweeps(RowOperands):
 
     def _flushed(self, each: Node) -> bool:
         """Whether a thread's partial sum is long enough to lose digits."""
-        packs = -(-self._count // (self.vector * self.cuda.group * self.cuda.cluster))
+        packs = -(-self._count // (self.vector * self.cuda.group * self.cuda.cluster * self.cuda.split))
         return total_type(each) != part_type(each) and packs > 2 * FLUSH
 
     def _join(self, each: Node, slot: int) -> list[str]:
@@ -124,7 +124,8 @@ class RowSweeps(RowOperands):
     def _load_here(self, node: Node, slot: str) -> list[str]:
         operand = self.loads[id(node)]
         declared = [] if slot else [f"{operand.held} r{operand.name};"]
-        return [*declared, *frame.load_lines(operand, slot, "i, r", "false")]
+        hint = "kOnce" if self.program.sweeps == 1 and node in self.moving else "false"
+        return [*declared, *frame.load_lines(operand, slot, "i, r", hint)]
 
     def _streaming_loop(self, sweep: Sweep) -> list[str]:
         held = [f"{self.loads[id(node)].held} r{self.load_name[id(node)]}[kPacks];" for node in sweep.loads]
@@ -140,9 +141,9 @@ class RowSweeps(RowOperands):
         if flushed:
             flush = [line for each in flushed for line in self._flush(each, row)]
             flush = _rows_loop(flush) if row else flush
-            body += [f"if (++filled % {FLUSH} == 0) {{", *indented(flush), "}"]
+            body += [f"if (++filled{sweep.index} % {FLUSH} == 0) {{", *indented(flush), "}"]
         return [
-            *(["int filled = 0;"] if flushed else []),
+            *([f"int filled{sweep.index} = 0;"] if flushed else []),
             "for (Index base = start; base < kCount; base += kPacks * kStep) {", *indented(body), "}",
         ]  # fmt: skip
 

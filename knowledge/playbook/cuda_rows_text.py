@@ -2,15 +2,9 @@
 
 from __future__ import annotations
 
-from knowledge.exemplars.source import load
 from knowledge.playbook import cuda_pointwise_frame as frame
-from knowledge.playbook import source_text
 from knowledge.playbook.cuda_rows_sweeps import RowSweeps
 from knowledge.playbook.emission import ELEMENT_TYPES
-from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
-from knowledge.playbook.row_program import RowProgram
 from knowledge.playbook.source_text import indented
 
 
@@ -20,8 +14,6 @@ class CudaRowText(RowSweeps):
     def kernel(self) -> list[str]:
         """The kernel; fills `functions`."""
         cuda = self.cuda
-        scalars = [f"{ELEMENT_TYPES[node.dtype]} {name}" for name, node in self.scalars]
-        parameters = ", ".join([*(each.parameter for each in self.operands), *scalars])
         cluster = f"__cluster_dims__({cuda.cluster}) " if cuda.cluster > 1 else ""
         columns = len(self.program.columns.extents)
         body = [
@@ -29,13 +21,24 @@ class CudaRowText(RowSweeps):
             f"[[maybe_unused]] Index const kRowCount = {self.count};",
             *(line for each in self.operands for line in frame.tensor_lines(each, self.extents, columns)),
             f"[[maybe_unused]] Index const thread = threadIdx.x {'/ kRows' if cuda.across else '% kGroup'};",
-            "[[maybe_unused]] Index const rank = blockIdx.x % kCluster;",
+            "[[maybe_unused]] Index const rank = blockIdx.x % kShares;",
             *self._steps(),
             *self._preparation(),
             *self._rows(),
         ]
-        head = f"__global__ void __launch_bounds__(kThreads) {cluster}rows({parameters})"
+        head = f"__global__ void __launch_bounds__(kThreads) {cluster}rows({', '.join(self.parameters())})"
         return ["template <int V>", *frame.function(head, body)]
+
+    def parameters(self) -> list[str]:
+        """The kernel's parameters."""
+        scalars = [f"{ELEMENT_TYPES[node.dtype]} {name}" for name, node in self.scalars]
+        return [*(each.parameter for each in self.operands), *scalars]
+
+    def arguments(self) -> str:
+        """What the kernel is called with."""
+        return ", ".join(
+            [*(f"p{each.name}" for each in self.operands), *(self.names[node.op] for _, node in self.scalars)]
+        )
 
     def _steps(self) -> list[str]:
         if self.cuda.keep:
@@ -46,7 +49,7 @@ class CudaRowText(RowSweeps):
         return [
             "constexpr int kPacks = kItems;  // in flight a thread",
             "Index const start = rank * kGroup + thread;",
-            "Index const kStep = kGroup * kCluster;",
+            "Index const kStep = kGroup * kShares;",
         ]
 
     def _preparation(self) -> list[str]:
@@ -59,6 +62,7 @@ class CudaRowText(RowSweeps):
         return lines
 
     def _staging(self) -> list[str]:
+        """The memory for the next row and its barriers; `fetch` starts the copy of one part of a row."""
         slices, copies = [], []
         for node in self.resident:
             name, kind = self.loads[id(node)].name, self.loads[id(node)].type
@@ -67,23 +71,29 @@ class CudaRowText(RowSweeps):
                 f"{self._bytes_before(node)});  // (kPacks * kGroup)"
             )
             copies.append(
-                f"SM90_BULK_COPY_G2S::copy(&m{name}(rank * (kPacks * kGroup), row), &full, s{name}, "
+                f"SM90_BULK_COPY_G2S::copy(&m{name}(begin, row), &full[part], s{name} + part * kPart, "
                 f"packs * int(sizeof(*s{name})));"
             )
         total = " + ".join(f"sizeof(*s{self.loads[id(node)].name})" for node in self.resident)
+        fetch = [
+            "if (V == 1 || threadIdx.x != 0) { return; }",
+            "Index const begin = rank * (kPacks * kGroup) + part * kPart;",
+            "int const packs = int(max(Index(0), min(Index(kPart), kCount - begin)));",
+            f"set_barrier_transaction_bytes(full[part], packs * int({total}));",
+            "if (packs > 0) {",
+            *indented(copies),
+            "}",
+        ]
         return [
             "extern __shared__ __align__(128) char staged[];",
-            "__shared__ uint64_t full;",
+            "__shared__ uint64_t full[kParts];",
+            "constexpr int kPart = kPacks * kGroup / kParts;",
             *slices,
-            "auto const fetch = [&](Index row) {",
-            "  if (V > 1 && threadIdx.x == 0 && row < kRowCount) {",
-            "    int const packs = int(min(Index(kPacks * kGroup), kCount - rank * (kPacks * kGroup)));",
-            f"    set_barrier_transaction_bytes(full, packs * int({total}));",
-            *indented(copies, 4),
-            "  }",
+            "auto const fetch = [&](Index row, int part) {",
+            *indented(fetch),
             "};",
             "if (threadIdx.x == 0) {",
-            "  initialize_barrier(full, 1);",
+            "  for (int part = 0; part < kParts; ++part) { initialize_barrier(full[part], 1); }",
             "  cutlass::arch::fence_barrier_init();",
             "}",
         ]
@@ -91,25 +101,28 @@ class CudaRowText(RowSweeps):
     def _rows(self) -> list[str]:
         cuda = self.cuda
         mine = "threadIdx.x % kRows" if cuda.across else "threadIdx.x / kGroup"
-        if cuda.chain == 1:
+        if not cuda.staged:
             turn = [] if cuda.each > 1 else ["int const turn = 0;"]
-            row = [*turn, f"Index const row = Index(blockIdx.x / kCluster) * kRows + {mine};"]
-            return row + self._row()
-        inner = [
-            "int const turn = step % 2;",
-            f"Index const row = (first + step) * kRows + {mine};",
-            "if ((first + step) * kRows >= kRowCount) { break; }",
-            *self._row(),
+            row = [*turn, f"Index const row = Index(blockIdx.x / kShares) * kRows + {mine};"]
+            return row + self.one_row()
+        taken = [
+            "Index const first = blockIdx.x / kShares, stride = gridDim.x / kShares, last = kRowCount;"
+            if cuda.persistent
+            else "Index const first = Index(blockIdx.x / kShares) * kChain, stride = 1;"
         ]
+        if not cuda.persistent:
+            taken.append("Index const last = min(first + kChain, kRowCount);")
         return [
-            "Index const first = Index(blockIdx.x / kCluster) * kChain;",
-            *(["__syncthreads();", "fetch(first);"] if cuda.staged else []),
-            "for (int step = 0; step < kChain; ++step) {",
-            *indented(inner),
+            *taken,
+            "__syncthreads();",
+            "for (int part = 0; part < kParts; ++part) { fetch(first, part); }",
+            "int turn = 0;",
+            "for (Index row = first; row < last; row += stride, turn ^= 1) {",
+            *indented(self.one_row()),
             "}",
         ]
 
-    def _row(self) -> list[str]:
+    def one_row(self) -> list[str]:
         """All that happens to one row."""
         if self.cuda.each > 1:
             return self.blocked_rows()
@@ -146,9 +159,17 @@ class CudaRowText(RowSweeps):
             return [*lines, *plain, *kept]
         taken = [f"r{each.name}[u] = load<false>(&s{each.name}[u * kGroup + thread]);" for each in operands]
         copied = [
-            "wait_barrier(full, turn);", *loop, f"  {self.guard}{{", *indented(taken, 4), "  }", "}",
-            "__syncthreads();  // all of it is in registers: the next row may come",
-            "if (step + 1 < kChain) { fetch(row + 1); }",
+            "UNROLL",
+            "for (int part = 0; part < kParts; ++part) {",
+            "  wait_barrier(full[part], turn);",
+            "  UNROLL",
+            "  for (int u = part * (kPacks / kParts); u < (part + 1) * (kPacks / kParts); ++u) {",
+            "    [[maybe_unused]] Index const i = start + u * kGroup;",
+            f"    {self.guard}{{", *indented(taken, 6), "    }",
+            "  }",
+            "  __syncthreads();  // this part is in registers: the next row's may come",
+            "  if (row + stride < last) { fetch(row + stride, part); }",
+            "}",
         ]  # fmt: skip
         return [
             *lines, "if constexpr (V > 1) {", *indented(copied), "} else {", *indented(plain), "}", *kept,
@@ -167,19 +188,45 @@ class CudaRowText(RowSweeps):
             lines += ["if (inside && thread == 0 && rank == 0) {", *indented(stores), "}"]
         return lines
 
+    def host(self) -> list[str]:
+        """Functions of the host that `run` calls."""
+        if not self.cuda.persistent:
+            return []
+        return [
+            "// The clusters that the device runs at once, at most one a row.",
+            "template <class Kernel>",
+            "int active_clusters(Kernel* kernel) {",
+            "  static int const found = [&] {",
+            "    cudaLaunchAttribute attribute = {};",
+            "    attribute.id = cudaLaunchAttributeClusterDimension;",
+            "    attribute.val.clusterDim.x = kCluster;",
+            "    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;",
+            "    cudaLaunchConfig_t config = {};",
+            f"    config.gridDim = dim3(kCluster * {self.count});",
+            "    config.blockDim = dim3(kThreads);",
+            "    config.dynamicSmemBytes = kStaged;",
+            "    config.attrs = &attribute;",
+            "    config.numAttrs = 1;",
+            "    int clusters = 0;",
+            "    cudaError_t const error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);",
+            f"    return error == cudaSuccess && clusters > 0 ? std::min(clusters, {self.count}) : 1;",
+            "  }();",
+            "  return found;",
+            "}",
+        ]
+
     def launch(self) -> list[str]:
         """The statements of `run` that start the kernel."""
         cuda = self.cuda
-        blocks = -(-self.count // (cuda.rows * cuda.each * cuda.chain)) * cuda.cluster
+        blocks = -(-self.count // (cuda.rows * cuda.each * cuda.chain)) * cuda.cluster * cuda.split
         lines = [each.pointer(self.names[each.tensor.name]) for each in self.operands]
-        scalars = [self.names[node.op] for _, node in self.scalars]
-        arguments = ", ".join([*(f"p{each.name}" for each in self.operands), *scalars])
         memory = "kStaged" if cuda.staged else "0"
 
         def start(vector: str) -> list[str]:
+            grid = f"active_clusters(rows<{vector}>) * kCluster" if cuda.persistent else str(blocks)
             grown = f"cudaFuncSetAttribute(rows<{vector}>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);"
             large = [grown] if cuda.staged else []
-            return [*large, f"rows<{vector}><<<{blocks}, kThreads, {memory}, stream>>>({arguments});"]
+            return [*large, f"rows<{vector}><<<{grid}, kThreads, {memory}, stream>>>({self.arguments()});"]
 
         if self.vector == 1:
             return [*lines, *start("1"), "launched();"]
@@ -188,54 +235,3 @@ class CudaRowText(RowSweeps):
             *lines, f"if ({test}) {{", *indented(start("kVector")), "} else {", *indented(start("1")), "}",
             "launched();",
         ]  # fmt: skip
-
-
-def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) -> str:
-    """The whole source file."""
-    text = CudaRowText(problem, plan, program)
-    kernel = text.kernel()
-    functions = "\n".join(text.functions_text())
-    body = [frame.stream(problem, text.names), *text.launch()]
-    return load("softmax").with_sections(
-        header=frame.header(_comment(problem, lowered, text), plan),
-        knobs="\n".join(_knobs(text)),
-        arithmetic=(frame.device_helpers("\n".join([functions, *kernel])) + "\n" + functions).strip("\n"),
-        kernel="\n".join(kernel),
-        entry=frame.entry(problem, text.names, body),
-    )
-
-
-def _knobs(text: CudaRowText) -> list[str]:
-    cuda = text.cuda
-    items = "elements of a row in a thread's registers" if cuda.keep else "packs in flight a thread"
-    lines = [
-        f"constexpr int kGroup = {cuda.group};  // threads of a block that share a row",
-        f"constexpr int kRows = {cuda.rows};  // rows side by side in a block",
-        "constexpr int kThreads = kGroup * kRows;",
-        f"constexpr bool kAcross = {str(cuda.across).lower()};  // threads side by side take rows, not columns",
-        f"constexpr int kCluster = {cuda.cluster};  // blocks that share a row",
-        f"constexpr int kItems = {cuda.items};  // {items}",
-        f"[[maybe_unused]] constexpr int kVector = {text.vector};  // elements a pack",
-        f"[[maybe_unused]] constexpr bool kOnce = {str(cuda.once).lower()};  // its data leaves the caches first",
-        f"using Index = {'int64_t' if text.wide else 'int'};",
-    ]
-    if cuda.each > 1:
-        lines.append(f"constexpr int kEach = {cuda.each};  // rows that a thread takes at once")
-    if cuda.chain > 1:
-        lines.append(f"constexpr int kChain = {cuda.chain};  // rows that a cluster takes in turn")
-    if cuda.staged:
-        lines.append(f"constexpr int kStaged = {text.staged_bytes};  // bytes of shared memory: the next row's share")
-    return lines
-
-
-def _comment(problem: Problem, lowered: Lowered, text: CudaRowText) -> list[str]:
-    cuda = text.cuda
-    passes = 1 if cuda.keep else text.program.sweeps
-    return [
-        f"Along rows: {source_text.summary(lowered)}.",
-        f"  {text.count} rows of {text._count}, read from memory {passes} time{'s' if passes > 1 else ''}",
-        f"  tile: {cuda.rows} rows, {cuda.cluster} blocks of {cuda.group} threads on each",
-        f"  shared memory: {text.staged_bytes if cuda.staged else 0} bytes for the next row, and the partial results",
-        f"  bytes moved at least: {source_text.bytes_moved(problem)}; operations: "
-        f"{source_text.row_operations(text.program)}",
-    ]

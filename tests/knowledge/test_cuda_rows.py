@@ -56,6 +56,11 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] 
     "a cluster, odd columns": (softmax, [torch.randn(13, 10001)], {**KEEP, "items": 20, "group": 256, "cluster": 2}),
     "the next row ahead": (softmax, [torch.randn(37, 50000)],
                            {**KEEP, "items": 52, "group": 256, "cluster": 4, "staged": 1, "chain": 4, "once": 1}),
+    "as many clusters as fit": (softmax, [torch.randn(1237, 40000)],
+                                {**KEEP, "items": 48, "group": 256, "cluster": 4, "staged": 1, "persistent": 1,
+                                 "parts": 4}),
+    "blocks without a share": (softmax, [torch.randn(123, 16404)],
+                               {**KEEP, "items": 8, "group": 512, "cluster": 8, "staged": 1, "chain": 5, "parts": 2}),
     "kept sums": (sums, [torch.randn(33, 5000)], {**KEEP, "items": 20, "group": 256}),
     "streamed sums": (sums, [torch.randn(9, 200_000)], {"vector": 1, "items": 4, "group": 512, "cluster": 8}),
     "places": (places, [torch.randn(65, 4001)], {**KEEP, "items": 16, "group": 256}),
@@ -65,11 +70,15 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] 
                   {**KEEP, "items": 8, "group": 64}),
     "neighbouring rows": (lambda x: (x.sum(1), F.softmax(x, 1)[:, 0:300]), [torch.randn(5, 300, 34)],
                           {"across": 1, "rows": 32, "group": 8, "items": 4}),
+    "long sums in neighbouring rows": (lambda x: (x.sum(0), x.var(0)), [torch.randn(3000, 70)],
+                                       {"across": 1, "rows": 32, "group": 32, "items": 4}),
     "matrix and vector": (product, [torch.randn(1030, 5000), torch.randn(5000, 1)],
                           {"vector": 1, "each": 8, "items": 2, "cluster": 4, "once": 1}),
     "vector and matrix": (product, [torch.randn(3001), torch.randn(3001, 70)],
                           {"across": 1, "rows": 32, "group": 16, "items": 4}),
     "doubles": (softmax, [torch.randn(65, 777, dtype=torch.float64)], {**KEEP, "items": 8, "group": 128}),
+    "a row for many blocks": (lambda x, y: (torch.dot(x, y), (x - y).abs().amax(), x.argmax()),
+                              [torch.randn(300_001), torch.randn(300_001)], {"split": 50, "items": 4}),
     "everything": (lambda x: (x.sum(), x.amax(), (x * x).mean()), [torch.randn(7, 9, 1001)],
                    {"vector": 1, "items": 4, "group": 1024, "cluster": 8}),
 }  # fmt: skip
@@ -148,10 +157,17 @@ def test_moves_end_and_plans_come_back(name: str) -> None:
 def test_products_with_a_vector_are_sums_and_others_are_not() -> None:
     wide = traced(product, torch.empty(2048, 1_048_576, device="meta"), torch.empty(1_048_576, 1, device="meta"))
     (_, (move, plan), *_) = walk(wide)
-    assert move == "register blocking" and plan.knobs["each"] == 8
+    assert move == "register blocking" and plan.knobs["each"] == 4
     assert "using Index = int64_t;" in RECIPE.render(wide, plan)
     refused = RECIPE.first_plan(traced(product, torch.randn(8, 9), torch.randn(9, 7)))
     assert isinstance(refused, Decline) and "aten" in refused.reason
+
+
+def test_few_rows_are_split_over_blocks() -> None:
+    steps = walk(traced(lambda x, y: F.mse_loss(x, y), torch.randn(512, 4096), torch.randn(512, 4096)))
+    assert steps[1][0] == "split rows" and int(steps[1][1].knobs["split"]) > 100
+    many = walk(traced(lambda x: x.sum(-1), torch.randn(4096, 512)))
+    assert "split rows" not in [move for move, _ in many]
 
 
 @pytest.mark.gpu
