@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -187,7 +188,7 @@ class Judge:
     def _workloads(
         self, task: Task, library: Path, seed: int, rival: Verdict | None, compile_baseline: bool
     ) -> list[_Outcome]:
-        """Each workload's outcome, in a process of its own, up to the first that failed; held-out ones last."""
+        """Each workload's outcome, in a process of its own; held-out ones, then all by turns. Ends with a failure."""
         outcomes: list[_Outcome] = []
         for workload in (*task.workloads, *task.held_out):
             alone = task.only(workload)
@@ -196,8 +197,21 @@ class Judge:
             raw = self._run(alone, library, seed, rival, further)
             outcomes.append(self._with_floor(alone, _Outcome.of(workload.name, raw)))
             if outcomes[-1].status != "passed":
-                break
+                return outcomes
+        ordered = sorted((*task.workloads, *task.held_out), key=lambda workload: slot_bytes(workload.signature))
+        room = accumulate(slot_bytes(workload.signature) for workload in ordered)
+        fitting = [work for work, total in zip(ordered, room, strict=True) if total <= SLOT_BUDGET_BYTES]
+        if len(fitting) > 1:
+            outcomes.append(self._by_turns(task, fitting, library, seed))
         return outcomes
+
+    def _by_turns(self, task: Task, workloads: list[Workload], library: Path, seed: int) -> _Outcome:
+        """These workloads in one process, the smallest first."""
+        with self._stage(task.only(workloads[-1]), library, seed) as stage:
+            chosen = [work.model_dump(mode="json", include={"variant", "signature"}) for work in workloads]
+            raw = self._drive("mix", stage.payload | {"workloads": chosen}, [stage.link], stage)
+            ended = stage.runner.wait(2.0) if raw["check"] == "process" else None
+        return _Outcome.of("all by turns", raw if ended is None else raw | how_it_ended(ended))
 
     def _with_floor(self, task: Task, outcome: _Outcome) -> _Outcome:
         timing = outcome.timing

@@ -154,7 +154,7 @@ class Timing(Frozen):
 
 
 class WorkloadResult(Frozen):
-    """One workload's part of a verdict; a held-out one is checked, but not timed."""
+    """One workload's part of a verdict. Held-out ones, and all by turns in one process, are checked, but not timed."""
 
     name: str
     correctness: Correctness | None = None

@@ -127,8 +127,8 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         payload["source"], payload["name"], device.place, variant=Variant.model_validate(payload["variant"])
     )
     memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
-    numbers = [_numbers(signature, slot) for slot in range(memory.slots)]
-    replicas = [_replica(reference, memory, slot) for slot in range(memory.slots)]
+    numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
+    replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
     weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
     link.share(memory, numbers)
     message_s = message_seconds(link, memory) if payload["timing_s"] else 0.0
@@ -156,7 +156,7 @@ def _slot_count(signature: Signature, payload: dict[str, Any], device: Device) -
     return device.slots(wanted, each, int(payload["memory_bytes"]))
 
 
-def _numbers(signature: Signature, slot: int) -> Numbers:
+def slot_numbers(signature: Signature, slot: int) -> Numbers:
     """Scalar inputs of a slot: the file's own in slot 0, other values elsewhere, so that none can be baked in."""
     chosen: Numbers = {}
     for spec in signature.inputs:
@@ -167,7 +167,7 @@ def _numbers(signature: Signature, slot: int) -> Numbers:
     return chosen
 
 
-def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
+def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
     """The reference over a slot's weights: both sides read the same memory."""
     model = copy.deepcopy(reference.model)
     reference.load(model, memory.parameters(slot))
@@ -176,17 +176,17 @@ def _replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.
 
 def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
     """Run the trials, the first failing one last; returns the time a call may take."""
-    timeout_s = MIN_TIMEOUT_S + PATIENCE * _reference_seconds(bench)
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench)
     for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial, position) else trial)
-            _raise_if_wrong(trials[-1])
+            raise_if_wrong(trials[-1])
     return timeout_s
 
 
-def _reference_seconds(bench: Bench) -> float:
+def reference_seconds(bench: Bench) -> float:
     """A call's time, roughly. On a GPU the first one loads libraries for seconds: there the second one counts."""
     for _ in range(1 if bench.device.kind == "cpu" else 2):
         began = time.perf_counter()
@@ -195,7 +195,8 @@ def _reference_seconds(bench: Bench) -> float:
     return time.perf_counter() - began
 
 
-def _raise_if_wrong(trial: Trial) -> None:
+def raise_if_wrong(trial: Trial) -> None:
+    """Raise `WrongError`, in words with numbers, where an output of the trial is wrong."""
     for error in trial.outputs:
         if error.bad_fraction == 0 or error.first_bad is None:
             continue

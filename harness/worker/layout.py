@@ -6,6 +6,7 @@ cache.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +53,13 @@ def slot_bytes(signature: Signature) -> int:
 
 def lay_out(signature: Signature, slots: int) -> Layout:
     """Page-aligned places for `slots` sets of arguments."""
+    return lay_out_each([signature] * slots)
+
+
+def lay_out_each(signatures: Sequence[Signature]) -> Layout:
+    """One slot for each of these signatures."""
     ends = {"in": 0, "out": 0}
-    places = tuple(_slot(signature, ends) for _ in range(slots))
+    places = tuple(_slot(signature, ends) for signature in signatures)
     return Layout(places, max(ends["in"], PAGE), max(ends["out"], PAGE))
 
 

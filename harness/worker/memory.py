@@ -27,11 +27,22 @@ def other_poison(dtype: torch.dtype) -> float:
 
 
 class SharedMemory:
-    """Inputs that the runner can only read, outputs whose size nobody can change."""
+    """Inputs that the runner can only read, outputs whose size nobody can change.
 
-    def __init__(self, signature: Signature, slots: int, device: Device, inputs: Segment | None = None) -> None:
+    With a `layout` its slots may differ in shapes and types; names and order are the signature's in all of them.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        slots: int,
+        device: Device,
+        inputs: Segment | None = None,
+        *,
+        layout: Layout | None = None,
+    ) -> None:
         self.signature, self.device = signature, device
-        self.layout: Layout = lay_out(signature, slots)
+        self.layout: Layout = layout or lay_out(signature, slots)
         self.inputs = inputs or device.segment("inputs", self.layout.input_bytes, sealed=True)
         self.written = device.segment("outputs", self.layout.output_bytes, sealed=False)
         self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
@@ -109,12 +120,12 @@ class SharedMemory:
         return flat.as_strided(spec.shape, spec.strides)
 
     def _bytes_of(self, slot: int, spec: TensorSpec) -> torch.Tensor:
-        start = self.layout.places[slot][spec.name].offset
-        return self.written.raw[start : start + span_bytes(spec)]
+        place = self.layout.places[slot][spec.name]
+        return self.written.raw[place.offset : place.offset + span_bytes(place.spec)]
 
     def _guards(self, slot: int, spec: TensorSpec) -> tuple[torch.Tensor, torch.Tensor]:
-        start = self.layout.places[slot][spec.name].offset
-        end = start + span_bytes(spec)
+        place = self.layout.places[slot][spec.name]
+        start, end = place.offset, place.offset + span_bytes(place.spec)
         return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]
 
 

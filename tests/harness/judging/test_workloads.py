@@ -63,9 +63,11 @@ def test_every_workload_is_described(bench):
 def test_a_kernel_for_all_of_them_passes_with_a_timing_each(bench):
     verdict = bench.verdict(entry(ANY_SIZE), SIZES)
     assert verdict.status == "passed", verdict.message
-    assert [part.name for part in verdict.workloads] == ["rows=130 columns=140", "large", "held out"]
-    first, second, held = verdict.workloads
+    names = [part.name for part in verdict.workloads]
+    assert names == ["rows=130 columns=140", "large", "held out", "all by turns"]
+    first, second, held, turns = verdict.workloads
     assert held.timing is None
+    assert len(turns.correctness.trials) == 6
     assert len(held.correctness.trials) == len(first.correctness.trials)
     mean = math.sqrt(first.timing.speedup * second.timing.speedup)
     assert verdict.timing.speedup == pytest.approx(mean)
@@ -86,6 +88,14 @@ def test_a_kernel_for_some_of_them_is_wrong_on_the_others(bench, count, workload
     assert verdict.timing is None
     assert verdict.workloads[-1].name == workload
     assert verdict.correctness == verdict.workloads[-1].correctness
+
+
+def test_a_size_kept_from_the_first_call_is_wrong_when_workloads_take_turns(bench):
+    body = entry(f"static int64_t const kept = x.numel(); {ANY_SIZE}".replace("i < x.numel()", "i < kept"))
+    verdict = bench.verdict(body, SIZES)
+    assert verdict.status == "wrong"
+    assert verdict.message.startswith("Workload all by turns: ")
+    assert "never written" in verdict.message
 
 
 def test_element_types_and_init_arguments_vary(bench):

@@ -1,0 +1,95 @@
+"""The mixing job: several workloads by turns in one process of the candidate's.
+
+Each workload passed in a process of its own before. Here a kernel fails that keeps what only fits the first one: a
+buffer of its size, a plan for its shape, a result by its address.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from harness.task import Signature, Variant
+from harness.verdict import Correctness, Trial
+from harness.worker.device import Device
+from harness.worker.devices import open_device
+from harness.worker.judging import (
+    MIN_TIMEOUT_S,
+    PATIENCE,
+    WrongError,
+    raise_if_wrong,
+    reference_seconds,
+    slot_numbers,
+    slot_replica,
+)
+from harness.worker.layout import lay_out_each
+from harness.worker.link import CandidateFailedError, RunnerLink
+from harness.worker.memory import SharedMemory
+from harness.worker.reference import Reference
+from harness.worker.trials import Bench, run_trial
+
+ROUNDS = 2
+DISTRIBUTIONS = ("normal", "given")
+
+
+def mix(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
+    """The outcome as `judge`'s, without a timing. `payload`: as there, and workloads: {variant, signature} each."""
+    began = time.perf_counter()
+    trials: list[Trial] = []
+    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    try:
+        link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
+        for position, bench in enumerate(_benches(payload, link) * ROUNDS):
+            _try_one(bench, position, payload["seed"], trials)
+    except CandidateFailedError as failure:
+        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+    except WrongError as wrong:
+        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
+    if trials:
+        outcome["correctness"] = Correctness(trials=tuple(trials)).model_dump(mode="json")
+    return outcome | {"seconds": {"mix": time.perf_counter() - began}}
+
+
+def _try_one(bench: Bench, position: int, seed: int, trials: list[Trial]) -> None:
+    """One trial on the workload whose turn it is; its slot has its own number."""
+    slot = position % bench.memory.slots
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench)
+    distribution = DISTRIBUTIONS[position // bench.memory.slots]
+    trial = run_trial(bench, slot, distribution, (seed + position) % (1 << 31), timeout_s)
+    if trial is not None:
+        trials.append(trial)
+        raise_if_wrong(trial)
+
+
+def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
+    """One for each workload, over one memory and one runner."""
+    device = open_device(payload["device"], payload["slot_target_bytes"])
+    device.prepare(payload["precision"])
+    signatures = [Signature.model_validate(each["signature"]) for each in payload["workloads"]]
+    memory = SharedMemory(signatures[0], len(signatures), device, layout=lay_out_each(signatures))
+    references = [_reference(payload, each["variant"], device) for each in payload["workloads"]]
+    replicas = [slot_replica(reference, memory, slot) for slot, reference in enumerate(references)]
+    numbers = [slot_numbers(signature, 0) for signature in signatures]
+    link.share(memory, numbers)
+    link.load(payload["library"])
+    return [
+        Bench(
+            device=device,
+            reference=reference,
+            signature=signature,
+            op_class=payload["op_class"],
+            memory=memory,
+            link=link,
+            numbers=numbers,
+            replicas=replicas,
+            oracle=reference.double(),
+            weights={name: tensor.clone() for name, tensor in reference.parameters().items()},
+            pattern=reference.inputs(0),
+            message_s=0.0,
+        )
+        for reference, signature in zip(references, signatures, strict=True)
+    ]
+
+
+def _reference(payload: dict[str, Any], variant: dict[str, Any], device: Device) -> Reference:
+    return Reference(payload["source"], payload["name"], device.place, variant=Variant.model_validate(variant))
