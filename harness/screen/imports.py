@@ -74,7 +74,7 @@ _DENIED_PATTERN = re.compile(
 )
 
 # Entry points, what C++ shares between libraries (names of templates and of types), the linker's own.
-_EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_txnal_\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
+_EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
 
 
 class _Links(NamedTuple):

@@ -48,6 +48,11 @@ def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built):
     assert screen_library(built(HONEST + stub)) is None
 
 
+def test_what_libstdcxx_asks_for_where_part_of_it_is_linked_in_passes(built):
+    weak = 'extern "C" __attribute__((weak)) void _ITM_addUserCommitAction(void*);'
+    assert screen_library(built(f"{HONEST}{weak} void* used[] = {{(void*)_ITM_addUserCommitAction}};")) is None
+
+
 IMPORTED = {
     "system": 'extern "C" int hidden(const char*) __asm__("system"); int (*f)(const char*) = hidden;',
     "dlsym": 'extern "C" void* dlsym(void*, const char*); auto* f = &dlsym;',
