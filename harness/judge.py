@@ -97,8 +97,12 @@ class _Outcome:
 class Judge:
     """Judges candidates for one target. Threads may share it; evaluations take turns, builds do not."""
 
-    def __init__(self, target: Target, *, tier: Tier, precision: Precision = "ieee") -> None:
+    def __init__(
+        self, target: Target, *, tier: Tier, precision: Precision = "ieee", timing_s: float = TIMING_S
+    ) -> None:
+        """`timing_s`: the rounds of each workload end after about so long, converged or not."""
         self.target = target
+        self.timing_s = timing_s
         self.tier = tier
         self.precision = precision
 
@@ -257,7 +261,7 @@ class Judge:
                 "precision": self.precision,
                 "slot_target_bytes": 2 * self.target.facts().l3_bytes,
                 "memory_bytes": around.memory_bytes,
-                "timing_s": TIMING_S,
+                "timing_s": self.timing_s,
                 "load_within_s": 60.0,
             }
             yield _Stage(held, scratch, around, runner, link, payload)

@@ -1,7 +1,8 @@
-"""One court for all cheats and twins. What has to be built is built by two threads while others are judged."""
+"""One court for all cheats and twins. What has to be built is built by a few threads while others are judged."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
@@ -20,7 +21,9 @@ from harness.targets.cuda import CudaTarget
 from harness.task import Task
 from harness.verdict import Verdict
 
-BUILDERS = 2
+BUILDERS = max(2, len(os.sched_getaffinity(0)) // 2)
+TIMING_S = 0.2
+"""Who passes matters here, not how fast it is."""
 
 
 class Court:
@@ -28,9 +31,12 @@ class Court:
 
     def __init__(self, wanted: list[Entry]) -> None:
         self.tier = resolve_tier("auto")
-        self.judges = {"cpu": Judge(CpuTarget(), tier=self.tier), "cuda": Judge(CudaTarget(), tier=self.tier)}
+        self.judges = {
+            "cpu": Judge(CpuTarget(), tier=self.tier, timing_s=TIMING_S),
+            "cuda": Judge(CudaTarget(), tier=self.tier, timing_s=TIMING_S),
+        }
         self.task = cache(self._task)
-        self.modules = ModuleJudge(CpuTarget(), tier=self.tier)
+        self.modules = ModuleJudge(CpuTarget(), tier=self.tier, timing_s=TIMING_S)
         self._builders = ThreadPoolExecutor(BUILDERS)
         self._builds: dict[Entry, Future[Build]] = {
             entry: self._builders.submit(self._judge(entry).build, candidate(entry))
