@@ -183,11 +183,21 @@ def _sentences(result: RunResult) -> list[str]:
 def _headline(record: RunRecord) -> str:
     timing = record.timing
     if timing is None:
-        return "No kernel passed."
+        return _no_kernel(record)
     low, high = timing.speedup_interval.low, timing.speedup_interval.high
     return (
         f"{timing.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
         f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms."
+    )
+
+
+def _no_kernel(record: RunRecord) -> str:
+    """Kernels that passed and were withdrawn at the end are not told like kernels that never passed."""
+    found = [step.message for step in record.steps if step.agent == "sanitizer" and step.status == "refused"]
+    return (
+        f"No kernel is left: the sanitizers found fault with each that passed. The last: {found[-1]}"
+        if found
+        else ("No kernel passed.")
     )
 
 

@@ -165,8 +165,11 @@ class Session:
 
 
 def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None:
-    """Write the best kernel and its drop-in, where there is one."""
-    if task is not None and best is not None:
+    """Write the best kernel and its drop-in. Without one none lies there: a kernel may have been withdrawn since."""
+    if best is None:
+        folder.kernel.unlink(missing_ok=True)
+        folder.drop_in.unlink(missing_ok=True)
+    elif task is not None:
         folder.write(folder.kernel, best.candidate.source)
         folder.write(folder.drop_in, export_drop_in(task, best.candidate))
 

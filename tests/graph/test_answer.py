@@ -134,3 +134,17 @@ def test_an_answer_nobody_asked_for(tmp_path: Path) -> None:
     declined = optimize(load_task(SOURCE), out=tmp_path / "run", model="playbook", target="cpu", max_depth=0)
     with pytest.raises(UserError, match="No question waits"):
         answer(declined.folder, "hello")
+
+
+def test_a_kernel_that_the_sanitizer_withdraws_is_told_apart_from_one_that_never_passed(tmp_path: Path) -> None:
+    run, reply = tmp_path / "run", tmp_path / "reply.md"
+    begun(run, max_depth=0)
+    reads_on = RIGHT.replace("// LOOP", "volatile float beyond = in[count];\n    (void)beyond;")
+    reply.write_text(written(reads_on), encoding="utf-8")
+
+    ended = cutegen("answer", run, reply)
+
+    assert ended.returncode == NOTHING_FASTER, ended.stderr
+    assert "No kernel is left: the sanitizers found fault with each that passed." in ended.stdout
+    assert "heap-buffer-overflow" in ended.stdout
+    assert not (run / "kernel.cu").exists()
