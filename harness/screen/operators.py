@@ -8,13 +8,13 @@ from functools import lru_cache
 from harness.screen.rules import words_of
 from harness.task import Task
 
-# What moves, makes or describes tensors computes nothing.
+# What moves, makes or describes tensors computes nothing; arithmetic is as free as its signs are.
 _MOVES = words_of("""
     view reshape transpose permute t mt contiguous expand expandas unsqueeze squeeze flatten unflatten empty emptylike
     zeros zeroslike ones oneslike full fulllike to clone detach size shape slice select narrow cat stack chunk split
     unbind arange copy fill alias module parameter tensor float double int long item numel dim stride device dtype
     init super forward register registerbuffer buffer data nn functional f torch rand randn list range len sequential
-    modulelist getitem lift liftfresh detachcopy viewas scalartensor emptystrided newempty newzeros asstrided
+    add sub mul div neg rsub subtract multiply divide modulelist getitem lift liftfresh detachcopy viewas scalartensor emptystrided newempty newzeros asstrided
     """)
 _SYNONYMS = (
     "matmul mm bmm mv dot einsum addmm addmv baddbmm addbmm linear tensordot inner vdot multidot chainmatmul outer ger "

@@ -1,0 +1,83 @@
+"""Foreign Python files on the judge's bench: how each way to fail is told, and what a verdict of theirs says."""
+
+import textwrap
+
+import pytest
+
+from harness.candidate import Candidate
+from harness.errors import UserError
+from harness.foreign import ADVISORY, ModuleJudge
+from harness.targets.cpu import CpuTarget
+
+SCALED = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, columns, factors):
+        super().__init__()
+        self.inner = torch.nn.Linear(columns, 1, bias=False)
+        self.factor = factors["first"]
+
+    def forward(self, x, s: float):
+        return x * self.inner.weight[0] * self.factor * s
+
+def get_inputs():
+    return [torch.randn(30, 40), 2.0]
+
+def get_init_inputs():
+    return [40, {"first": 0.5}]
+"""
+
+MODULE = """
+import torch
+from torch import nn
+
+class ModelNew(nn.Module):
+    def __init__(self, columns, factors):
+        super().__init__()
+        self.inner = nn.Linear(columns, 1, bias=False)
+        self.factor = factors["first"]
+
+    def forward(self, x, s: float):
+        return RESULT
+"""
+RIGHT = "(x * self.inner.weight[0]) * (self.factor * s)"
+
+FAILING = {
+    ("crashed", "weights", "no parameter or buffer inner.weight"): MODULE.replace("self.inner", "self.other"),
+    ("crashed", "load", "line 3: NameError"): "import torch\nfrom torch import nn\nundefined\n" + MODULE,
+    ("crashed", "exception", "line 12: RuntimeError"): MODULE.replace("RESULT", "x.view(7, 7)"),
+    ("crashed", "signal", "read-only"): MODULE.replace("RESULT", "x.mul_(s)"),
+    ("refused", "output", "2 results, the reference 1"): MODULE.replace("RESULT", "(x, x)"),
+    ("refused", "output", "is a float, not a torch.Tensor"): MODULE.replace("RESULT", "s"),
+}
+
+
+@pytest.fixture(scope="module")
+def judge(bench):
+    return ModuleJudge(CpuTarget(), tier=bench.tier, timing_s=0.1)
+
+
+def module(source):
+    return Candidate(source=textwrap.dedent(source), target="cpu", author="test")
+
+
+@pytest.mark.parametrize("case", FAILING, ids=lambda case: "-".join(case[1:]))
+def test_each_failure_is_named(bench, judge, case):
+    status, check, words = case
+    verdict = judge.evaluate(bench.task(SCALED), module(FAILING[case]))
+    assert (verdict.status, verdict.check) == (status, check), verdict.message
+    assert words in verdict.message
+
+
+def test_a_module_gets_the_tasks_arguments_and_weights_and_its_time_is_advisory(bench, judge):
+    verdict = judge.evaluate(bench.task(SCALED), module(MODULE.replace("RESULT", RIGHT)), seed=3)
+    assert verdict.passed, verdict.message
+    assert verdict.seed == 3
+    assert verdict.timing.advisory == ADVISORY
+
+
+def test_arguments_that_cannot_be_written_down_are_the_tasks_fault(bench, judge):
+    task = bench.task(SCALED.replace('{"first": 0.5}', "{'first': torch.tensor(0.5)}"))
+    with pytest.raises(UserError, match="gives more than numbers and texts"):
+        judge.evaluate(task, module(MODULE.replace("RESULT", RIGHT)))
