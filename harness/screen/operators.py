@@ -14,7 +14,8 @@ _MOVES = words_of("""
     zeros zeroslike ones oneslike full fulllike to clone detach size shape slice select narrow cat stack chunk split
     unbind arange copy fill alias module parameter tensor float double int long item numel dim stride device dtype
     init super forward register registerbuffer buffer data nn functional f torch rand randn list range len sequential
-    add sub mul div neg rsub subtract multiply divide modulelist getitem lift liftfresh detachcopy viewas scalartensor emptystrided newempty newzeros asstrided
+    add sub mul div neg rsub subtract multiply divide
+    modulelist getitem lift liftfresh detachcopy viewas scalartensor emptystrided newempty newzeros asstrided
     """)
 _SYNONYMS = (
     "matmul mm bmm mv dot einsum addmm addmv baddbmm addbmm linear tensordot inner vdot multidot chainmatmul outer ger "
