@@ -3,13 +3,12 @@
 //   op class: reduction
 //   architecture: sm_90a
 //   layouts: mX, mOut (C/V,R):(1,C/V) over packs of V neighbours; C = 393216 columns, R = 4096 rows
-//   tile: one row for a cluster of 8 blocks of 512 threads, 96 elements in each thread's registers; a cluster takes 32
+//   tile: one row for a cluster of 8 blocks of 512 threads, 96 elements in each thread's registers; a cluster takes 12
 //     rows in turn
-//   shared memory: 196608 bytes, the block's share of the next row, which a bulk copy brings while this one is
+//   shared memory: 196608 bytes, the block's share of the next row, which bulk copies bring while this one is
 //     computed; 2 turns x 128 warps of the cluster x 4 bytes for the maxima and x 8 bytes for the sums
-//   reaches: 3.74 ms on an H200, 3.45 TB/s of a copy's 4.31; eager PyTorch 6.23 ms, two passes over memory 4.7 ms
-//   limited by: clusters of 8 leave some multiprocessors idle, and the copy of the next row waits for this one's
-//     registers
+//   reaches: 3.57 ms on an H200, 3.61 TB/s of a copy's 4.31; eager PyTorch 6.3 ms, torch.compile in two passes 4.7 ms
+//   limited by: clusters of 8 leave some multiprocessors idle, and only one row's share is on its way at a time
 //   error: normalized L2 4.9e-8 against float64, eager PyTorch 5.8e-8; a thread's sum of 96 terms in float, all above
 //     in double
 // end header
@@ -48,8 +47,8 @@ constexpr int kItems = 96;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr int kVector = 4;  // elements a pack
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
-constexpr int kChain = 32;  // rows that a cluster takes in turn
-constexpr int kParts = 1;  // parts of a row that are refilled one by one
+constexpr int kChain = 12;  // rows that a cluster takes in turn
+constexpr int kParts = 2;  // parts of a row that are refilled one by one
 constexpr int kStaged = 196608;  // bytes of shared memory: the next row's share
 // end knobs
 
@@ -217,6 +216,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
   Index const start = rank * (kPacks * kGroup) + thread;
   extern __shared__ __align__(128) char staged[];
   __shared__ uint64_t full[kParts];
+  static_assert(V == 1 || kPacks % kParts == 0, "a part is a number of whole packs");
   constexpr int kPart = kPacks * kGroup / kParts;
   Pack<float, V>* sX = reinterpret_cast<Pack<float, V>*>(staged + kPacks * kGroup * V * 0);  // (kPacks * kGroup)
   auto const fetch = [&](Index row, int part) {
@@ -233,12 +233,12 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
     cutlass::arch::fence_barrier_init();
   }
   cluster_sync();  // every block of the cluster must run before its shared memory is written
-  Index const first = Index(blockIdx.x / kShares) * kChain, stride = 1;
+  Index const first = Index(blockIdx.x / kShares) * kChain;
   Index const last = min(first + kChain, kRowCount);
   __syncthreads();
   for (int part = 0; part < kParts; ++part) { fetch(first, part); }
   int turn = 0;
-  for (Index row = first; row < last; row += stride, turn ^= 1) {
+  for (Index row = first; row < last; ++row, turn ^= 1) {
     [[maybe_unused]] constexpr bool inside = true;
     Index const r = row;
     Pack<float, V> rX[kPacks];
@@ -254,7 +254,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
           }
         }
         __syncthreads();  // this part is in registers: the next row's may come
-        if (row + stride < last) { fetch(row + stride, part); }
+        if (row + 1 < last) { fetch(row + 1, part); }
       }
     } else {
       UNROLL
@@ -367,10 +367,10 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   auto* pOut = static_cast<float*>(Out.data_ptr());
   if (aligned<kVector>(pX, pOut)) {
     cudaFuncSetAttribute(rows<kVector>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);
-    rows<kVector><<<1024, kThreads, kStaged, stream>>>(pX, pOut);
+    rows<kVector><<<2736, kThreads, kStaged, stream>>>(pX, pOut);
   } else {
     cudaFuncSetAttribute(rows<1>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);
-    rows<1><<<1024, kThreads, kStaged, stream>>>(pX, pOut);
+    rows<1><<<2736, kThreads, kStaged, stream>>>(pX, pOut);
   }
   launched();
 }

@@ -58,4 +58,4 @@ def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
 def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "threads" in plan.knobs or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
-    return Move("block size", "fewer and larger blocks cost less to start", plan.with_knobs(threads=512))
+    return Move("block size", "smaller blocks make room for the next ones sooner", plan.with_knobs(threads=128))

@@ -20,6 +20,9 @@ LARGEST_SHARE = 96
 SMALL_SHARE = 32
 LONGEST_CLUSTER = 8
 STAGED_ALIGNMENT = 16
+LONGEST_CHAIN = 12
+# Shared memory left for partial results and barriers.
+PARTIAL_BYTES = 8 << 10
 # Threads of each of the blocks that share a row.
 SHARED_BY = 256
 
@@ -91,9 +94,10 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if found.group <= 32:
         where = f"the registers of {found.group} threads"
     why = f"the row stays in {where}: memory is read once instead of {program.sweeps} times"
-    if found.items > SMALL_SHARE and can_stage(problem, kept):
-        staged = plan.with_knobs(keep=1, vector=1, staged=1, chain=32, **found.knobs())
-        return Move("one pass over memory", f"{why}; the next row is on its way meanwhile", staged)
+    staged = staging(problem, kept, found.cluster, found.items)
+    if found.items > SMALL_SHARE and staged:
+        knobs = {"keep": 1, "vector": 1, **found.knobs(), **staged}
+        return Move("one pass over memory", f"{why}; the next row is on its way meanwhile", plan.with_knobs(**knobs))
     return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()))
 
 
@@ -126,7 +130,7 @@ def _one_sweep(program: RowProgram, text: CudaRowText) -> bool:
 
 def _blocked(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     """A vector that all rows share is read once for several of them."""
-    widened = plan.with_knobs(vector=1, each=4, items=2, once=1, group=512, cluster=2 if has_clusters(problem) else 1)
+    widened = plan.with_knobs(vector=1, each=4, items=2, once=1, group=512)
     text = CudaRowText(problem, widened, program)
     columns = [node for node in program.operands if not program.flat(node)]
     shared = len(columns) > len(text.moving) > 0
@@ -145,33 +149,46 @@ def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     columns = program.columns.columns * program.columns.rows
     group = min(32, max(4, 1 << (ceil(columns / 64) - 1).bit_length()))
-    spread = plan.with_knobs(across=1, rows=32, group=group, cluster=1, items=4, keep=0, vector=0)
+    spread = plan.with_knobs(across=1, rows=32, group=group, cluster=1, items=4, keep=0, vector=0, split=1)
     return Move(
         "coalesced access", "neighbouring threads take neighbouring rows, whose elements lie side by side", spread
     )
 
 
-def can_stage(problem: Problem, kept: CudaRowText) -> bool:
-    """Whether whole rows can be copied to shared memory in the background."""
+def staging(problem: Problem, kept: CudaRowText, cluster: int, items: int) -> dict[str, int]:
+    """The knobs that bring the next row to shared memory in the background; none where that cannot be.
+
+    A cluster takes few rows, so that there are several times as many clusters as run at once and the last end together.
+    """
+    operands = [kept.loads[id(node)] for node in kept.resident]
     aligned = all(
         BYTES[operand.tensor.dtype] * number % STAGED_ALIGNMENT == 0
-        for operand in (kept.loads[id(node)] for node in kept.resident)
+        for operand in operands
         for number in (kept.columns, operand.offset, *operand.strides[1:])
     )
-    forms = {kept.loads[id(node)].form for node in kept.resident}
-    return has_clusters(problem) and aligned and forms == {"pack"} and kept.vector > 1
+    chain = min(LONGEST_CHAIN, kept.count * cluster // (8 * max(problem.device.multiprocessors, 1)))
+    packed = {operand.form for operand in operands} == {"pack"} and kept.vector > 1
+    if not (has_clusters(problem) and aligned and packed and chain > 1):
+        return {}
+    return {"staged": 1, "chain": chain, "parts": _parts(items // kept.vector)}
+
+
+def _parts(packs: int) -> int:
+    """Steps in which the next row is fetched: each takes the same number of a thread's packs."""
+    return 2 if packs % 2 == 0 else 1
 
 
 def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     knobs = Knobs.of(plan)
     if not knobs.keep or "staged" in plan.knobs or knobs.group < 128:
         return None
-    kept = CudaRowText(problem, plan.with_knobs(staged=1, chain=8), program)
-    rows = kept.count * knobs.cluster // 8
-    if not can_stage(problem, kept) or kept.staged_bytes > problem.device.shared_bytes - 8192 or rows < 4 * 132:
+    kept = CudaRowText(problem, plan, program)
+    staged = staging(problem, kept, knobs.cluster, knobs.items)
+    if not staged or kept.staged_bytes > problem.device.shared_bytes - PARTIAL_BYTES:
         return None
-    why = "the next row comes to shared memory while this one is computed"
-    return Move("next row ahead", why, plan.with_knobs(staged=1, chain=8))
+    return Move(
+        "next row ahead", "the next row comes to shared memory while this one is computed", plan.with_knobs(**staged)
+    )
 
 
 def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -194,4 +211,6 @@ def _shape(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if knobs.items % (2 * width):
         return None
     halved = plan.with_knobs(group=knobs.group * 2, items=knobs.items // 2, shape=1)
+    if knobs.staged:
+        halved = halved.with_knobs(parts=_parts(knobs.items // 2 // width))
     return Move("block size", "twice the threads with half the registers each hide more latency", halved)

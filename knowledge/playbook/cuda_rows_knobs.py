@@ -19,8 +19,8 @@ class Knobs:
     `cluster`: blocks that share a row; `staged`: the next row is copied to shared memory meanwhile, `chain`: rows that
     one cluster takes in turn; `once`: cache hints; `across`: threads side by side take rows, not columns;
     `each`: rows that a thread takes at once, where what they share is read once for all of them;
-    `split`: blocks that share a row and leave their results to a second kernel; `persistent`: only as many clusters as
-    run at once; `parts`: the memory of the next row is refilled in so many steps.
+    `split`: blocks that share a row and leave their results to a second kernel; `parts`: the memory of the next
+    row is refilled in so many steps.
     """
 
     vector: bool
@@ -35,7 +35,6 @@ class Knobs:
     across: bool
     each: int
     split: int
-    persistent: bool
     parts: int
 
     @classmethod
@@ -46,8 +45,7 @@ class Knobs:
             vector=bool(get("vector", 0)), keep=bool(get("keep", 0)), items=get("items", 1), group=get("group", 256),
             rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
             once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
-            split=get("split", 1),
-            persistent=bool(get("persistent", 0)), parts=get("parts", 1),
+            split=get("split", 1), parts=get("parts", 1),
         )  # fmt: skip
 
     @property

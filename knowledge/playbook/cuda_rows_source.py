@@ -25,7 +25,7 @@ def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) 
         header=frame.header(_comment(problem, lowered, text), plan),
         knobs="\n".join(_knobs(text)),
         arithmetic=(frame.device_helpers("\n".join([functions, *kernel])) + "\n" + functions).strip("\n"),
-        kernel="\n".join([*kernel, "", *text.host()]).rstrip("\n"),
+        kernel="\n".join(kernel),
         entry=frame.entry(problem, text.names, body),
     )
 
@@ -47,9 +47,8 @@ def _knobs(text: CudaRowText) -> list[str]:
     ]
     if cuda.each > 1:
         lines.append(f"constexpr int kEach = {cuda.each};  // rows that a thread takes at once")
-    if cuda.staged and not cuda.persistent:
-        lines.append(f"constexpr int kChain = {cuda.chain};  // rows that a cluster takes in turn")
     if cuda.staged:
+        lines.append(f"constexpr int kChain = {cuda.chain};  // rows that a cluster takes in turn")
         lines.append(f"constexpr int kParts = {cuda.parts};  // parts of a row that are refilled one by one")
         lines.append(f"constexpr int kStaged = {text.staged_bytes};  // bytes of shared memory: the next row's share")
     return lines

@@ -87,6 +87,7 @@ class CudaRowText(RowSweeps):
         return [
             "extern __shared__ __align__(128) char staged[];",
             "__shared__ uint64_t full[kParts];",
+            'static_assert(V == 1 || kPacks % kParts == 0, "a part is a number of whole packs");',
             "constexpr int kPart = kPacks * kGroup / kParts;",
             *slices,
             "auto const fetch = [&](Index row, int part) {",
@@ -105,19 +106,13 @@ class CudaRowText(RowSweeps):
             turn = [] if cuda.each > 1 else ["int const turn = 0;"]
             row = [*turn, f"Index const row = Index(blockIdx.x / kShares) * kRows + {mine};"]
             return row + self.one_row()
-        taken = [
-            "Index const first = blockIdx.x / kShares, stride = gridDim.x / kShares, last = kRowCount;"
-            if cuda.persistent
-            else "Index const first = Index(blockIdx.x / kShares) * kChain, stride = 1;"
-        ]
-        if not cuda.persistent:
-            taken.append("Index const last = min(first + kChain, kRowCount);")
         return [
-            *taken,
+            "Index const first = Index(blockIdx.x / kShares) * kChain;",
+            "Index const last = min(first + kChain, kRowCount);",
             "__syncthreads();",
             "for (int part = 0; part < kParts; ++part) { fetch(first, part); }",
             "int turn = 0;",
-            "for (Index row = first; row < last; row += stride, turn ^= 1) {",
+            "for (Index row = first; row < last; ++row, turn ^= 1) {",
             *indented(self.one_row()),
             "}",
         ]
@@ -168,7 +163,7 @@ class CudaRowText(RowSweeps):
             f"    {self.guard}{{", *indented(taken, 6), "    }",
             "  }",
             "  __syncthreads();  // this part is in registers: the next row's may come",
-            "  if (row + stride < last) { fetch(row + stride, part); }",
+            "  if (row + 1 < last) { fetch(row + 1, part); }",
             "}",
         ]  # fmt: skip
         return [
@@ -188,33 +183,6 @@ class CudaRowText(RowSweeps):
             lines += ["if (inside && thread == 0 && rank == 0) {", *indented(stores), "}"]
         return lines
 
-    def host(self) -> list[str]:
-        """Functions of the host that `run` calls."""
-        if not self.cuda.persistent:
-            return []
-        return [
-            "// The clusters that the device runs at once, at most one a row.",
-            "template <class Kernel>",
-            "int active_clusters(Kernel* kernel) {",
-            "  static int const found = [&] {",
-            "    cudaLaunchAttribute attribute = {};",
-            "    attribute.id = cudaLaunchAttributeClusterDimension;",
-            "    attribute.val.clusterDim.x = kCluster;",
-            "    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;",
-            "    cudaLaunchConfig_t config = {};",
-            f"    config.gridDim = dim3(kCluster * {self.count});",
-            "    config.blockDim = dim3(kThreads);",
-            "    config.dynamicSmemBytes = kStaged;",
-            "    config.attrs = &attribute;",
-            "    config.numAttrs = 1;",
-            "    int clusters = 0;",
-            "    cudaError_t const error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);",
-            f"    return error == cudaSuccess && clusters > 0 ? std::min(clusters, {self.count}) : 1;",
-            "  }();",
-            "  return found;",
-            "}",
-        ]
-
     def launch(self) -> list[str]:
         """The statements of `run` that start the kernel."""
         cuda = self.cuda
@@ -223,10 +191,9 @@ class CudaRowText(RowSweeps):
         memory = "kStaged" if cuda.staged else "0"
 
         def start(vector: str) -> list[str]:
-            grid = f"active_clusters(rows<{vector}>) * kCluster" if cuda.persistent else str(blocks)
             grown = f"cudaFuncSetAttribute(rows<{vector}>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);"
             large = [grown] if cuda.staged else []
-            return [*large, f"rows<{vector}><<<{grid}, kThreads, {memory}, stream>>>({self.arguments()});"]
+            return [*large, f"rows<{vector}><<<{blocks}, kThreads, {memory}, stream>>>({self.arguments()});"]
 
         if self.vector == 1:
             return [*lines, *start("1"), "launched();"]

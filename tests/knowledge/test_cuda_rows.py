@@ -56,9 +56,8 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] 
     "a cluster, odd columns": (softmax, [torch.randn(13, 10001)], {**KEEP, "items": 20, "group": 256, "cluster": 2}),
     "the next row ahead": (softmax, [torch.randn(37, 50000)],
                            {**KEEP, "items": 52, "group": 256, "cluster": 4, "staged": 1, "chain": 4, "once": 1}),
-    "as many clusters as fit": (softmax, [torch.randn(1237, 40000)],
-                                {**KEEP, "items": 48, "group": 256, "cluster": 4, "staged": 1, "persistent": 1,
-                                 "parts": 4}),
+    "the next row in parts": (softmax, [torch.randn(137, 40000)],
+                              {**KEEP, "items": 48, "group": 256, "cluster": 4, "staged": 1, "chain": 5, "parts": 4}),
     "blocks without a share": (softmax, [torch.randn(123, 16404)],
                                {**KEEP, "items": 8, "group": 512, "cluster": 8, "staged": 1, "chain": 5, "parts": 2}),
     "kept sums": (sums, [torch.randn(33, 5000)], {**KEEP, "items": 20, "group": 256}),
@@ -121,6 +120,20 @@ def test_long_rows_are_read_once_by_a_cluster_and_staged() -> None:
     assert move == "one pass over memory"
     assert plan.knobs["cluster"] == 8 and plan.knobs["items"] == LARGEST_SHARE and plan.knobs["staged"] == 1
     assert "kStaged = 196608;" in RECIPE.render(problem, plan)
+
+
+def test_a_staged_row_comes_in_whole_packs() -> None:
+    for columns in (98_304, 122_880, 147_456):
+        for _, plan in walk(traced(softmax, torch.empty(4096, columns, device="meta"))):
+            if plan.knobs.get("staged"):
+                assert int(plan.knobs["items"]) // 4 % int(plan.knobs["parts"]) == 0
+
+
+def test_moves_do_not_mix_what_cannot_be_mixed() -> None:
+    tall = walk(traced(lambda x: x.sum(0), torch.empty(100_000, 64, device="meta")))
+    assert [move for move, _ in tall][1:3] == ["split rows", "coalesced access"]
+    for _, plan in tall:
+        assert not (plan.knobs.get("across") and int(plan.knobs.get("split", 1)) > 1)
 
 
 def test_without_clusters_long_rows_are_streamed() -> None:
