@@ -39,7 +39,14 @@ def compile_flags() -> tuple[str, ...]:
 def link_flags() -> tuple[str, ...]:
     """The linker's flags. Undefined symbols are errors here rather than crashes at the load."""
     library = tvm_ffi_folder() / "lib"
-    return ("-shared", "-Wl,-z,defs", "-fopenmp", f"-L{library}", "-ltvm_ffi", f"-Wl,-rpath,{library}")
+    return (
+        "-shared",
+        "-Wl,-z,defs,--gc-sections,--exclude-libs,ALL",
+        "-fopenmp",
+        f"-L{library}",
+        "-ltvm_ffi",
+        f"-Wl,-rpath,{library}",
+    )
 
 
 class CpuToolchain(Toolchain):

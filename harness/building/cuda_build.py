@@ -28,6 +28,10 @@ _FLAGS = (
     "-Xcompiler", "-fPIC,-fvisibility=hidden,-fdiagnostics-plain-output", "-diag-suppress", "20012,20013,20014,20015",
 )  # fmt: skip
 
+# Some installations of g++ link the newest part of libstdc++ statically. What the kernel does not use of it must not
+# stay, or the library would ask for functions that the kernel never calls.
+_ONLY_WHAT_IS_USED = ("-Xlinker", "--gc-sections", "-Xlinker", "--exclude-libs,ALL")
+
 
 # Device code is compiled twice over, and CuTe's larger GEMMs take a minute on an idle machine.
 CUDA_LIMITS = replace(LIMITS, wall_s=300.0)
@@ -71,7 +75,7 @@ class CudaToolchain(Toolchain):
     def _command(self) -> tuple[str, ...]:
         tvm = tvm_ffi_folder() / "lib"
         include = (word for folder in headers().include for word in ("-isystem", str(folder)))
-        linking = (f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "-Xlinker", "-z,defs")
+        linking = (f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "-Xlinker", "-z,defs", *_ONLY_WHAT_IS_USED)
         host = ("-ccbin", host_compiler().command[0])
         number = self.architecture.removeprefix("sm_")
         # The short -arch=sm_90a compiles a second time, for compute_90, to what no device here would run.
