@@ -177,6 +177,14 @@ def test_no_service_is_reached_over_its_socket_file(attack: Attack, tier: Tier, 
         assert was_achieved(attack("connect_unix", path, tier="none"))
 
 
+def test_no_service_is_reached_over_a_socket_without_a_file(attack: Attack, tier: Tier) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("\0cutegen-test-service")
+        server.listen()
+        assert was_refused(attack("connect_abstract", "cutegen-test-service", tier=tier))
+        assert was_achieved(attack("connect_abstract", "cutegen-test-service", tier="none"))
+
+
 def test_no_new_namespace(attack: Attack, tier: Tier) -> None:
     assert was_refused(attack("new_namespace", tier=tier))
 

@@ -117,6 +117,11 @@ def test_a_command_runs(home: Path, confined: str) -> None:
         ("trace_outside", "VICTIM"),
         ("new_namespace",),
         ("connect_tcp", "22"),
+        ("connect_abstract", "VICTIM"),
+        ("read_outside", "/proc/1/environ"),
+        ("read_outside", "/etc/shadow"),
+        ("write_outside", "/tmp/loot"),
+        ("shared_memory",),
     ],
     ids=" ".join,
 )
@@ -139,6 +144,23 @@ def test_a_write_beside_the_folder_is_refused(home: Path, confined: str) -> None
 def test_a_fork_bomb_is_held_by_the_kernel_or_stopped(home: Path, confined: str) -> None:
     answer = attack(home, confined, "fork_bomb", "12", processes=24, wall_s=1)
     assert answer["outcome"] in {"timed_out", "flooded"}  # the kernel refuses forks; or the watcher was first
+
+
+@pytest.mark.parametrize(
+    ("name", "limits", "outcome"),
+    [
+        ("crash", {}, "signalled"),
+        ("hang", {"wall_s": 0.5}, "timed_out"),
+        ("flood", {"output_bytes": 4096}, "flooded"),
+        ("big_file", {"file_bytes": 8 << 20}, "exited"),
+    ],
+)
+def test_what_breaks_or_takes_too_much_is_ended(
+    home: Path, confined: str, name: str, limits: dict[str, float], outcome: str
+) -> None:
+    answer = attack(home, confined, name, "40", **limits)
+    assert answer["outcome"] == outcome
+    assert not (home / "work" / "big").exists() or (home / "work" / "big").stat().st_size == 8 << 20
 
 
 def test_memory_of_all_processes_is_counted(home: Path, confined: str) -> None:
