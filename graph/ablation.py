@@ -77,10 +77,14 @@ def begin_ablation(
     path = (out if out is not None else RUNS / f"ablate-{task.name}-{new_id(datetime.now(UTC))}").absolute()
     runs = []
     for depth in profile_from:
-        gates = Gates(gemm=depth, elementwise=depth, reduction=depth, other=depth)
-        gated = settings.model_copy(update={"profile_from_depth": gates})
+        gated = settings.model_copy(update={"profile_from_depth": one_gate(depth)})
         runs.append(create(path / f"{FOLDER}{depth}", name=task.name, source=task.source, settings=gated))
     return path, runs
+
+
+def one_gate(depth: int) -> Gates:
+    """The same gate for every op class."""
+    return Gates(gemm=depth, elementwise=depth, reduction=depth, other=depth)
 
 
 def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:

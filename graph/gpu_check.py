@@ -22,7 +22,7 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from graph.ablation import begin_ablation, reopen_ablation, run_schedule
+from graph.ablation import begin_ablation, one_gate, reopen_ablation, run_schedule
 from graph.api import make_settings
 from graph.bench_phases import cuda_gemm, verdict_phases
 from graph.bench_tables import drawn
@@ -205,6 +205,9 @@ def main(
     ids: Annotated[str, typer.Option(help="Of level1; empty: all.")] = SMOKE,
     depth: Annotated[int, typer.Option(help="Optimizations a task, at most.")] = 2,
     patience: Annotated[int, typer.Option(help="End a run after so many optimizations without a gain.")] = 3,
+    profile_from: Annotated[
+        int | None, typer.Option(help="Show profiles from this depth on.", show_default="as published, by op class")
+    ] = None,
     jobs: Annotated[int, typer.Option(help="Tasks side by side; 0: as `cutegen suite`.")] = 0,
     minutes: Annotated[float, typer.Option(help="Begin nothing more after so many.")] = 7.0,
     tests: Annotated[bool, typer.Option(help="Run the GPU-marked tests.")] = True,
