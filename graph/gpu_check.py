@@ -224,10 +224,9 @@ def main(
 
     def work() -> int:
         check = Check(out.absolute(), console, time.monotonic() + 60 * minutes)
-        asked = {"target": "cuda", "sanitize": sanitize, "patience": patience}
-        check.part(
-            "suite", lambda: check.suite(ids, make_settings({**asked, "depth": depth}), jobs or default_jobs("cuda"))
-        )
+        gates = {} if profile_from is None else {"profile_from_depth": one_gate(profile_from)}
+        asked = make_settings({"target": "cuda", "sanitize": sanitize, "patience": patience, "depth": depth, **gates})
+        check.part("suite", lambda: check.suite(ids, asked, jobs or default_jobs("cuda")))
         check.part("phases", lambda: check.phases(verdicts))
         check.part("profiles", check.profiles)
         if ablate:
