@@ -14,7 +14,7 @@ from rich.text import Text
 
 from graph.api import make_settings
 from graph.bench_tables import drawn
-from graph.cli_errors import IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded
+from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded
 from graph.cli_optimize import require_models, short
 from graph.runs import claimed
 from graph.suite_folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
@@ -139,7 +139,12 @@ def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_js
 
 
 def exit_code(record: SuiteRecord) -> int:
-    """0 where some kernel is faster, 1 where none is; 3 where the machine failed every task, 130 where some wait."""
+    """0 where some kernel is faster, 1 where none is; 3 where the machine failed every task, 130 where some wait.
+
+    70 where a defect of ours ended a task.
+    """
+    if any(row.status == "defect" for row in record.rows):
+        return DEFECT
     if record.outcome != "finished":
         return INTERRUPTED
     if all(row.status == "machine_failed" for row in record.rows):

@@ -10,6 +10,7 @@ import shlex
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -90,8 +91,10 @@ class Check:
         try:
             work()
         except CutegenError as error:
-            self.keep(problems=(*self.result.problems, f"{name}: {error}"))
-            self.console.print(Text(f"{name}: {error}", style="red"), soft_wrap=True)
+            self._note(f"{name}: {error}")
+        except Exception as error:  # noqa: BLE001 (minutes of the other parts must not be lost; it is told in full)
+            traceback.print_exc()
+            self._note(f"{name}: a defect of cutegen's own: {type(error).__name__}: {error}")
         self.console.print(f"{name}: {time.monotonic() - began:.0f} s")
 
     def tests(self) -> None:
@@ -164,6 +167,10 @@ class Check:
         for each in self.result.profiles:
             self.console.print(f"\n{each.task}", style="bold")
             self.console.print(Text(each.text), soft_wrap=True)
+
+    def _note(self, problem: str) -> None:
+        self.keep(problems=(*self.result.problems, problem))
+        self.console.print(Text(problem, style="red"), soft_wrap=True)
 
     def _before(self) -> GpuResult | None:
         try:

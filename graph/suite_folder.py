@@ -60,12 +60,16 @@ class SuiteFolder:
 
     def row(self, task: SuiteTask, facts: DeviceFacts) -> Row | None:
         """The row of a task whose run has ended; None where there is still something to do."""
+        row = self.found(task, facts)
+        return row if row and row.ended else None
+
+    def found(self, task: SuiteTask, facts: DeviceFacts) -> Row | None:
+        """The row as a task's run stands, ended or not; None where there is no record of it."""
         try:
             record = RunRecord.model_validate_json(self._run(task).record.read_bytes())
         except (OSError, ValidationError):
             return None
-        row = row_of(task, record, facts, compared(self._run(task)))
-        return row if row.ended else None
+        return row_of(task, record, facts, compared(self._run(task)))
 
     def compare(self, task: SuiteTask) -> None:
         """Judge the task's best kernel beside torch.compile, unless that was done. Raises `MachineError`."""

@@ -18,8 +18,9 @@ from harness.verdict import Precision, Timing, Verdict
 from nodes.state import Usage
 
 RowStatus = Literal[
-    "improved", "nothing_faster", "no_kernel", "degenerate", "not_a_task", "machine_failed", "interrupted", "waiting"
-]
+    "improved", "nothing_faster", "no_kernel", "degenerate", "not_a_task", "machine_failed", "defect", "interrupted",
+    "waiting",
+]  # fmt: skip
 UNDER_WAY: frozenset[RowStatus] = frozenset({"interrupted", "waiting"})
 FAST = (1.0, 1.2, 2.0)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections import deque
 from typing import Literal, Protocol
 
@@ -12,9 +13,8 @@ from langgraph.runtime import RunControl
 from graph.progress import Observer
 from graph.run_loop import execute
 from graph.run_machine import this_machine
-from graph.run_record import RunRecord
 from graph.suite_folder import SuiteFolder, SuiteManifest
-from graph.suite_record import Row, RowStatus, SuiteRecord, row_of, waiting
+from graph.suite_record import Row, RowStatus, SuiteRecord, waiting
 from graph.suite_tasks import SuiteTask
 from harness.errors import CutegenError, UserError
 from harness.targets.target import DeviceFacts
@@ -49,20 +49,19 @@ class SuiteRun:
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
         self._compile_baseline = compile_baseline
         self._jobs, self._minutes = jobs, minutes
-        self._rows = {task.id: folder.row(task, facts) or waiting(task) for task in manifest.tasks}
+        self._rows = {task.id: folder.found(task, facts) or waiting(task) for task in manifest.tasks}
         self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
         self._before_s = folder.seconds()
         self._began = time.monotonic()
         self._changed = threading.Condition()
         self._controls: set[RunControl] = set()
-        self._defect: BaseException | None = None
         self._stopping = ""
 
     def run(self) -> SuiteRecord:
         """Until all tasks have ended or the minutes are over, which lets the present steps end and begins no more.
 
         Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing. The record is
-        written after every task. A defect in one run ends the suite and is raised here.
+        written after every task.
         """
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self._jobs, len(self._queue)))]
         for thread in threads:
@@ -74,8 +73,6 @@ class SuiteRun:
             self._wait(threads)
             self._write("interrupted")
             raise
-        if self._defect is not None:
-            raise self._defect
         return self._write("interrupted" if any(map(self._open, self._rows.values())) else "finished")
 
     def _open(self, row: Row) -> bool:
@@ -100,12 +97,7 @@ class SuiteRun:
     def _work(self) -> None:
         while (begun := self._next()) is not None:
             task, control = begun
-            try:
-                row = self._one(task, control)
-            except BaseException as error:  # noqa: BLE001 (a thread's defect is the suite's: run() raises it)
-                self._defect = error
-                self._stop("A defect.")
-                return
+            row = self._one(task, control)
             with self._changed:
                 self._controls.discard(control)
                 self._rows[task.id] = row
@@ -122,20 +114,30 @@ class SuiteRun:
             return self._queue.popleft(), control
 
     def _one(self, task: SuiteTask, control: RunControl) -> Row:
-        """Run one task. What is wrong with its file, or with the machine, is that task's row: the others go on."""
+        """Run one task. What goes wrong with it, our own defects included, is its row: the others go on."""
         observer = self._observer.began(task)
         started = time.monotonic()
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
-            record: RunRecord = execute(folder, manifest, observer, control=control)
+            execute(folder, manifest, observer, control=control)
             if self._compile_baseline and not self._stopping:
                 self._folder.compare(task)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
-            return waiting(task).model_copy(
-                update={"status": status, "reason": str(error), "seconds": time.monotonic() - started}
-            )
-        return self._folder.row(task, self._facts) or row_of(task, record, self._facts)
+            return self._failed(task, status, str(error), started)
+        except Exception as error:  # noqa: BLE001 (hours of other tasks must not be lost; the traceback is printed)
+            traceback.print_exc()
+            return self._failed(task, "defect", f"a defect of cutegen's own: {type(error).__name__}: {error}", started)
+        return self._so_far(task)
+
+    def _failed(self, task: SuiteTask, status: RowStatus, reason: str, started: float) -> Row:
+        """What was verified before the failure still counts."""
+        row = self._so_far(task)
+        seconds = max(row.seconds, time.monotonic() - started)
+        return row.model_copy(update={"status": status, "reason": reason, "seconds": seconds})
+
+    def _so_far(self, task: SuiteTask) -> Row:
+        return self._folder.found(task, self._facts) or waiting(task)
 
     def _write(self, outcome: Literal["finished", "interrupted", "running"]) -> SuiteRecord:
         record = SuiteRecord(

@@ -16,6 +16,7 @@ STATUS = {
     "degenerate": "degenerate",
     "not_a_task": "no task",
     "machine_failed": "machine",
+    "defect": "defect",
     "interrupted": "not ended",
     "waiting": "not begun",
 }

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from report_records import candidate, full_record, passed, softsign_task
@@ -10,13 +11,18 @@ from suite_records import FACTS, TASK, row, suite_record, timing
 
 from graph.bench_tables import drawn
 from graph.cli_suite import default_jobs, exit_code
+from graph.progress import Quiet
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
+from graph.suite_folder import create_suite
 from graph.suite_progress import SuiteTerminal, line
-from graph.suite_record import SuiteRecord, figures, floor_ms, row_of, waiting
+from graph.suite_record import Row, SuiteRecord, figures, floor_ms, row_of, waiting
+from graph.suite_run import SuiteRun
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
+from graph.suite_tasks import SuiteTask
 from harness.task import Workload
 from harness.verdict import Compiled, Interval
+from nodes.settings import Settings
 from nodes.state import Step
 
 
@@ -133,8 +139,40 @@ def test_exit_codes() -> None:
     assert exit_code(suite_record(row(1, 2.0), row(2, None))) == 0
     assert exit_code(suite_record(row(1, 0.9), row(2, None))) == 1
     assert exit_code(suite_record(failed)) == 3
+    assert exit_code(suite_record(row(1, 2.0), row(2, None, status="defect"))) == 70
     assert exit_code(suite_record(failed, row(2, 0.9))) == 1
     assert exit_code(suite_record(row(1, 2.0), waiting(TASK), outcome="interrupted")) == 130
+
+
+class Listener:
+    """Keeps the rows it is told of."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+
+    def began(self, task: SuiteTask) -> Quiet:
+        return Quiet()
+
+    def ended(self, row: Row) -> None:
+        self.rows.append(row)
+
+
+def test_what_was_verified_before_a_failure_still_counts(tmp_path: Path) -> None:
+    settings = Settings(target="cpu")
+    folder, manifest = create_suite(tmp_path / "out", name="mine", tasks=(TASK,), scale=1.0, settings=settings)
+    run = tmp_path / "out" / TASK.name
+    run.mkdir()
+    (run / "run.json").write_text("{}", encoding="utf-8")  # it cannot be gone on with
+    interrupted = full_record().model_copy(update={"outcome": "interrupted"})
+    (run / "record.json").write_text(interrupted.model_dump_json(), encoding="utf-8")
+    listener = Listener()
+    found = SuiteRun(folder, manifest, FACTS, listener, jobs=4).run()
+    assert found.outcome == "finished", "a failure is an end, though a resumed suite tries it again"
+    assert found.rows[0].status == "not_a_task"
+    assert "not a run of this version" in found.rows[0].reason
+    assert found.figures.right == 1
+    assert listener.rows == list(found.rows)
+    assert folder.record() == found
 
 
 def test_tasks_share_a_gpu_machine_and_not_a_processor() -> None:
