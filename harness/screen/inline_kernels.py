@@ -16,10 +16,12 @@ from harness.screen.source import refusals_of
 from harness.screen.tokens import LexicalError, tokenize
 
 _SOURCES = ("cpp_sources", "cuda_sources", "cpp_source", "cuda_source")
-_ONLY = frozenset({"name", "functions", "with_cuda", "verbose", "extra_cflags", "extra_cuda_cflags", *_SOURCES})
+_ONLY = frozenset(
+    {"name", "functions", "with_cuda", "verbose", "extra_cflags", "extra_cuda_cflags", "extra_ldflags", *_SOURCES}
+)
 _LOOSE = re.compile(r"fast-math|fast_math|Ofast|unsafe|associative|ftz|prec-|finite-math")
 _FLAG = re.compile(
-    r"-O[0-3]|-std=c\+\+\d\d|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
+    r"|-O[0-3]|-std=c\+\+\d\d|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
 )
 _FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]|[<"]Python\.h[>"]')
 _NAME = re.compile(r"\w+")
@@ -44,7 +46,7 @@ def _call(file: PythonFile, call: ast.Call, operators: frozenset[str], allowance
         if option in _SOURCES:
             for text in _texts(file, value):
                 yield from [_unreadable(call, option)] if text is None else _source(text, operators, allowances)
-        elif option.endswith("cflags"):
+        elif option.endswith("flags"):
             yield from _flags(file, call, option, value)
         elif option in ("name", "functions") and not _plain_words(value):
             yield _unreadable(call, f"{option}, made of names,")

@@ -113,7 +113,52 @@ REFUSED = {
     "assembly": [inline('"asm(TEXT);"')],
 }  # fmt: skip
 
+USUAL = """
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+softmax_source = '''
+#include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <cuda_runtime.h>
+
+template <typename scalar_t>
+__global__ void softmax_kernel(const scalar_t* in, scalar_t* out, int columns) { out[0] = expf(in[0]); }
+
+torch::Tensor softmax_cuda(torch::Tensor x) {
+  TORCH_CHECK(x.is_contiguous(), "contiguous");
+  auto out = torch::zeros_like(x);
+  auto stream = at::cuda::getCurrentCUDAStream();
+  AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "softmax", ([&] {
+    softmax_kernel<scalar_t><<<x.size(0), 256, 0, stream>>>(x.data_ptr<scalar_t>(), out.data_ptr<scalar_t>(), 1);
+  }));
+  C10_CUDA_KERNEL_LAUNCH_CHECK();
+  return out;
+}
+'''
+
+softmax = load_inline(
+    name="softmax", cpp_sources="torch::Tensor softmax_cuda(torch::Tensor x);", cuda_sources=softmax_source,
+    functions=["softmax_cuda"], verbose=True, extra_cflags=[""], extra_ldflags=[""],
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.softmax = softmax
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.softmax.softmax_cuda(x.contiguous())
+
+
+def get_inputs():
+    return [torch.randn(16, 16384).cuda()]
+"""
+
 HONEST = {
+    "the usual form of such answers": USUAL,
     "weights in a module that is never called": module("return x * self.w.weight", init="self.w = nn.Linear(2, 2)"),
     "a method of that name": module("return self.softmax(x)\n\ndef softmax(self, x):\n    return x"),
     "a kernel of that name": inline('"void softmax(torch::Tensor x) { auto p = x.data_ptr<float>(); }"'),
