@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -117,11 +118,12 @@ def _extent(text: str) -> tuple[int, int, int]:
 
 
 def number(text: str | None) -> float | None:
-    """A number as the table spells it, with commas between thousands; None for a word or nothing."""
+    """A number as the table spells it, with commas between thousands; None for a word, nothing, or no number at all."""
     try:
-        return float((text or "").replace(",", ""))
+        value = float((text or "").replace(",", ""))
     except ValueError:
         return None
+    return value if math.isfinite(value) else None
 
 
 def _table(lines: Iterable[str]) -> Iterator[str]:

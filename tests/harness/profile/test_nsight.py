@@ -21,7 +21,7 @@ from harness.machine.nvidia_tools import find_tool
 from harness.profile import nsight_metrics as names
 from harness.profile.counters import bottleneck, kernel_profiles, short_name
 from harness.profile.device import profile_on_device
-from harness.profile.nsight import MISSING, PERMISSION, Launch, UnprofiledError, command, parse_answer, read_run
+from harness.profile.nsight import MISSING, PERMISSION, Launch, UnprofiledError, command, number, parse_answer, read_run
 from harness.profile.render import MAX_LINES, render
 from harness.profile.summary import Hint
 from harness.targets.cuda import CudaTarget
@@ -164,6 +164,13 @@ def test_what_keeps_the_counters_shut_is_one_sentence_with_the_remedy():
         read_run(ended(), "")
     with pytest.raises(UnprofiledError, match="did not end within"):
         read_run(ended("timed_out", None), "")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1,234.5", 1234.5), ("12", 12), ("n/a", None), ("nan", None), ("", None), (None, None)]
+)
+def test_numbers_as_the_table_spells_them(text, value):
+    assert number(text) == value
 
 
 @given(st.lists(st.text(max_size=60), max_size=8))
