@@ -14,9 +14,9 @@
 //   shared memory: A 128 x 32 x 2 x 4 x 3 = 98304 bytes, B 128 x 32 x 2 x 4 x 3 = 98304 bytes, barriers
 //     8 x 2 x 3 = 48 bytes; 196656 bytes of at most 232448
 //   scratch: 8 bytes for each element of A and B, rounded up to whole tiles, on the caller's stream
-//   reaches: H200, 4096 x 4096 x 4096 against cuBLAS in float32 (2.71 ms): 1.15 ms with both operands K-major, 1.25 ms
-//     with one, 1.38 ms with none, of which the product takes 0.99 ms (415e12 TF32 operations a second); its error
-//     against float64 is 1.9e-7 (normalized L2, uniform inputs), that of cuBLAS 8.4e-7
+//   reaches: H200, 4096 x 4096 x 4096 against cuBLAS in float32 (2.71 ms): 1.15 ms with both operands K-major, of which
+//     the product takes 0.99 ms (415e12 TF32 operations a second); its error against float64 is 1.9e-7 (normalized
+//     L2, uniform inputs), that of cuBLAS 8.4e-7
 // end header
 #include <cstdint>
 #include <initializer_list>
@@ -55,6 +55,7 @@ using BLK_N = Int<128>;       // 64, 128 or 192
 constexpr int Stages = 3;     // tiles of A and B in shared memory
 constexpr int Cluster = 2;    // blocks, one below the other, that share each tile of B
 constexpr int Group = 4;      // rows of clusters that run side by side, so that their tiles of B stay in the L2 cache
+constexpr int Blocks = 1;     // that a multiprocessor holds; 2 only where K is two tiles at most, and with 1 stage
 constexpr int CopyA = 4;      // elements one load of a K-major operand moves
 constexpr int CopyB = 1;
 constexpr int StoreC = 2;     // elements one store writes
@@ -62,9 +63,13 @@ constexpr int StoreC = 2;     // elements one store writes
 
 using BLK_M = _128;
 using BLK_K = _32;
-constexpr int Consumers = BLK_M{} / _64{}, Threads = 128 * (Consumers + 1);
+// Warpgroups that multiply, and the producer behind them: a warpgroup that gives its registers to them, or a warp.
+constexpr int Consumers = BLK_M{} / _64{}, Producer = 128 * Consumers, Threads = Producer + (Blocks == 1 ? 128 : 32);
 constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
 constexpr int ClustersM = ceil_div(TilesM, Cluster), Batches = size<2>(LayoutC{});
+// Few products are summed in C's fragment itself, which leaves registers for a second block.
+constexpr bool Apart = TilesK > 2;
+static_assert(Blocks == 1 || !Apart, "two fragments of C fill the registers of a multiprocessor");
 
 // One operand as (rows, K), and its packed form: for every batch, tile of rows and tile of K the big parts, then the
 // small ones, each as wgmma reads them from shared memory.
@@ -79,8 +84,10 @@ struct Operand {
   using Packed = decltype(composition(Swizzle<3, 2, 3>{}, Plain{}));                             // (BLK,BLK_K,2)
   using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<tfloat32_t>{},
                                         Shape<Block, BLK_K, Int<2 * Stages>>{}));                // (BLK,BLK_K,2*Stages)
+  static_assert(Copy == 1 || k_major, "vectors go along K");
   static constexpr int size = 2 * Block::value * BLK_K::value;  // elements of one tile, both parts
   static constexpr int64_t packed_size = int64_t(size) * TilesK * Tiles * Batches;
+
 };
 using OperandA = Operand<LayoutA, M, BLK_M, ClustersM * Cluster, CopyA>;
 using OperandB = Operand<LayoutB, N, BLK_N, TilesN, CopyB>;
@@ -97,36 +104,62 @@ struct Shared {
 // Round to nearest, ties away from zero.
 CUTE_DEVICE T rounded(T x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
 
-// Packs one tile a block: a thread takes 8 k's of one row at a time, neighbours along the contiguous dimension.
+// Splits 4 neighbouring k's of one row of a tile, and writes them side by side.
+template <class X>
+CUTE_DEVICE void pack(T const (&x)[4], T* to, int row, int k) {
+  T big[4], small[4];
+  CUTE_UNROLL
+  for (int j = 0; j < 4; ++j) {
+    big[j] = rounded(x[j]);
+    small[j] = rounded(x[j] - big[j]);
+  }
+  typename X::Packed const at{};
+  *reinterpret_cast<float4*>(to + at(row, k, 0)) = make_float4(big[0], big[1], big[2], big[3]);
+  *reinterpret_cast<float4*>(to + at(row, k, 1)) = make_float4(small[0], small[1], small[2], small[3]);
+}
+
+// Packs one tile a block. All of a thread's loads are on their way before the first is used.
 template <class X>
 __global__ void __launch_bounds__(256) split(T const* __restrict__ x, T* __restrict__ packed) {
+  constexpr int items = X::Block::value * BLK_K::value / 4 / 256;
+  __shared__ T turned[X::k_major ? 1 : BLK_K::value][X::Block::value + 1];  // (BLK_K,BLK+1)
   int const k_tile = blockIdx.x % TilesK, tile = blockIdx.x / TilesK % X::Tiles, l = blockIdx.x / TilesK / X::Tiles;
-  T const* const mX = x + typename X::Global{}(0, 0, l);           // (rows,K)
-  T* const to = packed + int64_t(blockIdx.x) * X::size;            // (BLK,BLK_K,2)
-  for (int item = threadIdx.x; item < X::Block::value * BLK_K{} / 8; item += 256) {
-    int const r = X::k_major ? item / 4 : item % X::Block::value, c = X::k_major ? item % 4 : item / X::Block::value;
-    int const row = tile * X::Block::value + r, k = k_tile * BLK_K{} + 8 * c;
-    T values[8] = {};
+  int const row0 = tile * X::Block::value, k0 = k_tile * BLK_K{};
+  T const* const mX = x + typename X::Global{}(0, 0, l);                  // (rows,K)
+  T* const to = packed + int64_t(blockIdx.x) * X::size;                   // (BLK,BLK_K,2)
+  T values[items][4] = {};
+  if constexpr (!X::k_major) {
+    // Read along the rows, then turned around: padded, so that what a warp reads of 4 rows lies in different banks.
     CUTE_UNROLL
-    for (int i = 0; i < 8; i += X::Copy) {
-      if (row < typename X::Rows{} && k + i < K{}) {
-        using Word = cute::uint_bit_t<32 * X::Copy>;
-        *reinterpret_cast<Word*>(values + i) =
-            *reinterpret_cast<Word const*>(mX + typename X::Global{}(row, k + i, 0));
-      }
+    for (int i = 0; i < 4 * items; ++i) {
+      int const index = threadIdx.x + 256 * i, r = index % X::Block::value, k = index / X::Block::value;
+      bool const inside = row0 + r < typename X::Rows{} && k0 + k < K{};
+      values[i / 4][i % 4] = inside ? mX[typename X::Global{}(row0 + r, k0 + k, 0)] : T(0);
     }
     CUTE_UNROLL
-    for (int i = 0; i < 8; i += 4) {
-      T big[4], small[4];
-      CUTE_UNROLL
-      for (int j = 0; j < 4; ++j) {
-        big[j] = rounded(values[i + j]);
-        small[j] = rounded(values[i + j] - big[j]);
-      }
-      typename X::Packed const at{};
-      *reinterpret_cast<float4*>(to + at(r, 8 * c + i, 0)) = make_float4(big[0], big[1], big[2], big[3]);
-      *reinterpret_cast<float4*>(to + at(r, 8 * c + i, 1)) = make_float4(small[0], small[1], small[2], small[3]);
+    for (int i = 0; i < 4 * items; ++i) {
+      int const index = threadIdx.x + 256 * i;
+      turned[index / X::Block::value][index % X::Block::value] = values[i / 4][i % 4];
     }
+    __syncthreads();
+  }
+  CUTE_UNROLL
+  for (int item = 0; item < items; ++item) {
+    int const r = (threadIdx.x + 256 * item) / 8, k = (threadIdx.x + 256 * item) % 8 * 4;
+    CUTE_UNROLL
+    for (int j = 0; j < 4; j += X::Copy) {
+      using Word = cute::uint_bit_t<32 * X::Copy>;
+      if constexpr (!X::k_major) {
+        values[item][j] = turned[k + j][r];
+      } else if (row0 + r < typename X::Rows{} && k0 + k + j < K{}) {
+        *reinterpret_cast<Word*>(values[item] + j) =
+            *reinterpret_cast<Word const*>(mX + typename X::Global{}(row0 + r, k0 + k + j, 0));
+      }
+    }
+  }
+  CUTE_UNROLL
+  for (int item = 0; item < items; ++item) {
+    pack<X>(values[item], to, (threadIdx.x + 256 * item) / 8, (threadIdx.x + 256 * item) % 8 * 4);
   }
 }
 
@@ -183,7 +216,7 @@ CUTE_DEVICE void release(uint64_t* empty) {
   }
 }
 
-__global__ void __cluster_dims__(Cluster, 1, 1) __launch_bounds__(Threads, 1)
+__global__ void __cluster_dims__(Cluster, 1, 1) __launch_bounds__(Threads, Blocks)
 gemm(T const* __restrict__ packedA, T const* __restrict__ packedB, T const* __restrict__ A, T const* __restrict__ B,
      T* __restrict__ C, Epilogue epilogue) {
   extern __shared__ __align__(1024) uint8_t memory[];
@@ -203,46 +236,49 @@ gemm(T const* __restrict__ packedA, T const* __restrict__ packedB, T const* __re
   }
   cluster_sync();
 
-  if (threadIdx.x < 128) {
-    cutlass::arch::warpgroup_reg_dealloc<40>();
-    if (threadIdx.x == 0) {
+  if (threadIdx.x >= Producer) {
+    if constexpr (Blocks == 1) cutlass::arch::warpgroup_reg_dealloc<40>();
+    if (threadIdx.x == Producer) {
       produce(shared, packedA + int64_t(l * OperandA::Tiles + m_tile) * TilesK * OperandA::size,
               packedB + int64_t(l * OperandB::Tiles + n_tile) * TilesK * OperandB::size, rank);
     }
   } else {
-    cutlass::arch::warpgroup_reg_alloc<232>();
+    if constexpr (Blocks == 1) cutlass::arch::warpgroup_reg_alloc<232>();
     auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
     Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,2*Stages)
     auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
     Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,2*Stages)
     Mma mma;
-    auto const thread_mma = mma.get_thread_slice(threadIdx.x - 128);
+    auto const thread_mma = mma.get_thread_slice(threadIdx.x);
     Tensor tCrA = thread_mma.partition_fragment_A(sA);                      // (MMA,MMA_M,MMA_K,2*Stages)
     Tensor tCrB = thread_mma.partition_fragment_B(sB);                      // (MMA,MMA_N,MMA_K,2*Stages)
     Tensor tCrC = partition_fragment_C(mma, Shape<BLK_M, BLK_N>{});         // (MMA,MMA_M,MMA_N)
     Tensor tCrT = make_fragment_like(tCrC);                                 // (MMA,MMA_M,MMA_N), of one tile
+    auto& tCrS = Apart ? tCrT : tCrC;                                       // (MMA,MMA_M,MMA_N)
     clear(tCrC);
 
     for (int k_tile = 0, stage = 0, phase = 0; k_tile < TilesK; ++k_tile) {
       Full::wait(&shared.full[stage], phase);
-      warpgroup_fence_operand(tCrT);
+      warpgroup_fence_operand(tCrS);
       warpgroup_arrive();
-      mma.accumulate_ = GMMA::ScaleOut::Zero;
+      mma.accumulate_ = Apart || k_tile == 0 ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One;
       CUTE_UNROLL
       for (int product = 0; product < 3; ++product) {
         int const a = 2 * stage + (product == 0), b = 2 * stage + (product == 1);
         CUTE_UNROLL
         for (int k = 0; k < size<2>(tCrA); ++k) {
-          gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrT);
+          gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrS);
           mma.accumulate_ = GMMA::ScaleOut::One;
         }
       }
       warpgroup_commit_batch();
       warpgroup_wait<0>();
-      warpgroup_fence_operand(tCrT);
+      warpgroup_fence_operand(tCrS);
       release(&shared.empty[stage]);
-      CUTE_UNROLL
-      for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
+      if constexpr (Apart) {
+        CUTE_UNROLL
+        for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
+      }
       stage = stage + 1 == Stages ? 0 : stage + 1;
       phase ^= stage == 0;
     }

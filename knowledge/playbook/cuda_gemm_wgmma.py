@@ -1,7 +1,7 @@
 """Products at float32 grade on Hopper's tensor cores (exemplar gemm_wgmma_3xtf32): when they pay, knobs, moves.
 
 Knobs: `bn` (columns of a block's tile of 128 rows and 32 k's), `stages` (tiles in shared memory), `cluster` (blocks
-that share each tile of B), `group` (rows of clusters side by side).
+that share each tile of B), `group` (rows of clusters side by side), `blocks` (that a multiprocessor holds).
 """
 
 from __future__ import annotations
@@ -17,12 +17,15 @@ KERNEL = "gemm_wgmma_3xtf32"
 ARCHITECTURE = "sm_90a"
 _BM, _BK = 128, 32
 # What an H200 reaches at 4096 x 4096 x 4096: TF32 operations a second of this kernel and of mma.sync's, a multiply-add
-# counted as two; and the seconds to split one element, where K is contiguous and where it is not.
-_WGMMA_RATE, _MMA_RATE = 400e12, 175e12
-_SPLIT_S = {True: 4.9e-12, False: 11.2e-12}
+# counted as two; and the seconds to split one element.
+_WGMMA_RATE, _MMA_RATE, _SPLIT_S = 400e12, 175e12, 5e-12
 
-# Columns of a tile, stages, cluster, group; the fastest first.
-_SHAPES = ((128, 3, 2, 4), (128, 3, 1, 16), (128, 3, 2, 8))
+# Columns of a tile, stages, cluster, group, blocks.
+_FIRST = (128, 3, 2, 4, 1)
+_OTHERS = ((128, 3, 1, 16, 1), (128, 3, 2, 8, 1))
+# Where K is short, most of a block's time is its beginning and its end, when another can multiply.
+_SHORT = ((128, 1, 1, 16, 2), (128, 1, 2, 8, 2))
+_SHORT_K = 2 * _BK
 
 
 def pays(problem: Problem, form: Form) -> bool:
@@ -33,43 +36,42 @@ def pays(problem: Problem, form: Form) -> bool:
     if 2 * tiles < problem.device.multiprocessors:
         return False
     computed = 6 * tiles * _BM * 128 * ceil(form.k.extent / _BK) * _BK
-    rows = ((A, form.m.extent), (B, form.n.extent))
-    split_s = sum(
-        _SPLIT_S[contiguous(form, place) is form.k] * extent * form.k.extent * form.batches for place, extent in rows
-    )
+    split_s = (form.m.extent + form.n.extent) * form.k.extent * form.batches * _SPLIT_S
     return computed / _WGMMA_RATE + split_s < computed / _MMA_RATE
 
 
 def first_plan() -> Plan:
-    """The tile that is best where there are enough of them."""
-    return _plan(_SHAPES[0])
+    """The tile that is best where K is long and there are enough tiles."""
+    return _plan(_FIRST)
 
 
 def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
     """The other tiles and clusters; each is tried from the best kernel so far."""
+    short = form.k.extent <= _SHORT_K
     found = []
-    for shape in _SHAPES:
+    for shape in (_FIRST, *(_SHORT if short else _OTHERS)):
         after = _plan(shape)
-        if after == plan or (shape[0] > 128 and form.n.extent <= 128):
-            continue
-        bn, stages, cluster, group = shape
-        name = f"tile {_BM}x{bn}x{_BK}, clusters of {cluster}, {group} side by side"
-        why = f"{stages} stages: another balance of traffic between the L2 cache and shared memory."
-        found.append(Move(name, why, after))
+        if after != plan:
+            _, stages, cluster, group, blocks = shape
+            name = f"{blocks} blocks of {stages} stages, clusters of {cluster}, {group} side by side"
+            why = "Another balance of traffic between the L2 cache and shared memory."
+            if blocks > 1:
+                why = "K is short: a second block multiplies while the first begins or stores its tile."
+            found.append(Move(name, why, after))
     return tuple(found)
 
 
-def _plan(shape: tuple[int, int, int, int]) -> Plan:
-    bn, stages, cluster, group = shape
-    return Plan("gemm", {"kernel": KERNEL, "bn": bn, "stages": stages, "cluster": cluster, "group": group})
+def _plan(shape: tuple[int, ...]) -> Plan:
+    names = ("bn", "stages", "cluster", "group", "blocks")
+    return Plan("gemm", {"kernel": KERNEL, **dict(zip(names, shape, strict=True))})
 
 
 def knobs_text(form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs = plan.knobs
     values = {
-        "Stages": knobs["stages"], "Cluster": knobs["cluster"], "Group": knobs["group"], "CopyA": _copy(form, A),
-        "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
+        "Stages": knobs["stages"], "Cluster": knobs["cluster"], "Group": knobs["group"], "Blocks": knobs["blocks"],
+        "CopyA": _copy(form, A), "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
     }  # fmt: skip
     lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
     return "\n".join([f"using BLK_N = Int<{knobs['bn']}>;", *lines])
