@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.building.toolchain import tvm_ffi_folder
+from harness.building.toolchain import host_libraries, tvm_ffi_folder
 from harness.candidate import TargetName
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, interpreter_paths, run_isolated
@@ -49,20 +49,24 @@ def run_alone(
     }
     (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
     runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
-    read = (*interpreter_paths(), str(_SOLO.parent), str(runtime.parent), str(library.parent), *tool.access.read)
-    access = Access(read, tool.access.write, tool.access.devices, tool.access.profiling)
+    newer = tuple(map(str, host_libraries()))
+    own = (*interpreter_paths(), str(_SOLO.parent), str(runtime.parent), str(library.parent), *newer)
+    access = Access((*own, *tool.access.read), tool.access.write, tool.access.devices, tool.access.profiling)
     return run_isolated(
         [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime)],
         cwd=folder,
         access=access,
         limits=tool.limits,
-        environment={
-            "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            **{name: value.replace("{scratch}", str(folder)) for name, value in tool.environment.items()},
-        },
+        environment=_environment(tool, newer, folder),
         tier=tier,
     )
+
+
+def _environment(tool: Tool, newer: tuple[str, ...], folder: Path) -> dict[str, str]:
+    own = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), "PYTHONDONTWRITEBYTECODE": "1"}
+    found = own | {name: value.replace("{scratch}", str(folder)) for name, value in tool.environment.items()}
+    libraries = [*newer, *filter(None, [found.get("LD_LIBRARY_PATH")])]
+    return found | ({"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {})
 
 
 def why_unfinished(done: Completed) -> str:
