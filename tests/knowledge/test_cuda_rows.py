@@ -14,7 +14,7 @@ from gpu_kernels import A100, H200, check_on_gpu, compiled, traced
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.cuda_rows import LARGEST_SHARE, share
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import Problem, Ref
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from knowledge.playbook.reductions import RowRecipe
 
@@ -181,6 +181,25 @@ def test_few_rows_are_split_over_blocks() -> None:
     assert steps[1][0] == "split rows" and int(steps[1][1].knobs["split"]) > 100
     many = walk(traced(lambda x: x.sum(-1), torch.randn(4096, 512)))
     assert "split rows" not in [move for move, _ in many]
+
+
+def test_arguments_named_like_the_kernel_s_own_names_are_renamed() -> None:
+    problem = traced(softmax, torch.randn(4, 8))
+    (given,) = problem.inputs
+    for name in ("rows", "pOutput", "aligned", "kRows", "stream", "launched"):
+        ops = tuple(
+            op.model_copy(
+                update={"args": (Ref(ref=name), *op.args[1:])} if op.args[:1] == (Ref(ref=given.name),) else {}
+            )
+            for op in problem.ops
+        )
+        renamed = problem.model_copy(update={"inputs": (given.model_copy(update={"name": name}),), "ops": ops})
+        assert f"TensorView {name}_," in rendered(renamed, {})
+
+
+def test_empty_tensors_are_declined() -> None:
+    outcome = RECIPE.first_plan(traced(lambda x: x.sum(-1), torch.randn(4, 0)))
+    assert isinstance(outcome, Decline) and "without elements" in outcome.reason
 
 
 @pytest.mark.gpu
