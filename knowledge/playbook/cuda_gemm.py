@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
@@ -11,6 +12,8 @@ from knowledge.playbook.cuda_gemm_text import render as render_exemplar
 from knowledge.playbook.gemm_form import Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
+
+FEW_K = 128
 
 
 def first_plan(form: Form, device: Device) -> Plan | Decline:
@@ -26,8 +29,10 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     """The moves not yet in `plan`, the most promising first."""
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
+    if plan.knobs["kernel"] == fused.KERNEL:
+        return fused.moves(form, plan)
     if plan.knobs["kernel"] == wgmma.KERNEL:
-        return wgmma.moves(form, plan)
+        return (*wgmma.moves(form, plan), _split_on_the_way(problem, form))
     if not _is_ampere(problem.device):
         return ()
     return (*_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
@@ -37,6 +42,8 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
     if plan.knobs["kernel"] == tensor.KERNEL:
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
+    if plan.knobs["kernel"] == fused.KERNEL:
+        return render_exemplar(problem, form, plan, fused.knobs_text(problem, form, plan), fused.describe(form, plan))
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
     return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
@@ -48,11 +55,22 @@ def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
     if problem.precision == "tf32":
         return (Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after),)
     why = "Split every float32 in two TF32 parts and multiply on the tensor cores: three products, float32's accuracy."
-    moves = (Move("tensor cores, 3xTF32", why, after),)
-    if not wgmma.pays(problem, form):
-        return moves
-    why = f"{why} Hopper's wgmma reads both operands from shared memory: a kernel of its own splits them beforehand."
-    return (Move("tensor cores, 3xTF32 by wgmma", why, wgmma.first_plan()), *moves)
+    found = [Move("tensor cores, 3xTF32", why, after)]
+    if fused.suits(problem):
+        # A triangle leaves so little to compute that mma.sync is as good a start.
+        found.insert(int(form.triangle is not None), _split_on_the_way(problem, form))
+    if wgmma.pays(problem, form):
+        why = (
+            f"{why} Hopper's wgmma reads both operands from shared memory: a kernel of its own splits them beforehand."
+        )
+        # Few k's are summed before a tile is stored: the kernel whose stores overlap the next tile comes first.
+        found.insert(int(form.k.extent <= FEW_K), Move("tensor cores, 3xTF32 by wgmma", why, wgmma.first_plan()))
+    return tuple(found)
+
+
+def _split_on_the_way(problem: Problem, form: Form) -> Move:
+    why = "Hopper's wgmma in three TF32 products, float32's accuracy; the operands are split on their way to it."
+    return Move("tensor cores, 3xTF32 by wgmma, split on the way", why, fused.first_plan(problem, form))
 
 
 def _is_ampere(device: Device) -> bool:

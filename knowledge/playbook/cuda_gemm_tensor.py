@@ -42,13 +42,14 @@ class Tile:
         return dict(vars(self))
 
 
-# The fastest first.
+# What an H200 takes for 4096 x 4096 x 4096 in float32: 2.18 ms, 2.10, 2.11, 2.22, 2.29 (cuBLAS in float32: 2.72). The
+# first, whose two blocks a multiprocessor hide each other's stores, wins elsewhere.
 TILES = (
+    Tile(64, 128, 32, 32, 64, 3, 2),
+    Tile(256, 128, 16, 64, 64, 4, 1),
+    Tile(128, 128, 16, 32, 128, 4, 2),
     Tile(128, 128, 16, 32, 64, 4, 1),
-    Tile(128, 128, 32, 32, 64, 3, 1),
-    Tile(128, 128, 16, 32, 32, 4, 1),
-    Tile(128, 64, 16, 32, 64, 4, 2),
-    Tile(64, 64, 16, 32, 32, 4, 4),
+    Tile(64, 64, 32, 32, 32, 3, 4),
 )
 
 

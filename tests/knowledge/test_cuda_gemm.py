@@ -120,4 +120,4 @@ def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
     plans[4] = (LEVEL1[14], plans[4][1].with_knobs(spans=1))
     said = build([RECIPE.render(*each) for each in plans], tmp_path, ("80", "90a"))
     spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", said)]
-    assert len(spilled) >= 2 * len(plans) and max(spilled) <= 64
+    assert len(spilled) >= 2 * len(plans) and max(spilled) <= 160

@@ -43,10 +43,10 @@ def test_it_is_the_first_move_and_its_own_moves_are_other_tiles():
     plain = RECIPE.first_plan(LEVEL1[1])
     assert isinstance(plain, Plan)
     first, second, *_ = RECIPE.moves(LEVEL1[1], plain)
-    assert first.plan == wgmma.first_plan() and second.plan.knobs["kernel"] == "gemm_3xtf32"
+    assert first.plan == wgmma.first_plan() and second.plan.knobs["kernel"] == "gemm_wgmma_fused"
     others = RECIPE.moves(LEVEL1[1], first.plan)
-    assert len(others) == 2 and first.plan not in [move.plan for move in others]
-    assert len({move.name for move in others}) == 2
+    assert len(others) == 3 and first.plan not in [move.plan for move in others]
+    assert len({move.name for move in others}) == 3
 
 
 def test_two_blocks_share_a_multiprocessor_where_k_is_short():

@@ -1,0 +1,143 @@
+"""Products by wgmma with operands split on their way: when they are tried, what they share, and that they are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import tvm_ffi
+from conftest import scaled_error
+from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu
+from gemm_cases import PLAIN, STEPS, rand, trace_fx
+
+from harness.building.toolchain import cuda_compiler
+from harness.errors import MachineError
+from harness.machine.gpu import find_gpu
+from harness.screen.source import screen_source
+from knowledge.playbook import cuda_gemm_fused as fused
+from knowledge.playbook import cuda_gemm_tensor as tensor
+from knowledge.playbook import cuda_gemm_wgmma as wgmma
+from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.problem import Device
+
+GPU = find_gpu()
+HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
+
+
+def kernels(number: int) -> list[object]:
+    problem = LEVEL1[number]
+    return [move.plan.knobs["kernel"] for move in RECIPE.moves(problem, RECIPE.first_plan(problem))]
+
+
+def test_it_comes_first_where_splitting_beforehand_does_not_pay_and_where_k_is_short():
+    assert kernels(1)[:3] == [wgmma.KERNEL, fused.KERNEL, tensor.KERNEL]
+    assert kernels(3)[:2] == kernels(6)[:2] == [fused.KERNEL, tensor.KERNEL]
+    assert kernels(7)[:3] == kernels(9)[:3] == [fused.KERNEL, wgmma.KERNEL, tensor.KERNEL]
+    assert kernels(14)[:2] == kernels(15)[:2] == [tensor.KERNEL, fused.KERNEL]
+
+
+def test_it_needs_hopper_and_float32s_accuracy():
+    ampere = Device(architecture="sm_80", multiprocessors=108, shared_bytes=163 << 10)
+    assert not fused.suits(on_gpu(LEVEL1[1], device=ampere))
+    assert not fused.suits(on_gpu(LEVEL1[1], precision="tf32"))
+    assert fused.suits(LEVEL1[1])
+
+
+def test_k_is_shared_among_idle_multiprocessors_and_triangles_are_not():
+    plans = {number: fused.first_plan(LEVEL1[number], form_of(LEVEL1[number])) for number in (1, 6, 14)}
+    assert [plans[number].knobs["splits"] for number in plans] == [1, 33, 1]
+    assert [plans[number].knobs["spans"] for number in plans] == [0, 0, 1]
+    text = fused.knobs_text(LEVEL1[14], form_of(LEVEL1[14]), plans[14])
+    assert "Triangle = 1;" in text and "SkipZeros = true;" in text and "Blocks = 132;" in text
+
+
+def test_only_aligned_k_major_operands_are_read_by_vectors():
+    copies = {}
+    for number in (1, 8, 17, 18):
+        text = fused.knobs_text(
+            LEVEL1[number], form_of(LEVEL1[number]), fused.first_plan(LEVEL1[number], form_of(LEVEL1[number]))
+        )
+        copies[number] = tuple(int(count) for count in re.findall(r"Copy[AB] = (\d);", text))
+    assert copies == {1: (4, 1), 8: (1, 1), 17: (4, 4), 18: (1, 4)}
+
+
+def test_moves_change_producers_and_order():
+    form = form_of(LEVEL1[1])
+    first = fused.first_plan(LEVEL1[1], form)
+    assert [move.name for move in fused.moves(form, first)] == [
+        "one producer warpgroup",
+        "raster order 4",
+        "raster order 16",
+    ]
+    assert [move.name for move in fused.moves(form_of(LEVEL1[14]), first)] == ["one producer warpgroup"]
+
+
+# The forward, its inputs, and knobs other than the first ones.
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int]]
+CASES: dict[str, Case] = {
+    "odd": (lambda a, b: a @ b, (rand(205, 77), rand(77, 149)), {}),
+    "both transposed": (lambda a, b: a.T @ b.T, (rand(1000, 300), rand(140, 1000)), {"producers": 128}),
+    "batches": (torch.bmm, (rand(3, 140, 36), rand(3, 36, 70)), {}),
+    "k shared": (lambda a, b: a @ b, (rand(130, 1003), rand(1003, 131)), {"splits": 5}),
+    "upper": (lambda a, b: torch.triu(a @ b), (rand(515, 515).triu(), rand(515, 515).triu()), {}),
+    "dense to lower": (lambda a, b: torch.tril(a @ b, -3), (rand(260, 300), rand(300, 280)), {}),
+    "gelu": (*(PLAIN | STEPS)["gelu"], {}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases in one build."""
+    sources = []
+    for function, inputs, changed in CASES.values():
+        problem = on_gpu(trace_fx(function, inputs))
+        sources.append(RECIPE.render(problem, fused.first_plan(problem, form_of(problem)).with_knobs(**changed)))
+    assert all(screen_source(source, frozenset({"float32", "ieee"})) is None for source in sources)
+    try:
+        cuda_compiler()
+    except MachineError as failure:
+        pytest.skip(str(failure))
+    folder = tmp_path_factory.mktemp("fused")
+    said = build(sources, folder, ("90a",))
+    assert "serialized" not in said
+    assert max(int(count) for count in re.findall(r"(\d+) bytes spill stores", said)) <= 64
+    return folder / "all.so"
+
+
+def test_kernels_compile_without_serialized_instructions(library):
+    assert library.is_file()
+
+
+def answer(library: Path, name: str, inputs: tuple[torch.Tensor, ...]) -> torch.Tensor:
+    expected = CASES[name][0](*inputs)
+    out = torch.full(expected.shape, torch.nan, device="cuda")
+    run = getattr(tvm_ffi.load_module(str(library)), f"run{list(CASES).index(name)}")
+    run(*(each.cuda() for each in inputs), out)
+    return out.cpu()
+
+
+@pytest.mark.gpu
+@HOPPER
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("size", [1.0, 1e-5, 1e3])
+def test_as_exact_as_float32(library, name, size):
+    function, inputs, _ = CASES[name]
+    inputs = tuple(each * size for each in inputs)
+    expected, oracle = function(*inputs), function(*(each.double() for each in inputs))
+    allowed = 4 * scaled_error(expected, oracle) + 8 * torch.finfo(torch.float32).eps
+    assert scaled_error(answer(library, name, inputs), oracle) <= allowed
+
+
+@pytest.mark.gpu
+@HOPPER
+@pytest.mark.parametrize("name", ["odd", "k shared", "dense to lower"])
+def test_infinities_and_nan_go_where_float32_puts_them(library, name):
+    a, b = (each.clone() for each in CASES[name][1])
+    a[3, 5], a[7, 9], b[11, 13], b[20, 20] = torch.inf, torch.nan, -torch.inf, 3e38
+    expected, got = CASES[name][0](a, b), answer(library, name, (a, b))
+    special = ~torch.isfinite(expected)
+    assert torch.equal(got[special].nan_to_num(7.0), expected[special].nan_to_num(7.0))
+    assert torch.isfinite(got[~special]).all()
