@@ -32,6 +32,19 @@ _C = """
     _ITM_registerTMCloneTable _ITM_deregisterTMCloneTable __dso_handle __cpu_model __cpu_indicator_init
     feclearexcept feraiseexcept fetestexcept fegetround fesetround fegetenv fesetenv feholdexcept feupdateenv
 """
+# What a stream or a number's formatting asks of the C library, where parts of libstdc++ are linked into the kernel.
+_LOCALE = """
+    __ctype_get_mb_cur_max __duplocale __freelocale __iswctype_l __newlocale __nl_langinfo_l __strcoll_l __strftime_l
+    __strtod_l __strtof_l __strxfrm_l __towlower_l __towupper_l __uselocale __wcscoll_l __wcsftime_l __wcsxfrm_l
+    __wctype_l btowc duplocale freelocale mbrtowc mbsnrtowcs mbsrtowcs newlocale pthread_once strdup strerror strtold_l
+    strtod_l strtof_l uselocale wcrtomb wcscmp wcslen wcsnrtombs wctob wmemchr wmemcpy wmemmove wmemset
+    __isoc23_strtol __isoc23_strtoll __isoc23_strtoul __isoc23_strtoull
+"""
+# What the rest of libstdc++ asks for: allowed to a library that holds all of it, where nothing tells the two apart.
+_STATIC_STD = """
+    bind_textdomain_codeset bindtextdomain dcgettext dgettext gettext fread fseeko64 ftello64 getc ungetc getwc putwc
+    ungetwc stdin iconv iconv_open iconv_close syscall
+"""
 _MATH = """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma
     fmax fmin fmod frexp hypot ilogb j0 j1 jn y0 y1 yn ldexp lgamma llrint llround log log10 log1p log2 logb lrint
@@ -57,7 +70,7 @@ _TVM_FFI = """
     TVMFFIGetCustomAllocator TVMFFIHandleInitOnce TVMFFIHandleDeinitOnce
 """
 # nvcc gives each __device__ function a host body that calls exit; the source may not, and gains nothing by it.
-_ALLOWED = frozenset(f"exit {_C} {_CUDA} {_TVM_FFI}".split()) | {
+_ALLOWED = frozenset(f"exit {_C} {_LOCALE} {_CUDA} {_TVM_FFI}".split()) | {
     name + suffix for name in _MATH.split() for suffix in ("", "f", "l")
 }
 # The compilers' own helpers, OpenMP, transactional memory (asked for by the part of libstdc++ that some installations
@@ -66,7 +79,7 @@ _ALLOWED_PATTERN = re.compile(
     r"GOMP_\w+|omp_(?:get|in)_\w+|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
     r"|__(?:u?div|u?mod|mul|pow|fix|fixuns|float|floatun|extend|trunc|popcount|clz|ctz|bswap|add|sub|neg|cmp|eq|ne|lt|le"
     r"|gt|ge|unord|ash|lsh)[a-z]{2,5}[0-9]?|__atomic_\w+|__aarch64_\w+|_Zn[aw]m\w*|_Zd[al]Pv\w*"
-    r"|_ZT[ISV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
+    r"|_ZT[ISTV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
 )
 _DENIED_PATTERN = re.compile(
     r"\w*(?:6thread|7jthread|11this_thread|filebuf|[io]?fstream|10filesystem|13random_device|6chrono|18condition_variable"
@@ -99,8 +112,9 @@ def screen_library(library: Path) -> Refusal | None:
     for name in links.needed:
         if not _NEEDED.fullmatch(name):
             return Refusal(kind="library", message=f"The kernel was linked to {name}: it may use no library of others.")
+    holds_std = not any(name.startswith("libstdc++") for name in links.needed)
     for name in links.wanted:
-        if not _is_allowed(name):
+        if not _is_allowed(name) and not (holds_std and name in _STATIC_STD.split()):
             message = f"The built kernel calls {name}, which is not among the functions that a kernel may import."
             return Refusal(kind="import", message=message)
     for name in links.given:

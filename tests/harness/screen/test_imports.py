@@ -43,6 +43,29 @@ def test_an_honest_library_passes(built):
     assert screen_library(built(HONEST)) is None
 
 
+STREAMS = """
+#include <sstream>
+#include <stdexcept>
+extern "C" __attribute__((visibility("default"))) int __tvm_ffi_run(double x) {
+  std::ostringstream said;
+  said << "got " << x;
+  if (x < 0) throw std::out_of_range(said.str());
+  return static_cast<int>(said.str().size());
+}
+"""
+
+
+def test_streams_and_errors_may_bring_the_standard_library_along(built):
+    """Some compilers link all of libstdc++, or a part of it, into the kernel."""
+    assert screen_library(built(STREAMS)) is None
+    assert screen_library(built(STREAMS, "-static-libstdc++")) is None
+
+
+def test_what_only_the_standard_library_may_ask_for_is_refused_beside_a_shared_one(built):
+    raw = 'extern "C" long hidden(long, ...) __asm__("syscall"); auto* f = &hidden;'
+    assert "calls syscall" in str(screen_library(built(STREAMS + raw)))
+
+
 def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built):
     stub = "#include <cstdlib>\nfloat on_device(float x) { int volatile code = 1; (void)x; ::exit(code); }"
     assert screen_library(built(HONEST + stub)) is None
