@@ -23,6 +23,7 @@ FEW = 32
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
+MESSAGES = 12
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
@@ -171,19 +172,26 @@ def _compiled(baseline: list[float], candidate: list[float]) -> Compiled:
 
 
 def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
-    """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of 20.
+    """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of several.
 
-    To be measured before the runner loads its library, so that no candidate has a say in it.
+    Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
+    loads its library, so that no candidate has a say in it.
     """
     taken = []
-    for _ in range(20):
-        memory.poison(0)
-        sample = memory.sample(range(memory.slots))
-        memory.device.finish()
-        before = time.perf_counter()
-        link.touch()
-        memory.read(sample)
-        taken.append(time.perf_counter() - before)
+    slots = range(min(memory.slots, FEW))
+    for _ in range(MESSAGES):
+        for slot in slots:
+            memory.poison(slot)
+        memory.device.empty_caches()
+        sample = memory.sample(slots)
+        with link.running():
+            time.sleep(memory.device.settle_s)
+            memory.read(sample)
+            memory.device.finish()
+            before = time.perf_counter()
+            link.touch()
+            memory.read(sample)
+            taken.append(time.perf_counter() - before)
     return min(taken)
 
 

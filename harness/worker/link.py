@@ -16,6 +16,8 @@ from harness.verdict import Status
 from harness.worker import channel
 from harness.worker.memory import SharedMemory
 
+AWAKE_S = 1.0
+"""How long to wait for an answer without sleeping, where the device is not the processor."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
 Numbers = dict[str, float | int | bool]
@@ -35,12 +37,14 @@ class RunnerLink:
     def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0, pausing: bool = True) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._pid, self._load_within_s, self._pausing = pid, load_within_s, pausing
+        self._awake = False  # on a processor the wait would take a core from the kernel
 
     def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
         """Hand the memory over; `numbers` are the scalar inputs of each slot. Nothing hostile runs yet.
 
         Raises `MachineError` where the runner cannot map it.
         """
+        self._awake = memory.device.kind == "cuda"
         socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
         signature = memory.signature
         arguments = [
@@ -65,6 +69,7 @@ class RunnerLink:
 
     def load(self, library: str) -> None:
         """Let the runner load the library: from here on it is hostile."""
+        resume_tree(self._pid)
         self._ask({"load": library}, "loaded", self._load_within_s)
         if self._pausing:
             pause_tree(self._pid)
@@ -99,6 +104,8 @@ class RunnerLink:
         self._socket.settimeout(timeout_s)
         try:
             channel.send(self._socket, order)
+            if self._awake:
+                channel.await_frame(self._socket, AWAKE_S)
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             answer = channel.receive(self._socket)
         except TimeoutError as error:

@@ -31,6 +31,9 @@ else:
     import cuda_driver
 
 
+AWAKE_S = 1.0
+
+
 class CallFailedError(Exception):
     """A call did not get through; `check` says in what way."""
 
@@ -53,6 +56,9 @@ class Place(Protocol):
     def finish(self, library: ctypes.CDLL) -> None:
         """Wait until the work of all calls is done. Raises `CallFailedError`."""
 
+    def await_order(self, link: socket.socket) -> None:
+        """Be awake when the next order comes, where that disturbs nobody."""
+
 
 class Host:
     """Host memory; calls return when they are done."""
@@ -69,6 +75,9 @@ class Host:
 
     def finish(self, library: ctypes.CDLL) -> None:
         """Nothing is left to wait for."""
+
+    def await_order(self, link: socket.socket) -> None:
+        """The cores belong to the kernel: sleep."""
 
 
 class Gpu:
@@ -106,6 +115,10 @@ class Gpu:
             name.restype = text.restype = ctypes.c_char_p
             check = "memory" if code == cuda_driver.OUT_OF_MEMORY else "launch"
             raise CallFailedError(check, f"{name(code).decode()}: {text(code).decode()}")
+
+    def await_order(self, link: socket.socket) -> None:
+        """One core is kept awake: in this process's turns only, since it is stopped outside of them."""
+        channel.await_frame(link, AWAKE_S)
 
 
 def _map(descriptor: int, protection: int) -> int:
@@ -171,6 +184,7 @@ def serve(link: socket.socket, runtime_path: str) -> None:
         return
     channel.send(link, {"loaded": True})
     while True:
+        place.await_order(link)
         channel.send(link, _go(library, place, calls, channel.receive(link)))
 
 
@@ -179,6 +193,7 @@ def _touched(link: socket.socket, place: Place) -> dict[str, Any]:
     while "touch" in (order := channel.receive(link)):
         place.touch()
         channel.send(link, {"done": order["touch"]})
+        place.await_order(link)
     return order
 
 

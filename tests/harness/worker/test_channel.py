@@ -3,6 +3,7 @@
 import socket
 import struct
 import threading
+import time
 
 import pytest
 from hypothesis import given, settings
@@ -71,3 +72,18 @@ def test_silence_times_out():
         right.settimeout(0.01)
         with pytest.raises(TimeoutError):
             channel.receive(right)
+
+
+def test_waiting_awake_ends_with_a_frame_with_the_end_of_the_other_side_and_with_its_limit():
+    ours, theirs = socket.socketpair()
+    with ours:
+        began = time.thread_time()
+        channel.await_frame(ours, 0.05)
+        assert time.thread_time() - began >= 0.05
+        channel.send(theirs, {"a": 1})
+        began = time.thread_time()
+        channel.await_frame(ours, 60)
+        assert channel.receive(ours) == {"a": 1}
+        theirs.close()
+        channel.await_frame(ours, 60)
+        assert time.thread_time() - began < 30
