@@ -11,6 +11,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from knowledge import library
+from knowledge.exemplars.source import representative
 from nodes.diagnosis import Diagnosis
 from nodes.request import Request
 from nodes.story import tried_from
@@ -53,6 +54,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "likely": library.likely_causes(report),
         "how_to_write": library.writing(request.target),
         "how_to_debug": library.debugging(),
+        "exemplar": _exemplar(request),
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
         "profile": say_profile(request.profile) if request.profile else "",
@@ -60,6 +62,15 @@ def _facts(request: Request) -> dict[str, Any]:
         "diagnosis_schema": json.dumps(Diagnosis.model_json_schema(), indent=1),
         "patch_schema": json.dumps(Patch.model_json_schema(), indent=1),
     }
+
+
+def _exemplar(request: Request) -> str:
+    """A finished kernel for a GPU: a plain one for who begins, the best one for who optimizes."""
+    if request.target == "cpu":
+        return ""
+    plain = request.role == "generator"
+    shown = representative(request.task.op_class, request.device.architecture or "sm_80", plain=plain)
+    return shown.text if shown else ""
 
 
 @cache

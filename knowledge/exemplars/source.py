@@ -16,9 +16,9 @@ _FOLDER = Path(__file__).parent
 _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
-# For each class of operation what a prompt shows, the first that runs on the architecture at hand.
+# For each class of operation what a prompt shows, the best first and the plainest last.
 _REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
-    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32"),
+    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32", "gemm_simt"),
     "elementwise": ("pointwise",),
     "reduction": ("softmax", "layer_norm"),
 }
@@ -83,10 +83,11 @@ def load(name: str) -> Exemplar:
     return Exemplar(name, text, computes, MappingProxyType(facts))
 
 
-def representative(op_class: str, architecture: str) -> Exemplar | None:
-    """The exemplar that a prompt shows for a class of operation on an architecture, if there is one."""
-    candidates = (load(name) for name in _REPRESENTATIVES.get(op_class, ()))
-    return next((exemplar for exemplar in candidates if exemplar.runs_on(architecture)), None)
+def representative(op_class: str, architecture: str, *, plain: bool = False) -> Exemplar | None:
+    """The exemplar that a prompt shows for a class of operation: the best that runs there, or the plainest."""
+    candidates = [load(name) for name in _REPRESENTATIVES.get(op_class, ())]
+    running = [exemplar for exemplar in candidates if exemplar.runs_on(architecture)]
+    return running[-1 if plain else 0] if running else None
 
 
 def _find(text: str, name: str) -> tuple[int, int, str]:

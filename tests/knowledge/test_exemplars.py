@@ -78,6 +78,8 @@ def test_representatives_are_of_the_class_and_run_on_the_architecture():
         for architecture in (*ARCHITECTURES, "sm_100a"):
             shown = representative(op_class, architecture)
             assert shown is not None and shown.op_class == op_class and shown.runs_on(architecture)
+    plain = representative("gemm", "sm_90a", plain=True)
+    assert plain is not None and plain.name == "gemm_simt"
     assert representative("gemm", "sm_75") is None
     assert representative("unheard of", "sm_80") is None
     with pytest.raises(ValueError, match="architecture"):

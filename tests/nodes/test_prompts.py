@@ -8,6 +8,7 @@ import pytest
 from jinja2 import UndefinedError
 from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, task, wrong
 
+from knowledge.exemplars.source import load
 from nodes import prompts
 from nodes.diagnosis import Diagnosis
 from nodes.models.local import request_of
@@ -138,3 +139,13 @@ def test_the_glossary_comes_with_a_profile_only() -> None:
     assert "Sectors per request" in shown
     assert "Sectors per request" not in question("optimizer", candidate=K, verdict=passed(K, 1.5), profile=profile())
     assert "Sectors per request" not in question("optimizer", candidate=K, verdict=passed(K, 1.5))
+
+
+@pytest.mark.parametrize(("role", "shown"), [("generator", "gemm_simt"), ("optimizer", "gemm_wgmma_3xtf32")])
+def test_a_finished_kernel_is_shown_for_gpus_to_who_writes(role: Speaker, shown: str) -> None:
+    hopper = DEVICE.model_copy(update={"architecture": "sm_90a"})
+    product = task().model_copy(update={"op_class": "gemm"})
+    rules = prompts.messages_for(request(role, target="cuda", device=hopper, task=product))[0].text
+    assert load(shown).text.rstrip() in rules
+    assert "A finished kernel" not in prompts.messages_for(request(role, task=product))[0].text
+    assert "A finished kernel" not in prompts.messages_for(request("diagnoser", target="cuda", task=product))[0].text
