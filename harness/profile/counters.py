@@ -13,6 +13,8 @@ MAX_STALLS = 4
 MAX_HINTS = 3
 _BUSY = 0.6
 """A unit that works this share of its peak is what limits: the rest is start, end and unevenness."""
+_BUSY_TENSOR = 0.5
+"""From sm_90 on the older matrix instructions keep the tensor cores busy two thirds of the time at most."""
 _WASTEFUL = 0.5
 _CONFLICTING = 0.25
 _SPILLING = 0.05
@@ -39,7 +41,7 @@ def bottleneck(kernels: Sequence[KernelProfile], call_ms: float, multiprocessors
         ("launch", sum(kernel.time_ms for kernel in kernels) < 0.5 * call_ms),
         ("spills", slowest.spills > _SPILLING),
         ("occupancy", blocks < multiprocessors),
-        ("compute", max(slowest.fma, slowest.tensor) >= _BUSY),
+        ("compute", slowest.fma >= _BUSY or slowest.tensor >= _BUSY_TENSOR),
         ("memory", slowest.dram >= _BUSY),
         ("coalescing", min(efficiencies, default=1.0) <= _WASTEFUL),
         ("bank_conflicts", slowest.bank_conflicts > _CONFLICTING),
@@ -98,8 +100,8 @@ def _share(metrics: Mapping[str, float], key: str) -> float:
 
 
 def _known_share(metrics: Mapping[str, float], key: str, *, where: str) -> float | None:
-    """The share, where `where` says that there was something to share."""
-    return metrics[key] / 100 if key in metrics and metrics.get(where) else None
+    """The share, where `where` says that there was something to share. It is 0 for asynchronous copies: not counted."""
+    return metrics[key] / 100 if metrics.get(key) and metrics.get(where) else None
 
 
 def _sum(metrics: Mapping[str, float], keys: Sequence[str]) -> float:

@@ -36,8 +36,8 @@ _OPENING = re.compile(r"^=+ (?! )(?P<text>.*)$")
 _DEFECT = re.compile(r"Invalid |Misaligned |Uninitialized |Race |Barrier error|Address |Fault ")
 """How a message of the kernel's begins; others are the tool's own, or of calls to the runtime."""
 _PLACE = re.compile(rf"\b(?:at|in) .*?{re.escape(CudaToolchain.source_name)}:(?P<line>\d+)")
-_ADDRESS = re.compile(r" (?:at )?0x[0-9a-f]+")
-_WORTH_TELLING = re.compile(r"^(by thread|Access |and is |Address |and (?:Read|Write) access|Current Value)")
+_ADDRESS = re.compile(r"(?: at| to)? 0x[0-9a-f]+")
+_WORTH_TELLING = re.compile(r"^(by thread|Access |and is |and (?:Read|Write) access)")
 
 
 def sanitize_on_device(
@@ -128,10 +128,12 @@ def _finding(name: str, block: list[str]) -> Finding | None:
     line = int(place["line"]) if place else None
     kind = re.split(r" at | of size ", kind)[0].rstrip(".")
     size = re.search(r"of size (\d+) bytes", block[0])
-    details = [_ADDRESS.sub("", _PLACE.sub(r"in line \g<line>", text)) for text in block[1:] if _tells(text)]
+    details = [
+        _ADDRESS.sub("", _PLACE.sub(r"in line \g<line>", text).split(" [")[0]) for text in block[1:] if _tells(text)
+    ]
     where = f", line {line}" if line else ""
     extent = f" of {size[1]} bytes" if size else ""
-    message = f"{name}: {kind}{extent}{where}{': ' if details else ''}{' '.join(details)}."
+    message = f"{name}: {', '.join([f'{kind}{extent}{where}', *details])}."
     return Finding(kind=kind, message=message, line=line)
 
 

@@ -102,7 +102,8 @@ def test_tensor_cores_and_too_small_a_grid_are_seen():
     [
         ({"SPILLS": 0, "COMPUTE": 90}, "compute"),
         ({"FMA": 70}, "compute"),
-        ({"TENSOR": 70}, "compute"),
+        ({"TENSOR": 55, "LOAD_EFFICIENCY": 0, "LOAD_SECTORS": 16}, "compute"),
+        ({"LOAD_EFFICIENCY": 0, "LOAD_SECTORS": 16}, "latency"),  # asynchronous copies are not counted
         ({"DRAM": 70}, "memory"),
         ({"MEMORY": 80, "COMPUTE": 70}, "on_chip"),
         ({"OCCUPANCY_POSSIBLE": 20}, "occupancy"),
