@@ -13,8 +13,6 @@ from knowledge.playbook.gemm_form import Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 
-FEW_K = 128
-
 
 def first_plan(form: Form, device: Device) -> Plan | Decline:
     """The plain SIMT kernel, or why the form is not covered."""
@@ -30,9 +28,9 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
     if plan.knobs["kernel"] == fused.KERNEL:
-        return fused.moves(form, plan)
+        return (*_split_beforehand(problem, form), *fused.moves(form, plan))
     if plan.knobs["kernel"] == wgmma.KERNEL:
-        return (*wgmma.moves(form, plan), _split_on_the_way(problem, form))
+        return wgmma.moves(form, plan)
     if not _is_ampere(problem.device):
         return ()
     return (*_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
@@ -55,22 +53,20 @@ def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
     if problem.precision == "tf32":
         return (Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after),)
     why = "Split every float32 in two TF32 parts and multiply on the tensor cores: three products, float32's accuracy."
-    found = [Move("tensor cores, 3xTF32", why, after)]
-    if fused.suits(problem):
-        # A triangle leaves so little to compute that mma.sync is as good a start.
-        found.insert(int(form.triangle is not None), _split_on_the_way(problem, form))
-    if wgmma.pays(problem, form):
-        why = (
-            f"{why} Hopper's wgmma reads both operands from shared memory: a kernel of its own splits them beforehand."
-        )
-        # Few k's are summed before a tile is stored: the kernel whose stores overlap the next tile comes first.
-        found.insert(int(form.k.extent <= FEW_K), Move("tensor cores, 3xTF32 by wgmma", why, wgmma.first_plan()))
-    return tuple(found)
-
-
-def _split_on_the_way(problem: Problem, form: Form) -> Move:
+    slower = (Move("tensor cores, 3xTF32", why, after),)
+    if not fused.suits(problem):
+        return slower
     why = "Hopper's wgmma in three TF32 products, float32's accuracy; the operands are split on their way to it."
-    return Move("tensor cores, 3xTF32 by wgmma, split on the way", why, fused.first_plan(problem, form))
+    first = Move("tensor cores, 3xTF32 by wgmma", why, fused.first_plan(problem, form))
+    return (first, *_split_beforehand(problem, form), *slower)
+
+
+def _split_beforehand(problem: Problem, form: Form) -> tuple[Move, ...]:
+    """The other way to feed wgmma: each element is split once, not once for every tile that reads it."""
+    if not wgmma.pays(problem, form):
+        return ()
+    why = "Split the operands in a kernel of their own, so that the product's blocks copy whole tiles by bulk copies."
+    return (Move("operands split beforehand", why, wgmma.first_plan()),)
 
 
 def _is_ampere(device: Device) -> bool:

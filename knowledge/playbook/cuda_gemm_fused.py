@@ -1,8 +1,8 @@
 """Products at float32 grade by Hopper's wgmma, the operands split on their way (exemplar gemm_wgmma_fused).
 
-Needs no scratch for split operands, and so suits what is read about once: batches, few rows or columns, small K. Blocks
-stay and take one tile after the other. Knobs: `producers` (threads that read and split), `splits` (blocks that share a
-tile's K), `group` (tile rows side by side), `spans` (1: ranges of K that hold only zeros are found and skipped).
+Needs no scratch for split operands. Blocks stay and take one tile after the other. Knobs: `producers` (threads that
+read and split), `splits` (blocks that share a tile's K), `group` (tile rows side by side), `spans` (1: ranges of K that
+hold only zeros are found and skipped).
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
         found.append(Move("one producer warpgroup", why, plan.with_knobs(producers=128)))
     if form.triangle or form.m.extent <= _BM or form.n.extent <= _BN:
         return tuple(found)
-    for group in (4, 16):
+    for group in (16, 4):
         if plan.knobs["group"] != group:
             why = f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache."
             found.append(Move(f"raster order {group}", why, plan.with_knobs(group=group)))

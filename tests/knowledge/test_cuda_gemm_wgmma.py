@@ -39,22 +39,14 @@ def test_it_pays_for_large_products_and_not_for_few_tiles_triangles_or_wide_oper
         assert not wgmma.pays(square.model_copy(update=changes), form_of(square))
 
 
-def test_it_is_the_first_move_and_its_own_moves_are_other_tiles():
+def test_it_is_a_move_of_its_own_and_its_own_moves_are_other_tiles():
     plain = RECIPE.first_plan(LEVEL1[1])
     assert isinstance(plain, Plan)
-    first, second, *_ = RECIPE.moves(LEVEL1[1], plain)
-    assert first.plan == wgmma.first_plan() and second.plan.knobs["kernel"] == "gemm_wgmma_fused"
-    others = RECIPE.moves(LEVEL1[1], first.plan)
-    assert len(others) == 3 and first.plan not in [move.plan for move in others]
-    assert len({move.name for move in others}) == 3
-
-
-def test_two_blocks_share_a_multiprocessor_where_k_is_short():
-    held = {
-        number: {move.plan.knobs["blocks"] for move in RECIPE.moves(LEVEL1[number], wgmma.first_plan())}
-        for number in (1, 7, 9)
-    }
-    assert held == {1: {1}, 7: {2}, 9: {2}}
+    _, second, *_ = RECIPE.moves(LEVEL1[1], plain)
+    assert second.plan == wgmma.first_plan()
+    others = RECIPE.moves(LEVEL1[1], second.plan)
+    assert len(others) == 2 and second.plan not in [move.plan for move in others]
+    assert len({move.name for move in others}) == 2
 
 
 @pytest.mark.parametrize(("a", "b", "copies"), [("N", "N", (4, 1)), ("N", "T", (4, 4)), ("T", "N", (1, 1))])
