@@ -43,7 +43,7 @@ _LOCALE = """
 # What the rest of libstdc++ asks for: allowed to a library that holds all of it, where nothing tells the two apart.
 _STATIC_STD = """
     bind_textdomain_codeset bindtextdomain dcgettext dgettext gettext fread fseeko64 ftello64 getc ungetc getwc putwc
-    ungetwc stdin iconv iconv_open iconv_close syscall
+    ungetwc stdin iconv iconv_open iconv_close syscall arc4random getentropy open read close ioctl setlocale wmemcmp
 """
 _MATH = """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma
@@ -89,6 +89,8 @@ _DENIED_PATTERN = re.compile(
 # Entry points, what C++ shares between libraries (names of templates and of types), the linker's own.
 _EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_init|_fini|_edata|_end|__bss_start|DW\.ref\.\w+")
 
+_STD_EXPORTS = ("__cxa_", "__gxx_", "__once_", "__dynamic_cast", "__gcclibcxx_")
+
 
 class _Links(NamedTuple):
     """Libraries needed, symbols used but not defined, symbols defined for others."""
@@ -118,7 +120,7 @@ def screen_library(library: Path) -> Refusal | None:
             message = f"The built kernel calls {name}, which is not among the functions that a kernel may import."
             return Refusal(kind="import", message=message)
     for name in links.given:
-        if not _EXPORTED.fullmatch(name):
+        if not _EXPORTED.fullmatch(name) and not (holds_std and name.startswith(_STD_EXPORTS)):
             message = f"The kernel exports {name}: export the entry point alone, with TVM_FFI_DLL_EXPORT_TYPED_FUNC."
             return Refusal(kind="export", message=message)
     return None
