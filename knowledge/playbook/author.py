@@ -38,13 +38,16 @@ def first_draft(problem: Problem) -> Draft | Decline:
     return Decline(_refusal(problem, reasons))
 
 
-def next_draft(problem: Problem, source: str, tried: tuple[str, ...]) -> Draft | Decline:
-    """The kernel after the first move that is not among `tried` (moves from this very kernel that did not help)."""
+def next_draft(problem: Problem, source: str, tried: tuple[str, ...], bottleneck: str | None = None) -> Draft | Decline:
+    """The kernel after the first move that is not among `tried` (moves from this very kernel that did not help).
+
+    Where a profile tells the `bottleneck`, the moves against it come first, else in the recipe's own order.
+    """
     plan = Plan.read(source)
     recipe = next((each for each in recipes() if plan is not None and each.name == plan.recipe), None)
     if plan is None or recipe is None:
         return Decline(f"The playbook optimizes only kernels that it wrote. {HOW_TO_SET_A_MODEL}")
-    for move in recipe.moves(problem, plan):
+    for move in sorted(recipe.moves(problem, plan), key=lambda move: bottleneck not in move.against):
         if move.name not in tried:
             return Draft(recipe.render(problem, move.plan), move.name, move.why)
     return Decline("The playbook has no move left for this kernel.")

@@ -47,13 +47,13 @@ def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
         why = (
             "One warpgroup reads and splits, with two tiles' loads in flight a thread, and leaves consumers registers."
         )
-        found.append(Move("one producer warpgroup", why, plan.with_knobs(producers=128)))
+        found.append(Move("one producer warpgroup", why, plan.with_knobs(producers=128), ("latency",)))
     if form.triangle or form.m.extent <= _BM or form.n.extent <= _BN:
         return tuple(found)
     for group in (16, 4):
         if plan.knobs["group"] != group:
             why = f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache."
-            found.append(Move(f"raster order {group}", why, plan.with_knobs(group=group)))
+            found.append(Move(f"raster order {group}", why, plan.with_knobs(group=group), ("memory",)))
     return tuple(found)
 
 

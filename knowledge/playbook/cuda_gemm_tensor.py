@@ -78,11 +78,11 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     found = []
     if form.triangle and not plan.knobs["spans"]:
         why = "Find which k's of each band of A and B hold only zeros, and leave out the tiles where either does."
-        found.append(Move("empty ranges", why, plan.with_knobs(spans=1)))
+        found.append(Move("empty ranges", why, plan.with_knobs(spans=1), ("compute",)))
     splits = shares(problem.device, form, plan)
     if not form.triangle and splits > int(plan.knobs["splits"]):
         why = f"Share each tile's K among {splits} blocks: {_tile_count(form, plan)} tiles leave multiprocessors idle."
-        found.append(Move("split K", why, plan.with_knobs(splits=splits)))
+        found.append(Move("split K", why, plan.with_knobs(splits=splits), ("occupancy", "latency")))
     return (*found, *_other_tiles(problem, form, plan), *_orders(form, plan))
 
 
@@ -112,7 +112,8 @@ def _other_tiles(problem: Problem, form: Form, plan: Plan) -> list[Move]:
         after = plan.with_knobs(**tile.knobs(), splits=1)
         if int(plan.knobs["splits"]) > 1:
             after = after.with_knobs(splits=shares(problem.device, form, after))
-        found.append(Move(name, why, after))
+        against = ("occupancy", "latency") if tile.blocks > int(plan.knobs["blocks"]) else ("on_chip", "compute")
+        found.append(Move(name, why, after, against))
     return found
 
 
@@ -125,6 +126,7 @@ def _orders(form: Form, plan: Plan) -> list[Move]:
             f"raster order {group}",
             f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
             plan.with_knobs(group=group),
+            ("memory",),
         )
         for group in (16, 4)
         if plan.knobs["group"] != group

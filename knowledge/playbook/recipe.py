@@ -40,11 +40,15 @@ class Plan:
 
 @dataclass(frozen=True)
 class Move:
-    """One optimization: its name in the field ("threads", "register blocking"), what it gains, the plan after it."""
+    """One optimization: its name in the field ("threads", "register blocking"), what it gains, the plan after it.
+
+    `against` names the bottlenecks, in the profiler's words ("memory", "occupancy"), that it works on.
+    """
 
     name: str
     why: str
     plan: Plan
+    against: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

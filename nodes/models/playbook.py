@@ -88,7 +88,8 @@ def _optimize(request: Request) -> str:
     if isinstance(problem, Decline):
         return _declined("DONE", problem)
     source = request.candidate.source if request.candidate else ""
-    return _written("DONE", next_draft(problem, source, tried_moves(request)))
+    bottleneck = request.profile.bottleneck if request.profile else None
+    return _written("DONE", next_draft(problem, source, tried_moves(request), bottleneck))
 
 
 def _written(refusal: str, outcome: Draft | Decline) -> str:

@@ -121,3 +121,13 @@ def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
     said = build([RECIPE.render(*each) for each in plans], tmp_path, ("80", "90a"))
     spilled = [int(count) for count in re.findall(r"(\d+) bytes spill stores", said)]
     assert len(spilled) >= 2 * len(plans) and max(spilled) <= 160
+
+
+def test_past_the_gate_moves_against_the_bottleneck_come_first():
+    problem = LEVEL1[8]
+    source = RECIPE.render(problem, tensor_plan(problem))
+    moves = RECIPE.moves(problem, tensor_plan(problem))
+    named = {bottleneck: next_draft(problem, source, (), bottleneck).move for bottleneck in ("memory", "on_chip", "")}
+    assert named["memory"] == "raster order 16"
+    assert named["on_chip"] == next(move.name for move in moves if "on_chip" in move.against)
+    assert named[""] == next_draft(problem, source, ()).move == moves[0].name
