@@ -17,7 +17,7 @@ from harness.candidate import Candidate
 from harness.errors import MachineError, UserError
 from harness.isolation.policy import Limits
 from harness.judge import Judge
-from harness.runner_process import MODULE_ORDER, Wrapper
+from harness.runner_process import MODULE_ORDER
 from harness.screen.operators import operators_of
 from harness.screen.python_source import screen_python
 from harness.screen.refusal import Refusal
@@ -105,7 +105,7 @@ class ModuleJudge(Judge):
         return list(answer["arguments"])
 
     @contextmanager
-    def _stage(self, task: Task, library: Path, seed: int, wrapper: Wrapper | None = None) -> Iterator[Any]:
-        with super()._stage(task, library, seed, wrapper) as stage:
+    def _stage(self, task: Task, library: Path, seed: int) -> Iterator[Any]:
+        with super()._stage(task, library, seed) as stage:
             stage.payload["load_within_s"] = LOAD_WITHIN_S
             yield stage

@@ -24,9 +24,9 @@ from harness.candidate import Candidate, TargetName
 from harness.compile_baseline import compile_order, with_compilers
 from harness.errors import MachineError
 from harness.isolation.policy import Limits
-from harness.isolation.process import Completed, IsolatedProcess
+from harness.isolation.process import IsolatedProcess
 from harness.profile.summary import Profile
-from harness.runner_process import Surroundings, Wrapper, how_it_ended, start_runner
+from harness.runner_process import Surroundings, how_it_ended, start_runner
 from harness.sanitize.report import SanitizerRun
 from harness.screen.imports import screen_library
 from harness.screen.refusal import Refusal
@@ -45,16 +45,6 @@ WALL_S = 600.0
 TIMING_S = 1.0
 FLOOR_SLACK = 1.5
 """A bandwidth measured by a plain copy can be beaten a little, but not by half."""
-
-
-@dataclass(frozen=True)
-class Watched:
-    """What a tool saw: how the calls went, and how the tool itself ended, with what it printed."""
-
-    status: str
-    check: str
-    message: str
-    tool: Completed
 
 
 @dataclass(frozen=True)
@@ -177,18 +167,6 @@ class Judge:
         with _one_at_a_time(self.target.name):
             return tuple(run for work in task.workloads for run in self.target.sanitize(build, work, tier=self.tier))
 
-    def watch(self, task: Task, library: Path, wrapper: Wrapper, *, calls: int = 1, limit_s: float = 120.0) -> Watched:
-        """Have a tool watch the kernel: `calls` calls on one set of the file's own inputs, neither checked nor timed.
-
-        The tool sees the runner's end. Raises `MachineError` where the machine, not the kernel or the tool, failed.
-        """
-        self.target.require_device()
-        with _one_at_a_time(self.target.name), self._stage(task, library, 0, wrapper) as stage:
-            orders = {"calls": calls, "timeout_s": limit_s}
-            outcome = self._drive("exercise", stage.payload | orders, [stage.link], stage)
-            stage.link.close()
-            return Watched(outcome["status"], outcome["check"], outcome["message"], stage.runner.wait(limit_s))
-
     def _workloads(
         self, task: Task, library: Path, seed: int, rival: Verdict | None, compile_baseline: bool
     ) -> list[_Outcome]:
@@ -242,9 +220,9 @@ class Judge:
         return outcome if ended is None else outcome | how_it_ended(ended)
 
     @contextmanager
-    def _stage(self, task: Task, library: Path, seed: int, wrapper: Wrapper | None = None) -> Iterator[_Stage]:
+    def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
         """A started runner, and what the judging child is told about it."""
-        around = Surroundings(self.tier, self._host_bytes(task), self.target.running(), wrapper or Wrapper())
+        around = Surroundings(self.tier, self._host_bytes(task), self.target.running())
         with ExitStack() as held:
             scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-")))
             runner, link = start_runner(held, library, around, scratch / "candidate")

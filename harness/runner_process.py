@@ -1,4 +1,4 @@
-"""The candidate's process: a caged runner for one library, alone or inside a tool that watches it."""
+"""The candidate's process: a caged runner for one library."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ SCRATCH_BYTES = 4 << 30
 
 MODULE_ORDER = "module.json"
 """What is loaded in place of a library where a Python file is judged."""
+PROCESSES = 64
 MODULE_PROCESSES = 512
 """A file may compile when it is imported, and PyTorch starts threads."""
 
@@ -32,28 +33,12 @@ _RUNNER = ROOT / "harness" / "worker" / "runner.py"
 
 
 @dataclass(frozen=True)
-class Wrapper:
-    """A tool that runs the runner: its command line up to the runner's own, and what it needs beside the runner.
-
-    `{scratch}` in the command or in the environment's values stands for the runner's private folder, which is writable
-    and its working directory.
-    """
-
-    command: tuple[str, ...] = ()
-    access: Access = field(default_factory=Access)
-    environment: dict[str, str] = field(default_factory=dict)
-    processes: int = 64
-    extra_memory_bytes: int = 0
-
-
-@dataclass(frozen=True)
 class Surroundings:
-    """Where a runner runs: tier, host memory for its arguments, what its target needs, a tool around it."""
+    """Where a runner runs: tier, host memory for its arguments, what its target needs."""
 
     tier: Tier
     memory_bytes: int
     needs: Needs = field(default_factory=Needs)
-    wrapper: Wrapper = field(default_factory=Wrapper)
 
 
 def start_runner(
@@ -69,21 +54,17 @@ def start_runner(
 
 def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
     runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
-    wrapper = around.wrapper
     own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
-    environment = _environment(library) | around.needs.environment | wrapper.environment
+    environment = _environment(library) | around.needs.environment
     libraries = [*map(str, host_libraries()), *filter(None, [environment.get("LD_LIBRARY_PATH")])]
     environment["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
     return IsolatedProcess(
-        [
-            *(word.replace("{scratch}", str(scratch)) for word in wrapper.command),
-            *_command(library, link_fd, runtime),
-        ],
+        _command(library, link_fd, runtime),
         cwd=scratch,
-        access=_joined(Access(read=(*own, *map(str, host_libraries()))), around.needs.access, wrapper.access),
+        access=_joined(Access(read=(*own, *map(str, host_libraries()))), around.needs.access),
         limits=Limits(
-            memory_bytes=around.memory_bytes + SCRATCH_BYTES + wrapper.extra_memory_bytes,
-            processes=MODULE_PROCESSES if library.name == MODULE_ORDER else wrapper.processes,
+            memory_bytes=around.memory_bytes + SCRATCH_BYTES,
+            processes=MODULE_PROCESSES if library.name == MODULE_ORDER else PROCESSES,
             file_bytes=64 << 20,
         ),
         environment={name: value.replace("{scratch}", str(scratch)) for name, value in environment.items()},

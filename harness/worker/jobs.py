@@ -6,7 +6,7 @@ from typing import Any
 
 from harness.worker.describing import describe
 from harness.worker.filters import examine
-from harness.worker.judging import exercise, judge
+from harness.worker.judging import judge
 from harness.worker.mixing import mix
 from harness.worker.reference import Reference
 
@@ -21,8 +21,6 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
         return judge(payload, *descriptors)
     if kind == "mix":
         return mix(payload, *descriptors)
-    if kind == "exercise":
-        return exercise(payload, *descriptors)
     if kind == "init":
         return {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()}
     raise ValueError(f"no such job: {kind}")

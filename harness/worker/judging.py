@@ -82,27 +82,6 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     return outcome | {"seconds": seconds}
 
 
-def exercise(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
-    """Call a candidate a few times on the file's own inputs for a tool that watches it: status, check, message.
-
-    `payload`: as `judge`'s, and calls, timeout_s for all of them and for loading the library.
-    """
-    link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["timeout_s"], pausing=False)
-    try:
-        bench = _prepare(payload | {"slot_target_bytes": 1, "memory_bytes": 0, "timing_s": 0}, link)
-        bench.fill(0, payload["seed"], "given")
-        bench.memory.poison(0)
-        bench.device.finish()
-        with link.running():
-            for _ in range(payload["calls"]):
-                link.call([0], payload["timeout_s"])
-    except CandidateFailedError as failure:
-        return {"status": failure.status, "check": failure.check, "message": failure.message}
-    finally:
-        link.close()
-    return {"status": "passed", "check": "", "message": ""}
-
-
 def _no_room(payload: dict[str, Any], full: torch.OutOfMemoryError) -> MachineError:
     said = " ".join(str(full).split())[:200]
     return MachineError(

@@ -34,9 +34,9 @@ class CandidateFailedError(Exception):
 class RunnerLink:
     """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""
 
-    def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0, pausing: bool = True) -> None:
+    def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0) -> None:
         self._socket = socket.socket(fileno=descriptor)
-        self._pid, self._load_within_s, self._pausing = pid, load_within_s, pausing
+        self._pid, self._load_within_s = pid, load_within_s
         self._awake = False  # on a processor the wait would take a core from the kernel
 
     def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
@@ -71,8 +71,7 @@ class RunnerLink:
         """Let the runner load the library: from here on it is hostile."""
         resume_tree(self._pid)
         self._ask({"load": library}, "loaded", self._load_within_s)
-        if self._pausing:
-            pause_tree(self._pid)
+        pause_tree(self._pid)
 
     def call(self, slots: Sequence[int], timeout_s: float) -> None:
         """Have the entry called once on each of these slots, in order."""
@@ -82,22 +81,15 @@ class RunnerLink:
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
 
-    def close(self) -> None:
-        """Hang up: the runner then ends by itself, and a tool around it writes its report."""
-        self._socket.close()
-
     @contextmanager
     def running(self) -> Iterator[None]:
         """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches.
 
-        After a failure it is left running: a process that is just dying has to get to its end. Without `pausing` (a
-        tool must not be stopped, and nothing is timed) it always runs.
+        After a failure it is left running: a process that is just dying has to get to its end.
         """
-        if self._pausing:
-            resume_tree(self._pid)
+        resume_tree(self._pid)
         yield
-        if self._pausing:
-            pause_tree(self._pid)
+        pause_tree(self._pid)
 
     def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
         deadline = time.monotonic() + timeout_s
