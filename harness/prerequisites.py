@@ -29,6 +29,7 @@ from harness.errors import MachineError
 from harness.frozen import Frozen
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
+from harness.machine.nvidia_tools import find_tool
 from harness.targets.cuda import CudaTarget
 
 Status = Literal["found", "limited", "missing"]
@@ -171,8 +172,8 @@ def _gpu() -> Prerequisite:
 
 
 def _profiler() -> Prerequisite:
-    ncu = shutil.which("ncu") or _toolkit_ncu()
-    if ncu is None:
+    program = find_tool("ncu")
+    if program is None:
         return Prerequisite(
             name="ncu",
             status="missing",
@@ -182,17 +183,9 @@ def _profiler() -> Prerequisite:
         )
     if not _may_profile():
         remedy = "Load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0: no kernel runs as administrator."
-        detail = f"{ncu}; the driver lets only administrators read performance counters"
+        detail = f"{program}; the driver lets only administrators read performance counters"
         return Prerequisite(name="ncu", status="limited", detail=detail, remedy=remedy, needed_for=_NEEDS_PROFILER)
-    return Prerequisite(name="ncu", status="found", detail=ncu, needed_for=_NEEDS_PROFILER)
-
-
-def _toolkit_ncu() -> str | None:
-    try:
-        beside = Path(cuda_compiler().command[0]).with_name("ncu")
-    except MachineError:
-        return None
-    return str(beside) if beside.is_file() else None
+    return Prerequisite(name="ncu", status="found", detail=str(program), needed_for=_NEEDS_PROFILER)
 
 
 def _may_profile() -> bool:
