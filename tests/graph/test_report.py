@@ -13,6 +13,7 @@ from graph.report import changes, render, worst_errors
 from graph.report_chart import Axis, roofline, trajectory
 from graph.report_diff import hunks
 from graph.run_record import RunRecord
+from harness.sanitize.report import SanitizerRun
 from harness.verdict import Correctness, Trial
 from nodes.state import Step
 
@@ -191,3 +192,21 @@ def test_a_difference_turns_the_old_text_into_the_new(old: str, new: str) -> Non
     rest_before = [text for number, text in enumerate(before, 1) if number not in removed]
     rest_after = [text for number, text in enumerate(after, 1) if number not in added]
     assert rest_before == rest_after
+
+
+def test_the_page_says_what_watched_the_kernel_and_why_no_counters_were_read() -> None:
+    record = full_record()
+    assert record.best is not None
+    runs = (
+        SanitizerRun(tool="memcheck", status="clean"),
+        SanitizerRun(tool="racecheck", status="skipped", note="slow"),
+    )
+    best = record.best.model_copy(update={"verdict": record.best.verdict.sanitized(runs)})
+    profiles = {
+        digest: profile.model_copy(update={"unprofiled": "ncu was not found."})
+        for digest, profile in record.profiles.items()
+    }
+    page = Page(render(record.model_copy(update={"best": best, "profiles": profiles}))).words
+    assert "Watched by memcheck (clean); racecheck (not checked: slow)." in page
+    assert "The GPU's counters were not read. ncu was not found." in page
+    assert "Watched by" not in Page(render(record)).words
