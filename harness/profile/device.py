@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from harness.build import Build
 from harness.candidate import TargetName
 from harness.profile.counters import bottleneck, kernel_profiles
-from harness.profile.nsight import UnprofiledError, read_counters
+from harness.profile.nsight import MAX_LAUNCHES, UnprofiledError, read_counters
 from harness.profile.roofline import roofline
 from harness.profile.summary import Bottleneck, KernelProfile, Profile
 from harness.targets.target import DeviceFacts, Needs
@@ -66,6 +66,8 @@ def _findings(kernels: Sequence[KernelProfile], limit: Bottleneck, timing: Timin
     elif between > 0.1 * timing.candidate_ms and len(kernels) > 1:
         where += f", and {between:.3g} ms lie between them"
     yield f"Limited by {limit.replace('_', ' ')}: {ADVICE[limit]}{f'; {where}' if where else ''}."
+    if sum(kernel.launches for kernel in kernels) >= MAX_LAUNCHES:
+        yield f"Only the first {MAX_LAUNCHES} launches of a call were read."
     for kernel in kernels:
         for hint in kernel.hints:
             named = f"{kernel.name}: " if len(kernels) > 1 else ""

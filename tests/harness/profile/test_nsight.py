@@ -21,7 +21,17 @@ from harness.machine.nvidia_tools import find_tool
 from harness.profile import nsight_metrics as names
 from harness.profile.counters import bottleneck, kernel_profiles, short_name
 from harness.profile.device import profile_on_device
-from harness.profile.nsight import MISSING, PERMISSION, Launch, UnprofiledError, command, number, parse_answer, read_run
+from harness.profile.nsight import (
+    MAX_LAUNCHES,
+    MISSING,
+    PERMISSION,
+    Launch,
+    UnprofiledError,
+    command,
+    number,
+    parse_answer,
+    read_run,
+)
 from harness.profile.render import MAX_LINES, render
 from harness.profile.summary import Hint
 from harness.targets.cuda import CudaTarget
@@ -205,6 +215,14 @@ def profiled(monkeypatch, text, code=0):
     finally:
         find_tool.cache_clear()
         shutil.rmtree(folder)
+
+
+def test_a_call_of_many_launches_says_that_not_all_were_read(monkeypatch):
+    rows = answer("pointwise").splitlines()
+    head = next(row for row in rows if row.startswith('"ID"'))
+    many = [row.replace('"0"', f'"{number}"', 1) for number in range(MAX_LAUNCHES) for row in rows if row[:4] == '"0",']
+    assert "Only the first 24 launches" in render(profiled(monkeypatch, "\n".join([head, *many])))
+    assert "Only the first" not in render(profiled(monkeypatch, answer("pointwise")))
 
 
 def test_without_permission_the_roofline_stands_alone_and_says_so(monkeypatch):
