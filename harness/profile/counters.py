@@ -101,7 +101,7 @@ def _share(metrics: Mapping[str, float], key: str) -> float:
 
 def _known_share(metrics: Mapping[str, float], key: str, *, where: str) -> float | None:
     """The share, where `where` says that there was something to share. It is 0 for asynchronous copies: not counted."""
-    return metrics[key] / 100 if metrics.get(key) and metrics.get(where) else None
+    return min(1.0, metrics[key] / 100) if metrics.get(key) and metrics.get(where) else None
 
 
 def _sum(metrics: Mapping[str, float], keys: Sequence[str]) -> float:
