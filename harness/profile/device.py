@@ -30,6 +30,8 @@ ADVICE: dict[Bottleneck, str] = {
     "latency": "no unit is busy, its warps wait: more independent work a thread, deeper pipelining",
 }
 
+_TENSOR_ADVICE = "the tensor cores are busy: fewer or narrower products, a newer instruction, or be content"
+
 
 def profile_on_device(
     workload: Workload, timing: Timing, build: Build, facts: DeviceFacts, needs: Needs, *, tier: Tier
@@ -65,7 +67,9 @@ def _findings(kernels: Sequence[KernelProfile], limit: Bottleneck, timing: Timin
         where = f"the kernels take {inside:.3g} ms of a call's {timing.candidate_ms:.3g} ms"
     elif between > 0.1 * timing.candidate_ms and len(kernels) > 1:
         where += f", and {between:.3g} ms lie between them"
-    yield f"Limited by {limit.replace('_', ' ')}: {ADVICE[limit]}{f'; {where}' if where else ''}."
+    tensor = limit == "compute" and slowest.tensor > slowest.fma
+    advice = _TENSOR_ADVICE if tensor else ADVICE[limit]
+    yield f"Limited by {limit.replace('_', ' ')}: {advice}{f'; {where}' if where else ''}."
     if sum(kernel.launches for kernel in kernels) >= MAX_LAUNCHES:
         yield f"Only the first {MAX_LAUNCHES} launches of a call were read."
     for kernel in kernels:

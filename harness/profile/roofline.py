@@ -45,7 +45,7 @@ def roofline(workload: Workload, timing: Timing, build: Build, facts: DeviceFact
 
 def _roof_finding(memory_s: float, compute_s: float, share: float) -> str:
     memory = f"moving its bytes takes at least {memory_s * 1e3:.3g} ms"
-    compute = f"its arithmetic at least {compute_s * 1e3:.3g} ms"
+    compute = f"its arithmetic takes at least {compute_s * 1e3:.3g} ms"
     if memory_s >= compute_s:
         nearer, other = memory, compute
         advice = "touch each byte once: fuse passes, stream the stores, keep every thread reading ahead"
