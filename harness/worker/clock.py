@@ -172,35 +172,27 @@ def _compiled(baseline: list[float], candidate: list[float]) -> Compiled:
 
 
 def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
-    """What an order costs beside the work it asks for: message, waking up, reading the sample. The least of several.
+    """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of several.
 
     Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
-    loads its library, so that no candidate has a say in it. On a GPU the runner fills memory meanwhile, once as much
-    and once twice as much: what the time would be for none is the rest, and whoever waits has slept as in a burst.
+    loads its library, so that no candidate has a say in it.
     """
-    size = memory.device.fill_bytes(memory.written.raw.numel())
-    taken: dict[int, list[float]] = {1: [], 2: []}
-    for _ in range(MESSAGES):
-        for times in (1, 2) if size else (1,):
-            taken[times].append(_message(link, memory, times * size))
-    once = min(taken[1])
-    return max(2 * once - min(taken[2]), 0.0) if size else once
-
-
-def _message(link: RunnerLink, memory: SharedMemory, size: int) -> float:
+    taken = []
     slots = range(min(memory.slots, FEW))
-    for slot in slots:
-        memory.poison(slot)
-    memory.device.empty_caches()
-    sample = memory.sample(slots)
-    with link.running():
-        time.sleep(memory.device.settle_s)
-        memory.read(sample)
-        memory.device.finish()
-        before = time.perf_counter()
-        link.touch(size)
-        memory.read(sample)
-        return time.perf_counter() - before
+    for _ in range(MESSAGES):
+        for slot in slots:
+            memory.poison(slot)
+        memory.device.empty_caches()
+        sample = memory.sample(slots)
+        with link.running():
+            time.sleep(memory.device.settle_s)
+            memory.read(sample)
+            memory.device.finish()
+            before = time.perf_counter()
+            link.touch()
+            memory.read(sample)
+            taken.append(time.perf_counter() - before)
+    return min(taken)
 
 
 def set_pace(bench: Bench, timeout_s: float) -> Pace:

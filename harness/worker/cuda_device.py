@@ -77,11 +77,6 @@ class CudaDevice:
             ) from error
         return Segment(descriptor, torch.as_tensor(Bytes(address, real), device=self.place))
 
-    def fill_bytes(self, size: int) -> int:
-        """So much that it takes a millisecond or two, where there is as much; beyond the cache time grows evenly."""
-        half = min(size // 2, 4 << 30)
-        return half if half > 2 * self._cache_bytes else 1
-
     def before_timing(self) -> None:
         """What the oracles used goes back: candidates allocate memory of their own."""
         torch.cuda.empty_cache()

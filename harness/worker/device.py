@@ -52,13 +52,6 @@ class Device(Protocol):
         """Memory of at least `size` bytes. Sealed: the runner can only read it."""
         ...
 
-    def fill_bytes(self, size: int) -> int:
-        """How much of outputs of `size` bytes the runner shall fill to show what a message costs; twice that must fit.
-
-        0 where the message alone shows it.
-        """
-        ...
-
     def before_timing(self) -> None:
         """The checks are over: from here on eager's memory must be like the candidate's."""
         ...

@@ -56,10 +56,6 @@ class HostDevice:
         fcntl.fcntl(descriptor, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | extra)
         return Segment(descriptor, torch.frombuffer(mapped, dtype=torch.uint8))
 
-    def fill_bytes(self, size: int) -> int:
-        """None: filling would be slower than any message."""
-        return 0
-
     def before_timing(self) -> None:
         """From here on eager's results lie on pages of the same size as the shared memory, where the candidate's lie.
 

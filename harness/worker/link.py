@@ -63,9 +63,9 @@ class RunnerLink:
         except CandidateFailedError as failure:
             raise MachineError(f"The kernel's process could not map its memory: {failure}", _SHARING) from failure
 
-    def touch(self, size: int) -> None:
-        """Before `load`: have the runner wake its device, fill `size` bytes of the outputs there, and answer."""
-        self._ask({"touch": secrets.randbits(48), "bytes": size}, "done", self._load_within_s)
+    def touch(self) -> None:
+        """Before `load`: have the runner wake its device and answer. What it takes is what a message costs."""
+        self._ask({"touch": secrets.randbits(48)}, "done", self._load_within_s)
 
     def load(self, library: str) -> None:
         """Let the runner load the library: from here on it is hostile."""

@@ -5,8 +5,8 @@ secret) lies in the address space that the candidate shares. The judge keeps the
 read-only here) and reads the outputs itself; this side only says when a call has returned.
 
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
-outputs), runner {"mapped"}; any number of judge {"touch": nonce, "bytes"}, runner {"done": nonce}, which tell what a
-message costs before anything hostile is here; judge {"load": path}, runner {"loaded"}; then any number of judge
+outputs), runner {"mapped"}; any number of judge {"touch": nonce}, runner {"done": nonce}, which tell what a message
+costs before anything hostile is here; judge {"load": path}, runner {"loaded"}; then any number of judge
 {"go": [slots], "nonce"}, runner {"done": nonce}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
@@ -47,8 +47,8 @@ class Place(Protocol):
 
     addresses: dict[str, int]
 
-    def touch(self, size: int) -> None:
-        """What a kernel does at least: wake the device, write `size` bytes of the outputs and wait for it."""
+    def touch(self) -> None:
+        """What a kernel does at least: wake the device and wait for it."""
 
     def enter(self, runtime: ctypes.CDLL) -> None:
         """What calls of the entry find set."""
@@ -67,7 +67,7 @@ class Host:
         inputs, outputs = descriptors
         self.addresses = {"in": _map(inputs, mmap.PROT_READ), "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE)}
 
-    def touch(self, size: int) -> None:
+    def touch(self) -> None:
         """Nothing sleeps here."""
 
     def enter(self, runtime: ctypes.CDLL) -> None:
@@ -91,9 +91,9 @@ class Gpu:
             name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped
         }
 
-    def touch(self, size: int) -> None:
-        """Work for the device in this context: what switching to it costs is part of a message."""
-        self._driver.clear(self.addresses["out"], size)  # guards and outputs are filled again before each call
+    def touch(self) -> None:
+        """Work for the device in this context, too small to count: what switching to it costs is part of a message."""
+        self._driver.clear(self.addresses["out"], 1)  # lies in a guard zone, which is filled again before each call
 
     def enter(self, runtime: ctypes.CDLL) -> None:
         """The stream that the kernel must use, not the default one: whoever mixes the two has a race."""
@@ -191,7 +191,7 @@ def serve(link: socket.socket, runtime_path: str) -> None:
 def _touched(link: socket.socket, place: Place) -> dict[str, Any]:
     """Touch the device as often as asked; the first other order."""
     while "touch" in (order := channel.receive(link)):
-        place.touch(order["bytes"])
+        place.touch()
         channel.send(link, {"done": order["touch"]})
         place.await_order(link)
     return order
