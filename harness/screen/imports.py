@@ -37,6 +37,7 @@ _LOCALE = """
     __ctype_get_mb_cur_max __duplocale __freelocale __iswctype_l __newlocale __nl_langinfo_l __strcoll_l __strftime_l
     __strtod_l __strtof_l __strxfrm_l __towlower_l __towupper_l __uselocale __wcscoll_l __wcsftime_l __wcsxfrm_l
     __wctype_l btowc duplocale freelocale mbrtowc mbsnrtowcs mbsrtowcs newlocale pthread_once strdup strerror strtold_l
+    __mbsnrtowcs_chk __mbsrtowcs_chk __wmemset_chk strerror_r
     strtod_l strtof_l uselocale wcrtomb wcscmp wcslen wcsnrtombs wctob wmemchr wmemcpy wmemmove wmemset
     __isoc23_strtol __isoc23_strtoll __isoc23_strtoul __isoc23_strtoull
 """
@@ -44,6 +45,7 @@ _LOCALE = """
 _STATIC_STD = """
     bind_textdomain_codeset bindtextdomain dcgettext dgettext gettext fread fseeko64 ftello64 getc ungetc getwc putwc
     ungetwc stdin iconv iconv_open iconv_close syscall arc4random getentropy open read close ioctl setlocale wmemcmp
+    secure_getenv
 """
 _MATH = """
     acos acosh asin asinh atan atan2 atanh cbrt ceil copysign cos cosh erf erfc exp exp2 exp10 expm1 fabs fdim floor fma
