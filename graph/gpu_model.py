@@ -33,7 +33,8 @@ class ProfiledKernel(Frozen):
 class GpuResult(Frozen):
     """Parts that were not measured are absent; `problems` say why, one sentence each.
 
-    `phases` are median seconds from a new CuTe GEMM's source to its verdict. `commands` are what was run.
+    `phases` are median seconds from a new CuTe GEMM's source to its verdict. `commands` are what was run; `notes` what
+    whoever ran them has to add.
     """
 
     schema_version: Literal[1] = 1
@@ -47,3 +48,4 @@ class GpuResult(Frozen):
     ablations: tuple[Ablation, ...] = ()
     profiles: tuple[ProfiledKernel, ...] = ()
     problems: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()

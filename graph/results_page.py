@@ -34,6 +34,9 @@ ASKED: dict[int, float] = {
 """The speed-up over eager that each task of level1 is to reach on an H200."""
 
 
+VERDICT_S = 12.0
+
+
 def page(processor: BenchResult, gpu: GpuResult | None) -> str:
     """The whole page."""
     parts = [
@@ -52,6 +55,8 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
     """The GPU's part, as paragraphs."""
     commands = "\n".join(result.commands)
     parts = ["## On a GPU", f"Driver {result.driver}. Commands:", f"```\n{commands}\n```"]
+    if result.notes:
+        parts.append("\n".join(f"- {note}" for note in result.notes))
     if result.suite is not None:
         parts += _suite(result.suite)
     for ablation in result.ablations:
@@ -64,6 +69,8 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
     if result.phases is not None:
         rows = [(name, f"{seconds:.2f}") for name, seconds in result.phases.items()]
         parts += ["### From a CuTe GEMM's source to its verdict (medians)", markdown(("phase", "seconds"), rows)]
+        whole = result.phases["in all"]
+        parts.append(f"At most {VERDICT_S:g} s are asked: {'met' if whole <= VERDICT_S else 'missed'}.")
     if result.tests is not None:
         tests = result.tests
         parts.append(f"GPU tests: {tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped.")
