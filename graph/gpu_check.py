@@ -86,6 +86,7 @@ class Check:
     def part(self, name: str, work: Callable[[], None]) -> None:
         """Do one part. What goes wrong with it is a sentence in the result, and does not end the others."""
         if self.minutes_left == 0:
+            self._note(f"{name}: the minutes were over before it began.")
             return
         began = time.monotonic()
         try:

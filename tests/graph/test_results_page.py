@@ -26,6 +26,7 @@ def gpu_result() -> GpuResult:
         ablations=(ablation(schedule_of(gated(1, 4)), schedule_of(gated(11, None))),),
         profiles=(ProfiledKernel(task="25_swish", move="vectors", speedup=2.41, text="bound  memory, at 96 %"),),
         problems=("ablations: no time left.",),
+        notes=("Nothing else used the GPU.",),
     )
 
 
@@ -46,6 +47,7 @@ def test_the_gpus_part_lists_wins_and_losses_with_what_was_asked() -> None:
     for part in (
         "Driver 580.65.06", "python -m graph.gpu_check --minutes 8", "bound  memory, at 96 %", "| in all | 9.50 |",
         "40 passed, 1 failed", "- ablations: no time left.", "(ablation-softsign.svg)", "## On a processor",
+        "- Nothing else used the GPU.", "At most 12 s are asked: met.",
     ):  # fmt: skip
         assert part in text
 
