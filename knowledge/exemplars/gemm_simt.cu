@@ -46,6 +46,10 @@ using ThreadsC = Layout<Shape<_16, _16>, Stride<_1, _16>>;  // (m,n) -> thread
 constexpr int Threads = size(ThreadsC{});
 constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), Batches = size<2>(LayoutC{});
 
+// A long chain of float32 sums drifts: beyond 4096 k's pieces of 64 tiles are summed apart, from zero.
+constexpr bool Apart = K::value > 4096;
+constexpr int Piece = 64;
+
 // One operand as (rows, K): its tile in shared memory, rows padded to spread a column over the banks, and which thread
 // copies what: neighbours along the operand's contiguous dimension.
 template <class Global, class Block>
@@ -96,14 +100,22 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
   Tensor tCsB = local_partition(sB, ThreadsC{}, thread, Step<X, _1>{});                   // (THR_N,BLK_K)
   Tensor tCcC = local_partition(cC, ThreadsC{}, thread);                                  // (THR_M,THR_N) -> (m,n)
   Tensor tCrC = make_tensor<T>(shape(tCcC));                                              // (THR_M,THR_N)
+  Tensor tCrT = make_tensor<T>(shape(tCcC));                                              // (THR_M,THR_N), of a piece
+  auto& tCrS = Apart ? tCrT : tCrC;                                                       // (THR_M,THR_N)
   clear(tCrC);
+  clear(tCrS);
 
   for (int k_tile = 0; k_tile < size<2>(gA); ++k_tile) {
     copy_tile(tAgA(_, _, k_tile), tAcA(_, _, k_tile), tAsA, shape(mA));
     copy_tile(tBgB(_, _, k_tile), tBcB(_, _, k_tile), tBsB, shape(mB));
     __syncthreads();
-    gemm(tCsA, tCsB, tCrC);
+    gemm(tCsA, tCsB, tCrS);
     __syncthreads();
+    if (Apart && (k_tile % Piece == Piece - 1 || k_tile == size<2>(gA) - 1)) {
+      CUTE_UNROLL
+      for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrS(i);
+      clear(tCrS);
+    }
   }
   CUTE_UNROLL
   for (int i = 0; i < size(tCrC); ++i) {
