@@ -113,6 +113,16 @@ def test_a_run_without_any_kernel_has_a_page_too() -> None:
     assert "language model" not in words, "nobody wrote anything"
 
 
+def test_threads_of_the_processor_are_told_for_kernels_of_the_processor_alone() -> None:
+    record = full_record()
+    assert "2 threads, 40 paired rounds" in render(record)
+    assert record.best is not None
+    on_gpu = record.best.candidate.model_copy(update={"target": "cuda"})
+    shown = render(record.model_copy(update={"best": record.best.model_copy(update={"candidate": on_gpu})}))
+    assert "2 threads" not in shown
+    assert "40 paired rounds" in shown
+
+
 def test_the_record_survives_its_file() -> None:
     record = full_record()
     assert RunRecord.model_validate_json(record.model_dump_json(indent=1)) == record
