@@ -32,9 +32,10 @@ _TAKE_AN_ARGUMENT = {
     "-Xcompiler",
     "--cudart",
     "-diag-suppress",
+    "-gencode",
 }
-_PORTABLE_ARGUMENTS = _TAKE_AN_ARGUMENT - {"-isystem", "-include", "-ccbin", "-o"}
-_LOCAL = ("-L", "-l", "-I", "-Wl,-rpath", "-arch")
+_PORTABLE_ARGUMENTS = _TAKE_AN_ARGUMENT - {"-isystem", "-include", "-ccbin", "-o", "-gencode"}
+_LOCAL = ("-L", "-l", "-I", "-Wl,-rpath")
 _COMPILERS = {"cpu": "g++", "cuda": "nvcc"}
 
 

@@ -69,7 +69,7 @@ def test_the_run_ends_at_its_budget_with_the_best_kernel_kept(told: Told) -> Non
     assert told.result.kernel == FASTER
     assert "50000 were allowed" in record.stop_reason
     assert {step.agent for step in record.steps} == {
-        "generator", "tester", "diagnoser", "repairer", "optimizer", "profiler",
+        "generator", "tester", "diagnoser", "repairer", "optimizer", "profiler", "sanitizer",
     }  # fmt: skip
     assert record.usage.calls == len(SCRIPT)
     assert record.usage.dollars == pytest.approx(0.0025 * len(SCRIPT))

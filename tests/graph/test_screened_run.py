@@ -41,7 +41,11 @@ def test_a_refused_kernel_is_repaired_and_never_compiled(tmp_path: Path) -> None
     tested = [step for step in RunState.model_validate(final).history if step.agent == "tester"]
     assert [step.status for step in tested] == ["refused", "passed"]
     assert tested[0].message.startswith("screen:process: kernel:")
-    assert [name for name in tools.names if name != "profile_kernel"] == ["compile_kernel", "run_kernel"]
+    assert [name for name in tools.names if name != "profile_kernel"] == [
+        "compile_kernel",
+        "run_kernel",
+        "sanitize_kernel",
+    ]
     (asked,) = [request for request in model.requests if request.role == "diagnoser"]
     assert asked.verdict is not None
     assert "system: A kernel may not start" in asked.verdict.message

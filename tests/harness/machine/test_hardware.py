@@ -8,7 +8,7 @@ import pytest
 
 from harness.building.toolchain import cuda_compiler
 from harness.errors import MachineError
-from harness.frozen import Frozen
+from harness.machine.ceilings import Ceilings
 from harness.machine.generations import GENERATIONS, generation
 from harness.machine.gpu import Gpu, find_gpu
 from harness.machine.hardware import compile_probe, facts_of, gpu_facts, parse_probe
@@ -59,24 +59,19 @@ def test_a_gpu_that_is_newer_than_the_table_has_the_newest_rates():
     assert generation((7, 0)) is GENERATIONS[(8, 0)]
 
 
-class Rates(Frozen):
-    a: float
-    b: int
-
-
 def test_measuring_again_keeps_the_higher_of_each(tmp_path, monkeypatch):
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
-    answers = iter([Rates(a=1, b=5), Rates(a=2, b=4), Rates(a=1.5, b=4)])
+    answers = iter([Ceilings(gb_s=1, gflop_s=5), Ceilings(gb_s=2, gflop_s=4), Ceilings(gb_s=1.5, gflop_s=4)])
 
     def measure(folder):
         assert folder.is_dir()
         return next(answers)
 
-    assert measured_once("key", Rates, measure, again=False) == Rates(a=1, b=5)
-    assert measured_once("key", Rates, measure, again=False) == Rates(a=1, b=5)
-    assert measured_once("key", Rates, measure, again=True) == Rates(a=2, b=5)
-    assert measured_once("key", Rates, measure, again=False) == Rates(a=2, b=5)
-    assert measured_once("other", Rates, measure, again=False) == Rates(a=1.5, b=4)
+    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
+    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=1, gflop_s=5)
+    assert measured_once("key", Ceilings, measure, again=True) == Ceilings(gb_s=2, gflop_s=5)
+    assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=2, gflop_s=5)
+    assert measured_once("other", Ceilings, measure, again=False) == Ceilings(gb_s=1.5, gflop_s=4)
 
 
 @pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
