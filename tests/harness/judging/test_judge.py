@@ -181,6 +181,7 @@ def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong
     assert judge.evaluate(task, candidate, build).status == "passed"
 
 
+@pytest.mark.alone
 def test_a_slower_kernel_is_not_a_win(bench):
     slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
     verdict = bench.verdict(slow)
@@ -288,6 +289,7 @@ def test_inputs_cannot_be_made_writable(bench, reach):
     assert "code 41" in verdict.message
 
 
+@pytest.mark.alone
 def test_a_kernel_meets_its_rival_in_the_same_rounds(bench):
     slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
     rival = bench.verdict(slow)
