@@ -155,7 +155,7 @@ def make_settings(given: dict[str, Any]) -> Settings:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(
-            f"The setting {where} is not valid: {first['msg']}.", "Its values are in docs/cli.md."
+            f"The setting {where} is not valid: {first['msg']}.", "`cutegen settings` lists them."
         ) from error
 
 

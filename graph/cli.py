@@ -52,6 +52,10 @@ Patience = Annotated[
 CompileBaseline = Annotated[
     bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
 ]
+More = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, as often as needed: see `cutegen settings`."),
+]
 Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the inputs that kernels are judged on.", show_default="new for each kernel"),
@@ -91,6 +95,7 @@ def optimize(
     ] = None,
     seed: Seed = None,
     isolation: Isolation = IsolationOption.auto,
+    more: More = None,
     json: Json = False,
 ) -> None:
     """Write, check and speed up a kernel for the module in FILE."""
@@ -103,6 +108,7 @@ def optimize(
                 resume=resume,
                 out=out,
                 as_json=json,
+                more=tuple(more or ()),
                 settings={
                     "target": target.value,
                     "model": model,
@@ -159,6 +165,7 @@ def suite(
         Path | None, typer.Option(help="Go on with the suite in this folder.", show_default=False)
     ] = None,
     isolation: Isolation = IsolationOption.auto,
+    more: More = None,
     json: Json = False,
 ) -> None:
     """Take many tasks through the agents, and put what comes out into one table."""
@@ -176,6 +183,7 @@ def suite(
                 minutes=minutes,
                 compile_baseline=compile_baseline,
                 as_json=json,
+                more=tuple(more or ()),
                 settings={
                     "target": target.value,
                     "model": model,
@@ -207,6 +215,7 @@ def ablate(
         Path | None, typer.Option(help="Go on with the ablation in this folder.", show_default=False)
     ] = None,
     isolation: Isolation = IsolationOption.auto,
+    more: More = None,
     json: Json = False,
 ) -> None:
     """Run TASK with the profiler's gate at several depths, and draw the trajectories side by side."""
@@ -221,6 +230,7 @@ def ablate(
                 out=out,
                 resume=resume,
                 as_json=json,
+                more=tuple(more or ()),
                 settings={
                     "target": target.value,
                     "model": model,
@@ -273,6 +283,14 @@ def check_task(
     from graph.cli_check_task import run
 
     raise typer.Exit(run(file, isolation=isolation.value, as_json=json))
+
+
+@app.command()
+def settings(json: Json = False) -> None:
+    """List every setting that --set takes; the other options are settings, too."""
+    from graph.cli_settings import run
+
+    raise typer.Exit(run(as_json=json))
 
 
 @app.command()

@@ -15,10 +15,10 @@ from rich.text import Text
 
 from graph.ablation import Ablation, begin_ablation, reopen_ablation, run_schedule, schedule_of
 from graph.ablation_chart import figure
-from graph.api import make_settings
 from graph.bench_tables import Sheet, drawn
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
 from graph.cli_optimize import require_models, short
+from graph.cli_settings import none_with_resume, settings_with
 from graph.progress import Terminal
 from graph.report import TEMPLATES
 from graph.run_record import RunRecord
@@ -40,6 +40,7 @@ class Options:
     resume: Path | None
     as_json: bool
     settings: dict[str, Any]
+    more: tuple[str, ...] = ()
 
 
 def run(options: Options) -> int:
@@ -52,7 +53,7 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options, hints: list[str]) -> int:
-    path, runs = _again(options.resume) if options.resume is not None else _fresh(options)
+    path, runs = _again(options.resume, options.more) if options.resume is not None else _fresh(options)
     terminal = Terminal(Console(stderr=options.as_json))
     records = []
     try:
@@ -114,13 +115,14 @@ def gates(text: str) -> tuple[int, ...]:
 def _fresh(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
     if options.task is None:
         raise UserError("No task was given.", "Name a task file, one of a suite as level1:8, or a folder by --resume.")
-    settings = make_settings(options.settings)
+    settings = settings_with(options.settings, options.more)
     require_models(settings)
     choose_target(settings.target)  # before there is a folder
     return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
 
 
-def _again(path: Path) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+def _again(path: Path, more: tuple[str, ...]) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+    none_with_resume(more)
     return path.absolute(), reopen_ablation(path)
 
 

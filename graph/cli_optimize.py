@@ -7,13 +7,14 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on, load_task, make_settings
+from graph.api import RunResult, begin, carry_on, load_task
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded
+from graph.cli_settings import none_with_resume, settings_with
 from graph.progress import Terminal, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
@@ -21,6 +22,7 @@ from harness.errors import CutegenError, UserError
 from harness.frozen import Frozen
 from harness.verdict import Status, Verdict
 from nodes.models.select import ModelOptions, open_model
+from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
 
@@ -36,6 +38,7 @@ class Options:
     out: Path | None
     as_json: bool
     settings: dict[str, Any]
+    more: tuple[str, ...] = ()
 
 
 class Summary(Frozen):
@@ -90,13 +93,14 @@ def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
     if options.file is None:
         raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
     task = load_task(options.file)
-    settings = make_settings(options.settings)
+    settings = settings_with(options.settings, options.more)
     require_models(settings)
     return begin(task, settings, options.out)
 
 
 def _again(options: Options) -> tuple[RunFolder, Manifest]:
     assert options.resume is not None
+    none_with_resume(options.more)
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
     folder, manifest = reopen(options.resume)
@@ -109,8 +113,9 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
 
 
 def require_models(settings: Settings) -> None:
-    """Open the model once, so that a wrong name or a missing key is said before there is a run's folder."""
-    open_model(settings.model, ModelOptions(base_url=settings.base_url or None))
+    """Open each model once, so that a wrong name or a missing key is said before there is a run's folder."""
+    for name in sorted({settings.model_for(role) for role in get_args(Speaker)}):
+        open_model(name, ModelOptions(base_url=settings.base_url or None))
 
 
 def _way_on(folder: RunFolder, error: BaseException) -> list[str]:

@@ -12,10 +12,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import make_settings
 from graph.bench_tables import drawn
 from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded
 from graph.cli_optimize import require_models, short
+from graph.cli_settings import none_with_resume, settings_with
 from graph.runs import claimed
 from graph.suite_folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
 from graph.suite_progress import SuiteTerminal
@@ -44,6 +44,7 @@ class Options:
     compile_baseline: bool
     as_json: bool
     settings: dict[str, Any]
+    more: tuple[str, ...] = ()
 
 
 def run(options: Options) -> int:
@@ -97,7 +98,7 @@ def default_jobs(target: str) -> int:
 def _fresh(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
     if options.suite is None:
         raise UserError("No suite was given.", "Name a bundled one (level1) or a folder, or an earlier with --resume.")
-    settings = make_settings(options.settings)
+    settings = settings_with(options.settings, options.more)
     if settings.model == "manual":
         raise UserError("A suite does not stop for answers.", "Use --model manual with cutegen optimize.")
     require_models(settings)
@@ -108,6 +109,7 @@ def _fresh(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
 
 def _again(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
     assert options.resume is not None
+    none_with_resume(options.more)
     given = options.suite is not None or options.out is not None or options.ids or options.scale != 1.0
     if given:
         raise UserError(

@@ -1,0 +1,86 @@
+"""`--set NAME=VALUE` and `cutegen settings`: every setting is within the command line's reach, and none twice."""
+
+import json
+from pathlib import Path
+
+import pytest
+from command_line import cutegen, one_object, softsign
+from hypothesis import given
+from hypothesis import strategies as st
+
+from graph.cli_settings import names, settings_with
+from harness.errors import UserError
+from nodes.settings import Gates, Settings
+
+OPTIONS = {"target": "cpu", "max_depth": 3}
+
+
+def test_what_is_set_stands_beside_the_options() -> None:
+    settings = settings_with(OPTIONS, ["max_dollars=2.5", "precision=tf32", "profile_from_depth.gemm=4", "patience=2"])
+    assert (settings.target, settings.max_depth, settings.max_dollars) == ("cpu", 3, 2.5)
+    assert (settings.precision, settings.patience) == ("tf32", 2)
+    assert settings.profile_from_depth == Gates(gemm=4)
+
+
+@given(st.integers(1, 10**9), st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=20))
+def test_numbers_and_texts_keep_their_kind(tokens: int, model: str) -> None:
+    settings = settings_with({}, [f"max_tokens={tokens}", f"optimizer_model={json.dumps(model)}"])
+    assert (settings.max_tokens, settings.optimizer_model) == (tokens, model)
+    assert settings_with({}, ["generator_model=openai:a=b"]).generator_model == "openai:a=b"
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        ("max_dollars", "gives no value"),
+        ("max_dolars=3", "Did you mean max_dollars"),
+        ("colour=red", "no setting colour"),
+        ("max_depth=3", "an option of its own"),
+        ("run_dir=/tmp", "no setting run_dir"),
+        ("profile_from_depth.gemm=-1", "profile_from_depth.gemm is not valid"),
+        ("profile_from_depth=1", "no setting profile_from_depth"),
+        ("max_tokens=many", "max_tokens is not valid"),
+        ("seed.of=1", "no setting seed.of"),
+    ],
+)
+def test_what_cannot_be_set_is_the_users_error(item: str, told: str) -> None:
+    with pytest.raises(UserError, match=told):
+        settings_with(OPTIONS, [item])
+
+
+def test_every_setting_is_listed_with_its_default_and_can_be_set_to_it() -> None:
+    listed = {name: default for name, default, meaning in names() if meaning}
+    assert set(Settings.model_fields) - {"run_dir", "profile_from_depth"} <= set(listed)
+    assert {f"profile_from_depth.{name}" for name in Gates.model_fields} <= set(listed)
+    assert settings_with({}, [f"{name}={default}" for name, default in listed.items() if default]) == Settings()
+
+
+def test_the_list_over_a_real_process() -> None:
+    shown = cutegen("settings")
+    assert shown.returncode == 0, shown.stderr
+    assert all(name in shown.stdout for name, _, _ in names())
+    assert "max_dollars" in one_object(cutegen("settings", "--json").stdout)["properties"]
+
+
+def test_a_run_takes_what_is_set(tmp_path: Path) -> None:
+    done = cutegen(
+        "optimize", softsign(tmp_path), "--target", "cpu", "--set", "max_attempts=1", "--set", "sanitize=false",
+        "--out", tmp_path / "run", "--json",
+    )  # fmt: skip
+    told = one_object(done.stdout)
+    assert "1 kernels were tested" in told["stop_reason"], done.stderr
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["settings"]["sanitize"] is False
+
+
+def test_each_agents_model_is_opened_before_there_is_a_folder(tmp_path: Path) -> None:
+    done = cutegen("optimize", softsign(tmp_path), "--set", "repairer_model=opnai:x", "--out", tmp_path / "run")
+    assert done.returncode == 2
+    assert 'no model "opnai:x"' in done.stderr
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("command", ["optimize", "suite", "ablate"])
+def test_a_resumed_run_keeps_its_settings(command: str, tmp_path: Path) -> None:
+    done = cutegen(command, "--resume", tmp_path, "--set", "max_dollars=9")
+    assert done.returncode == 2
+    assert "--set and --resume exclude each other" in done.stderr
