@@ -32,9 +32,10 @@ UNDEFINED = 0.05
 PIECES = {"cpu": 1 << 16, "cuda": 1 << 24}
 """Elements compared at a time: 512 KiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
-Scope = Literal["all", "defined", "finite"]
+Scope = Literal["all", "defined", "reduced", "finite"]
 """What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
-roughly in size; or those of them that are finite, for products, where 0 * inf depends on which terms are left out."""
+roughly in size; or the same for reductions, where a NaN may be an infinity instead: a running mean of inf is NaN, the
+sum over the count is inf; or those that are finite, for products, where 0 * inf depends on which terms are left out."""
 
 
 @dataclass(frozen=True)
@@ -156,14 +157,17 @@ class _Ruler:
         off = (reference.double() - oracle).abs_() > UNDEFINED * self._weight(oracle)
         finite = torch.isfinite(reference)
         agree = torch.where(finite & torch.isfinite(rounded), ~off, _same(rounded, reference))
-        return ~agree if self.scope == "defined" else ~(agree & finite)
+        return ~(agree & finite) if self.scope == "finite" else ~agree
 
     def _error(self, result: torch.Tensor, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
         """|result - oracle|; 0 where a result that is not finite, or not expected to be, is right, else infinity."""
         error = (result.double() - oracle).abs_()
         error = torch.where(error.isnan(), math.inf, error)
         special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
-        return torch.where(special & _same(result, reference), 0.0, error)
+        right = _same(result, reference)
+        if self.scope == "reduced":
+            right |= reference.isnan() & ~torch.isfinite(result)
+        return torch.where(special & right, 0.0, error)
 
     def _weight(self, oracle: torch.Tensor) -> torch.Tensor:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)

@@ -167,6 +167,7 @@ def _bind_scalar(
         (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else value + 0.37
     )
     other = _trace_once(reference, changed, specs)
+    bound = {spec.name: number for spec, number in zip(specs, inputs, strict=True) if isinstance(spec, ScalarSpec)}
     unfit = UntraceableError(f"what it computes depends on the number {name} other than as an operand")
     if [(op.target, op.results) for op in other.ops] != [(op.target, op.results) for op in program.ops]:
         raise unfit
@@ -174,7 +175,7 @@ def _bind_scalar(
     def merge(was: Argument, now: Argument) -> Argument:
         if isinstance(was, tuple) and isinstance(now, tuple) and len(was) == len(now):
             return tuple(merge(a, b) for a, b in zip(was, now, strict=True))  # type: ignore[misc]
-        if was == now:
+        if was == now or (isinstance(was, Ref) and now == bound.get(was.ref)):
             return was
         if was == value and now == changed[position]:
             return Ref(ref=name)

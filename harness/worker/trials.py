@@ -152,7 +152,8 @@ def _defined(bench: Bench, slot: int) -> bool:
 def _scope(bench: Bench, distribution: str) -> Scope:
     if distribution != "special":
         return "all"
-    return "finite" if bench.op_class == "gemm" else "defined"
+    scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
+    return scopes.get(bench.op_class, "defined")
 
 
 def _expected(bench: Bench, slot: int, scope: Scope) -> list[Expected]:

@@ -176,6 +176,17 @@ def test_a_product_may_leave_out_zero_times_infinity():
     assert error.bad_fraction == pytest.approx(1 / 3)
 
 
+def test_a_reduction_may_answer_an_infinity_where_the_reference_lost_it():
+    """A running mean of inf is NaN, the sum over the count inf. Neither may be a number, and an infinity stays one."""
+    oracle = [math.nan, math.inf, 1.0]
+    wanted = special(oracle, oracle, "reduced")
+    for first in (math.nan, math.inf, -math.inf):
+        assert compare(torch.tensor([first, math.inf, 1.0]), wanted).bad_fraction == 0
+    assert compare(torch.tensor([2.0, math.inf, 1.0]), wanted).first_bad.index == (0,)
+    assert compare(torch.tensor([math.nan, math.nan, 1.0]), wanted).first_bad.index == (1,)
+    assert compare(torch.tensor([math.inf, math.inf, 1.0]), special(oracle, oracle)).first_bad.index == (0,)
+
+
 def test_extremes_among_specials_do_not_hide_the_rest():
     """One result of 3e38 would make the rms so large that no other element's error could show."""
     oracle = [3e38] + [1.0] * 63

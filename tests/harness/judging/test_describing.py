@@ -75,6 +75,16 @@ def test_scalar_inputs_become_operands(bench):
     assert [op.args[1] for op in task.program.ops] == [Ref(ref="s"), 1.5]
 
 
+def test_several_scalar_inputs_become_operands(bench):
+    task = bench.task(
+        elementwise("return a * x ** 2 + n - b", "torch.rand(3), 0.5, 3, 2.25", "x, a: float, n: int, b: float")
+    )
+    assert task.trace_failure == ""
+    operands = [op.args[1] for op in task.program.ops]
+    assert [each for each in operands if isinstance(each, Ref)][-2:] == [Ref(ref="n"), Ref(ref="b")]
+    assert Ref(ref="a") in [argument for op in task.program.ops for argument in op.args]
+
+
 def test_a_scalar_that_shapes_the_program_leaves_no_program(bench):
     task = bench.task(elementwise("return x.repeat(k, 1).sum(0)", "torch.rand(3), 2", "x, k: int"))
     assert task.program is None
