@@ -23,6 +23,7 @@ DOING = {
     "diagnoser": "looking for the cause",
     "repairer": "repairing",
     "optimizer": "choosing a move",
+    "sweeper": "trying variants",
     "profiler": "profiling",
     "sanitizer": "watching for memory errors",
     "reporter": "writing the result",
@@ -152,6 +153,8 @@ def open_log(path: Path, run: str) -> Iterator[Log]:
 
 
 def _what(step: Step) -> str:
+    if step.agent == "sweeper":
+        return step.message
     return step.move or ("first draft" if step.agent in ("generator", "tester") else step.message)
 
 

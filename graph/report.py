@@ -15,7 +15,8 @@ from harness.frozen import Frozen
 from harness.profile.render import render as render_profile
 from harness.profile.summary import Profile
 from harness.verdict import OutputError, Verdict
-from nodes.state import Step
+from nodes.state import Step, Variant
+from tools.sweep import say_values
 
 WIDE, NARROW = 940, 400
 
@@ -39,7 +40,10 @@ class WorstError(Frozen):
 
 
 class Change(Frozen):
-    """One judged kernel: what was changed, and what the judge said. The first draft has no `parent`."""
+    """One judged kernel: what was changed, and what the judge said. The first draft has no `parent`.
+
+    `variants` are those of the sweep that chose it.
+    """
 
     step: Step
     author: str
@@ -51,6 +55,7 @@ class Change(Frozen):
     source: str
     verdict: Verdict | None
     errors: tuple[WorstError, ...]
+    variants: tuple[Variant, ...] = ()
 
 
 def render(record: RunRecord) -> str:
@@ -59,7 +64,7 @@ def render(record: RunRecord) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock)
+    environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock, values=say_values)
     return environment.get_template("report.html.j2").render(view(record))
 
 
@@ -122,6 +127,7 @@ def _change(record: RunRecord, step: Step, digest: str) -> Change:
         source=candidate.source,
         verdict=verdict,
         errors=worst_errors(verdict) if verdict else (),
+        variants=next((each.variants for each in record.steps if each.variants and each.candidate == digest), ()),
     )
 
 

@@ -47,8 +47,15 @@ def after_profiler(state: RunState, settings: Settings) -> Literal["optimizer", 
     return "sanitizer" if state.stop_reason else "optimizer"
 
 
-def after_optimizer(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
-    """A move is tested; no move left ends the run."""
+def after_optimizer(state: RunState, settings: Settings) -> Literal["tester", "sweeper", "sanitizer"]:
+    """A move is tested, a sweep settled before; no move left ends the run."""
+    if state.stop_reason:
+        return "sanitizer"
+    return "sweeper" if state.sweep else "tester"
+
+
+def after_sweeper(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
+    """The fastest variant is tested; a budget that was spent before one was found ends the run."""
     return "sanitizer" if state.stop_reason else "tester"
 
 

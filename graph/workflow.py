@@ -1,4 +1,4 @@
-"""The wiring: nine nodes, and the edges between them."""
+"""The wiring: ten nodes, and the edges between them."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from graph.routing import (
     after_optimizer,
     after_profiler,
     after_repairer,
+    after_sweeper,
     after_tester,
 )
 from nodes.diagnoser import diagnoser
@@ -28,6 +29,7 @@ from nodes.repairer import repairer
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
+from nodes.sweeper import sweeper
 from nodes.tester import tester
 from nodes.workshop import ModelShelf, OpenModel
 
@@ -40,6 +42,7 @@ NODES: tuple[tuple[Agent, str], ...] = (
     (diagnoser, "Says why a kernel fails."),
     (repairer, "Mends a failing kernel by line edits."),
     (optimizer, "Makes one move from a kernel that is right."),
+    (sweeper, "Builds the variants that a move leaves open, and times each."),
     (profiler, "Finds out what limits a kernel, once the depth gate is open."),
     (sanitizer, "Watches the final kernel for memory errors and races."),
     (reporter, "Sums the run up."),
@@ -52,6 +55,7 @@ ROUTES: dict[str, Route] = {
     "repairer": after_repairer,
     "profiler": after_profiler,
     "optimizer": after_optimizer,
+    "sweeper": after_sweeper,
 }
 
 

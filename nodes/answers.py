@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from harness.frozen import Frozen
 from nodes.diagnosis import Diagnosis
 from tools.patch import Patch
+from tools.sweep import Sweep, SweepError, read_sweep
 
 MAX_SOURCE_CHARS = 200_000
 MAX_PROBLEMS = 8
@@ -34,6 +35,7 @@ AnswerProblem = Literal[
     "schema",
     "patch",
     "structure",
+    "sweep",
 ]
 
 Model = TypeVar("Model", bound=BaseModel)
@@ -56,11 +58,12 @@ class AnswerError(ValueError):
 
 
 class Written(Frozen):
-    """A kernel's source, the move that led to it and why."""
+    """A kernel's source, the move that led to it and why; with a `sweep` where values of its constants are to try."""
 
     source: str
     move: str
     why: str = ""
+    sweep: Sweep | None = None
 
 
 class Declined(Frozen):
@@ -97,6 +100,18 @@ def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
     if move is None:
         return Written(source=source, move="first kernel")
     return Written(source=source, move=_one_line(move["name"])[:MAX_MOVE_CHARS], why=_one_line(move["why"] or ""))
+
+
+def parse_move(answer: str, *, max_sweep: int) -> Written | Declined:
+    """The optimizer's answer, with the sweep that its source declares, if any. Raises `AnswerError`."""
+    written = parse_kernel(answer, move_required=True)
+    if isinstance(written, Declined):
+        return written
+    try:
+        source, sweep = read_sweep(written.source, max_sweep)
+    except SweepError as error:
+        raise AnswerError("sweep", str(error)) from error
+    return written.model_copy(update={"source": source, "sweep": sweep})
 
 
 def parse_diagnosis(answer: str) -> Diagnosis:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.candidate import Candidate
 from harness.profile.summary import Profile
-from nodes.answers import AnswerError, Declined, Written, parse_kernel
+from nodes.answers import AnswerError, Declined, Written, parse_move
 from nodes.asking import author, best_speedup, ended, request_for
 from nodes.node import Update
 from nodes.settings import Settings
@@ -15,7 +15,10 @@ from nodes.workshop import Workshop
 
 
 def optimizer(state: RunState, workshop: Workshop) -> Update:
-    """Ask for one move from the kernel that `base` names; the model may answer that none is left."""
+    """Ask for one move from the kernel that `base` names; the model may answer that none is left.
+
+    A move whose best values the model cannot know comes as a sweep, which the sweeper settles before the test.
+    """
     start = base(state, workshop.settings)
     request = request_for(
         "optimizer",
@@ -24,13 +27,14 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
         candidate=start.candidate,
         verdict=start.verdict,
         profile=shown_profile(state, start, workshop.settings),
+        max_sweep=workshop.settings.max_sweep,
     )
 
     tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)
 
     def moved(text: str) -> Written | Declined:
-        answer = parse_kernel(text, move_required=True)
-        if isinstance(answer, Written) and answer.source.strip() == start.candidate.source.strip():
+        answer = parse_move(text, max_sweep=workshop.settings.max_sweep)
+        if isinstance(answer, Written) and not answer.sweep and answer.source.strip() == start.candidate.source.strip():
             raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
         return answer
 
@@ -64,6 +68,7 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
     return {
         "candidate": candidate,
         "move": said.answer.move,
+        "sweep": said.answer.sweep,
         "verdict": None,
         "diagnosis": None,
         "profile": None,

@@ -58,6 +58,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
         "profile": say_profile(request.profile) if request.profile else "",
+        "max_sweep": request.max_sweep,
         "tried": tried_from(request.history, candidate.digest)[-MAX_TRIED:] if candidate else (),
         "diagnosis_schema": json.dumps(Diagnosis.model_json_schema(), indent=1),
         "patch_schema": json.dumps(Patch.model_json_schema(), indent=1),

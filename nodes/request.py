@@ -16,8 +16,9 @@ from nodes.state import Step
 class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
-    `profile` is present only past the depth gate. The request travels in the human message's
-    `additional_kwargs["request"]`, dumped as JSON data, so that a rule-based model can answer without reading prose.
+    `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
+    sweep. The request travels in the human message's `additional_kwargs["request"]`, dumped as JSON data, so that a
+    rule-based model can answer without reading prose.
     """
 
     role: Speaker
@@ -31,3 +32,4 @@ class Request(Frozen):
     diagnosis: Diagnosis | None = None
     profile: Profile | None = None
     history: tuple[Step, ...] = ()
+    max_sweep: int = 1

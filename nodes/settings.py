@@ -90,7 +90,14 @@ class Settings(BaseModel):
         ge=1,
         le=10_000,
         title="Attempts",
-        description="Kernels tested before the run ends.",
+        description="Kernels tested before the run ends; each variant of a sweep that ran is one.",
+    )
+    max_sweep: int = Field(
+        default=12,
+        ge=1,
+        le=100,
+        title="Variants of one sweep",
+        description="Combinations of parameters (tile, stages, block size) that one move may try. 1: no sweeps.",
     )
     max_repairs: int = Field(default=3, ge=0, le=100, title="Repairs in a row of one kernel")
     max_regenerations: int = Field(

@@ -13,6 +13,7 @@ from harness.task import Task
 from harness.verdict import Status, Tier, Verdict
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Agent as Agent
+from tools.sweep import Sweep
 
 StopName = Literal[
     "depth",
@@ -55,10 +56,24 @@ class Usage(Frozen):
         return self.input_tokens + self.output_tokens
 
 
+class Variant(Frozen):
+    """One combination of a sweep's values, and how it came out. No `status`: a budget was spent before its turn.
+
+    `latency_ms` and `speedup` (over the baseline) are there where it is right; they were measured in a short timing.
+    """
+
+    values: dict[str, str]
+    status: Status | None = None
+    message: str = ""
+    latency_ms: float | None = None
+    speedup: float | None = None
+    chosen: bool = False
+
+
 class Step(Frozen):
     """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass.
 
-    The steps of tester and repairer repeat the move that they belong to.
+    The steps of sweeper, tester and repairer repeat the move that they belong to. `variants` are what a sweep tried.
     """
 
     depth: int
@@ -73,6 +88,7 @@ class Step(Frozen):
     speedup: float | None = None
     improved: bool = False
     usage: Usage = Usage()
+    variants: tuple[Variant, ...] = ()
 
 
 class Best(Frozen):
@@ -138,6 +154,7 @@ class RunState(BaseModel):
     kernel; `gave_up` says that the repairer sees no further one.
     `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
     one, they are what is left.
+    `sweep` names the values that the candidate's constants may take, until the sweeper has chosen among them.
     `profile` belongs to the kernel that the optimizer is about to improve. `seconds` is the time spent in nodes,
     resumed runs included; `device_seconds` the part of it spent on running and profiling kernels.
     """
@@ -151,6 +168,7 @@ class RunState(BaseModel):
     tier: Tier | None = None
     candidate: Candidate | None = None
     move: str = ""
+    sweep: Sweep | None = None
     verdict: Verdict | None = None
     best: Best | None = None
     earlier: tuple[Best, ...] = ()

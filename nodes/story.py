@@ -6,16 +6,18 @@ from collections.abc import Sequence
 
 from harness.frozen import Frozen
 from harness.verdict import Verdict
-from nodes.state import Best, Step
+from nodes.state import Best, Step, Variant
+from tools.sweep import say_values
 
 
 class Tried(Frozen):
-    """One optimization: its move, the kernel it started from, and how it ended, in words."""
+    """One optimization: its move, the kernel it started from, and how it ended, in words; of a sweep, each variant."""
 
     move: str
     parent: str | None
     outcome: str
     gained: bool
+    variants: tuple[str, ...] = ()
 
 
 def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
@@ -24,6 +26,8 @@ def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
     for step in history:
         if step.agent == "optimizer" and step.candidate is not None:
             told.append(Tried(move=step.move, parent=step.parent, outcome="not tested", gained=False))
+        elif step.agent == "sweeper" and told:
+            told[-1] = told[-1].model_copy(update={"variants": tuple(map(say_variant, step.variants))})
         elif step.agent == "tester" and told:
             told[-1] = told[-1].model_copy(update={"outcome": _outcome(step), "gained": step.improved})
     return tuple(told)
@@ -59,6 +63,13 @@ def gains(verdict: Verdict, best: Best | None) -> bool:
     if duel is not None and duel.rival == best.candidate.digest:
         return duel.interval.low > 1.0
     return verdict.timing.speedup_interval.low > best.verdict.timing.speedup
+
+
+def say_variant(variant: Variant) -> str:
+    """A variant of a sweep in words: its values, then its time or why it has none."""
+    if variant.latency_ms is not None:
+        return f"{say_values(variant.values)}: {variant.latency_ms:.4g} ms"
+    return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
 
 
 def _outcome(step: Step) -> str:

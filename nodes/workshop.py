@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from harness.judge import Judge
+from harness.judge import TIMING_S, Judge
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
@@ -20,6 +20,7 @@ from tools.kernel_tools import KernelTools
 OpenModel = Callable[[str, ModelOptions], BaseChatModel]
 
 _KEPT = 64
+RANKING_S = 0.25
 
 
 class ModelShelf:
@@ -64,18 +65,18 @@ class Workshop:
         )
         return self.shelf.get(self.thread_id, settings.model_for(role), options)
 
-    def judge(self, state: RunState) -> Judge:
-        """The judge of the run's target."""
+    def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
+        """The judge of the run's target; a hurried one times for a shorter while, which is enough to rank kernels."""
         target, tier = present(state.target, "target"), present(state.tier, "tier")
-        return judge_for(target, tier, self.settings.precision)
+        return judge_for(target, tier, self.settings.precision, RANKING_S if hurried else TIMING_S)
 
-    def tools(self, state: RunState) -> KernelTools:
+    def tools(self, state: RunState, *, hurried: bool = False) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled."""
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
         return KernelTools(
             present(state.task, "task"),
-            self.judge(state),
+            self.judge(state, hurried=hurried),
             seed=self.settings.seed,
             known=known,
             rival=state.best.verdict if state.best else None,

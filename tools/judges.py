@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Literal
 
 from harness.isolation.tiers import resolve_tier
-from harness.judge import Judge
+from harness.judge import TIMING_S, Judge
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
 from harness.verdict import Precision, Tier
@@ -25,6 +25,6 @@ def choose_tier(requested: Literal["auto"] | Tier) -> Tier:
 
 
 @lru_cache(maxsize=16)
-def judge_for(target: Literal["cpu", "cuda"], tier: Tier, precision: Precision) -> Judge:
-    """The judge that runs in this process with this target, isolation and precision share."""
-    return Judge(resolve_target(target), tier=tier, precision=precision)
+def judge_for(target: Literal["cpu", "cuda"], tier: Tier, precision: Precision, timing_s: float = TIMING_S) -> Judge:
+    """The judge that runs in this process with this target, isolation, precision and length of timing share."""
+    return Judge(resolve_target(target), tier=tier, precision=precision, timing_s=timing_s)

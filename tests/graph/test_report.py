@@ -15,7 +15,7 @@ from graph.report_diff import hunks
 from graph.run_record import RunRecord
 from harness.sanitize.report import SanitizerRun
 from harness.verdict import Correctness, Trial
-from nodes.state import Step
+from nodes.state import Step, Variant
 
 HOSTILE = """</pre></script><script>alert(1)</script><img src=x onerror="alert(2)">' " & {{ 7*7 }} </svg>"""
 
@@ -220,3 +220,19 @@ def test_the_page_says_what_watched_the_kernel_and_why_no_counters_were_read() -
     assert "Watched by memcheck (clean); racecheck (not checked: slow)." in page
     assert "The GPU's counters were not read. ncu was not found." in page
     assert "Watched by" not in Page(render(record)).words
+
+
+def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
+    record = full_record()
+    assert record.best is not None
+    variants = (
+        Variant(values={"kTile": "64"}, status="passed", latency_ms=1.25, speedup=2.5, chosen=True),
+        Variant(values={"kTile": "<b>"}, status="build_failed", message="static <b> assertion"),
+        Variant(values={"kTile": "256"}),
+    )
+    step = Step(depth=1, agent="sweeper", move="tiles", candidate=record.best.candidate.digest, variants=variants)
+    swept = record.model_copy(update={"steps": (*record.steps, step)})
+    assert [change.variants for change in changes(swept) if change.variants] == [variants]
+    words = Page(render(swept)).words
+    assert all(said in words for said in ("kTile = 64", "1.25 ms", "2.50x", "kTile = <b>", "static <b>", "not tried"))
+    assert "kTile" not in Page(render(record)).words

@@ -16,6 +16,7 @@ from nodes.optimizer import base, shown_profile
 from nodes.settings import Gates, Settings
 from nodes.state import RunState, Stop
 from nodes.stops import after_test, out_of_repairs
+from tools.sweep import read_sweep
 
 DRAWN = {
     ("__start__", "intake"),
@@ -36,6 +37,9 @@ DRAWN = {
     ("profiler", "optimizer"),
     ("profiler", "sanitizer"),
     ("optimizer", "tester"),
+    ("optimizer", "sweeper"),
+    ("sweeper", "tester"),
+    ("sweeper", "sanitizer"),
     ("optimizer", "sanitizer"),
     ("sanitizer", "reporter"),
     ("reporter", "__end__"),
@@ -163,6 +167,10 @@ def test_the_way_without_a_stop() -> None:
     assert routing.after_repairer(run(**plain), settings) == "tester"
     assert routing.after_profiler(run(**plain), settings) == "optimizer"
     assert routing.after_optimizer(run(**plain), settings) == "tester"
+    assert (
+        routing.after_optimizer(run(**plain, sweep=read_sweep("int a = 1;  // sweep: 2", 2)[1]), settings) == "sweeper"
+    )
+    assert routing.after_sweeper(run(**plain), settings) == "tester"
 
 
 def test_advance_from_the_best_or_from_the_latest_that_passed() -> None:

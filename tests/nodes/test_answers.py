@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.answers import MAX_SOURCE_CHARS, AnswerError, Declined, Written, parse_diagnosis, parse_kernel, parse_patch
+from nodes.answers import (
+    MAX_SOURCE_CHARS,
+    AnswerError,
+    Declined,
+    Written,
+    parse_diagnosis,
+    parse_kernel,
+    parse_move,
+    parse_patch,
+)
 from nodes.diagnosis import Diagnosis
 from tools.patch import Patch
 
@@ -50,6 +59,22 @@ def test_hyphens_inside_a_name_do_not_end_it() -> None:
 
 def test_the_generator_needs_no_move() -> None:
     assert parse_kernel(f"```cuda\n{CODE}```", move_required=False) == Written(source=CODE, move="first kernel")
+
+
+def test_a_move_may_leave_values_open() -> None:
+    answer = parse_move("MOVE: tile\n```cpp\nint tile = 8;  // sweep: 16\n```", max_sweep=2)
+    assert isinstance(answer, Written)
+    assert answer.source == "int tile = 8;\n"
+    assert answer.sweep is not None
+    assert [values["tile"] for values in answer.sweep.points()] == ["8", "16"]
+    assert parse_move(f"MOVE: tile\n```\n{CODE}```", max_sweep=2) == Written(source=CODE, move="tile")
+    assert parse_move("DONE: enough", max_sweep=2) == Declined(reason="enough")
+
+
+@pytest.mark.parametrize("values", ["16, 32", "sixteen"])
+def test_a_sweep_that_cannot_be_tried_has_its_name(values: str) -> None:
+    answer = f"MOVE: tile\n```cpp\nint tile = 8;  // sweep: {values}\n```"
+    assert problem_of(answer, lambda text: parse_move(text, max_sweep=2)) == "sweep"
 
 
 def test_longer_fences_may_hold_shorter_ones() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
-from nodes.state import Step
+from nodes.state import Step, Variant
 from nodes.story import barren, gains, optimizations, tried_from
 
 FIRST = kernel("first\n")
@@ -40,6 +40,22 @@ def test_a_repair_that_passes_replaces_the_failure_before_it() -> None:
     assert optimizations(history)[-1].outcome == "gained: 3.000x"
     assert optimizations(history)[-1].parent == THREADS.digest
     assert barren(history) == 0
+
+
+def test_a_sweep_is_told_variant_by_variant() -> None:
+    variants = (
+        Variant(values={"kTile": "64", "kStages": "2"}, status="passed", latency_ms=1.23456, speedup=2.0, chosen=True),
+        Variant(values={"kTile": "64", "kStages": "3"}, status="wrong"),
+        Variant(values={"kTile": "128", "kStages": "2"}),
+    )
+    move, test = attempt("tiles", TILES, passed(TILES, 2.0))
+    told = optimizations((move, Step(depth=0, agent="sweeper", variants=variants), test))
+    assert told[0].outcome == "no gain: 2.000x"
+    assert told[0].variants == (
+        "kTile = 64, kStages = 2: 1.235 ms",
+        "kTile = 64, kStages = 3: wrong",
+        "kTile = 128, kStages = 2: not tried, a budget was spent",
+    )
 
 
 def test_a_move_whose_model_was_unusable_is_no_optimization() -> None:

@@ -1,0 +1,168 @@
+"""The sweeper tries the values that a move leaves open: all variants are built at once, then timed one by one."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass, replace
+from functools import cache
+
+from harness.candidate import Candidate
+from harness.verdict import Timing, Verdict
+from nodes.asking import best_speedup
+from nodes.node import Update
+from nodes.state import RunState, Step, Stop, Variant, present
+from nodes.stops import over_budget
+from nodes.workshop import Workshop
+from tools.kernel_tools import call_tool
+from tools.sweep import Sweep, say_values
+
+MAX_MESSAGE_CHARS = 200
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One variant: its values and its kernel, and what the judge said of it once its turn has come."""
+
+    values: dict[str, str]
+    candidate: Candidate
+    verdict: Verdict | None = None
+
+    @property
+    def timing(self) -> Timing | None:
+        """Present where it is right."""
+        return self.verdict.timing if self.verdict else None
+
+
+def sweeper(state: RunState, workshop: Workshop) -> Update:
+    """Go on with the fastest right variant, which the tester then judges like any kernel.
+
+    Where none is right it goes on with the first one, so that its failure is diagnosed. A budget that is spent on the
+    way ends the sweep, not what it has found. Killed, it begins again, with every build at hand.
+    """
+    written, sweep = present(state.candidate, "candidate"), present(state.sweep, "sweep")
+    contest = _Contest(state, workshop)
+    entries = contest.run(entries_of(written, sweep))
+    winner = fastest(entries)
+    chosen = winner or entries[0]
+    step = Step(
+        depth=state.depth,
+        agent="sweeper",
+        move=state.move,
+        candidate=chosen.candidate.digest,
+        parent=written.parent,
+        message=_told(entries, winner),
+        speedup=best_speedup(state.best),
+        variants=tuple(_variant(entry, chosen=entry is winner) for entry in entries),
+    )
+    return {
+        "candidate": chosen.candidate,
+        "sweep": None,
+        "attempts": state.attempts + contest.ran,
+        "device_seconds": contest.device_seconds,
+        "history": (step,),
+        "stop_reason": None if winner else contest.stop(),
+    }
+
+
+def entries_of(written: Candidate, sweep: Sweep) -> list[Entry]:
+    """Every variant, the one as written first; without the kernel that the move starts from, which is known."""
+    made = (
+        Entry(values, written.model_copy(update={"source": sweep.source(written.source, values)}))
+        for values in sweep.points()
+    )
+    return [entry for entry in made if entry.candidate.digest != written.parent]
+
+
+def fastest(entries: Sequence[Entry]) -> Entry | None:
+    """The right variant with the best time against the best kernel, or, where not all met it, the baseline."""
+    right = [(entry, entry.timing) for entry in entries if entry.timing]
+    met = all(timing.duel for _, timing in right)
+    return max(right, key=lambda pair: _merit(pair[1], met), default=(None, None))[0]
+
+
+def _merit(timing: Timing, met: bool) -> float:
+    return timing.duel.speedup if met and timing.duel else timing.speedup
+
+
+class _Contest:
+    """Builds and judges variants while the run's budgets last, and counts what they used up."""
+
+    def __init__(self, state: RunState, workshop: Workshop) -> None:
+        self.device_seconds = 0.0
+        self.ran = 0
+        self._began = time.monotonic()
+        self._state = state
+        self._settings = workshop.settings
+        self._judge = workshop.judge(state)
+        self._tools = workshop.tools(state, hurried=True)
+
+    def run(self, entries: Sequence[Entry]) -> list[Entry]:
+        """The entries with their verdicts, as far as the budgets reached."""
+        task = present(self._state.task, "task")
+        wanted = [entry for entry in entries if self._judge.screen(task, entry.candidate) is None]
+        for building in [_builders().submit(copy_context().run, self._build, entry) for entry in wanted]:
+            building.result()
+        return [self._judged(entry) for entry in entries]
+
+    def stop(self) -> Stop | None:
+        """The budget that is spent, if one is."""
+        return over_budget(self._spent(), self._settings)
+
+    def _build(self, entry: Entry) -> None:
+        if not self._exhausted():
+            call_tool(self._tools.compile_kernel, entry.candidate.source)
+
+    def _judged(self, entry: Entry) -> Entry:
+        if self._exhausted():
+            return entry
+        began = time.monotonic()
+        verdict: Verdict = call_tool(self._tools.run_kernel, entry.candidate.source)
+        if verdict.build is not None and verdict.build.succeeded:
+            self.ran += 1
+            self.device_seconds += time.monotonic() - began
+        return replace(entry, verdict=verdict)
+
+    def _exhausted(self) -> bool:
+        """Whether a budget is spent; one test is left over for the variant that is chosen."""
+        spent = self._spent()
+        return over_budget(spent.model_copy(update={"attempts": spent.attempts + 1}), self._settings) is not None
+
+    def _spent(self) -> RunState:
+        """The state with what the sweep has used so far."""
+        return self._state.model_copy(
+            update={
+                "attempts": self._state.attempts + self.ran,
+                "device_seconds": self._state.device_seconds + self.device_seconds,
+                "seconds": self._state.seconds + time.monotonic() - self._began,
+            }
+        )
+
+
+@cache
+def _builders() -> ThreadPoolExecutor:
+    """As many builds at once as there are cores, whichever of this process's runs asks for them."""
+    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="sweep")
+
+
+def _variant(entry: Entry, *, chosen: bool) -> Variant:
+    verdict, timing = entry.verdict, entry.timing
+    return Variant(
+        values=entry.values,
+        status=verdict.status if verdict else None,
+        message=" ".join(verdict.message.split())[:MAX_MESSAGE_CHARS] if verdict else "",
+        latency_ms=timing.candidate_ms if timing else None,
+        speedup=timing.speedup if timing else None,
+        chosen=chosen,
+    )
+
+
+def _told(entries: Sequence[Entry], winner: Entry | None) -> str:
+    right = sum(entry.timing is not None for entry in entries)
+    told = f"{right} of {len(entries)} variants are right"
+    if winner is None or winner.timing is None:
+        return told
+    return f"{told}; the fastest: {say_values(winner.values)} ({winner.timing.candidate_ms:.4g} ms)"

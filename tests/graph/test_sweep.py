@@ -1,0 +1,193 @@
+"""A move that leaves values open: every variant built, judged in turn, the fastest one tested like any other kernel."""
+
+from __future__ import annotations
+
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import wait_until
+from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.checkpoint.sqlite import SqliteSaver
+from softsign_script import RIGHT, SOURCE, serial, written
+
+from graph.run_store import checkpoint_types
+from graph.workflow import build_graph
+from nodes.models.scripted import ScriptedModel
+from nodes.prompts import messages_for
+from nodes.settings import Settings
+from nodes.state import RunState, Step
+
+INPUT: Any = {"source": SOURCE, "name": "softsign"}
+HERE = Path(__file__).parent
+LOOP = "again < 20"
+assert LOOP in serial(20)
+
+# As written it does its work 200 times over; 13 is wrong, and 7 does not compile.
+SWEPT = (
+    serial(20)
+    .replace("    // LOOP", "    constexpr int kTimes = 200;  // sweep: 13, 7, 1\n    static_assert(kTimes != 7);")
+    .replace(LOOP, "again < kTimes")
+    .replace("1.0f + ", "(kTimes == 13 ? 2.0f : 1.0f) + ")
+)
+ONLY_FAILURES = SWEPT.replace("= 200;  // sweep: 13, 7, 1", "= 13;  // sweep: 7")
+FASTEST = SWEPT.replace("= 200;  // sweep: 13, 7, 1", "= 1;")
+
+
+def run(model: ScriptedModel, **settings: Any) -> RunState:
+    graph = build_graph(lambda spec, options: model).compile()
+    context = Settings(target="cpu", sanitize=False, **settings)
+    return RunState.model_validate(graph.invoke(INPUT, context=context))
+
+
+def sweep_of(state: RunState) -> Step:
+    [step] = [step for step in state.history if step.agent == "sweeper"]
+    return step
+
+
+@pytest.fixture(scope="module")
+def swept() -> tuple[RunState, ScriptedModel]:
+    model = ScriptedModel(
+        answers={"generator": [written(RIGHT)], "optimizer": [written(SWEPT, "repetitions"), "DONE: enough"]}
+    )
+    return run(model), model
+
+
+def test_the_fastest_right_variant_becomes_the_moves_kernel(swept: tuple[RunState, ScriptedModel]) -> None:
+    state, _ = swept
+    agents = [step.agent for step in state.history if step.agent != "profiler"]
+    assert agents == ["generator", "tester", "optimizer", "sweeper", "tester", "optimizer"]
+    assert state.best is not None
+    assert state.best.candidate.source == FASTEST
+    assert state.best.verdict.timing is not None
+    assert state.best.verdict.timing.duel is not None
+    assert state.best.verdict.timing.duel.interval.low > 1
+    assert (state.depth, state.sweep) == (1, None)
+
+
+def test_the_history_tells_each_variants_end(swept: tuple[RunState, ScriptedModel]) -> None:
+    state, _ = swept
+    step = sweep_of(state)
+    assert [(each.values["kTimes"], each.status, each.chosen) for each in step.variants] == [
+        ("200", "passed", False),
+        ("13", "wrong", False),
+        ("7", "build_failed", False),
+        ("1", "passed", True),
+    ]
+    slow, wrong, unbuilt, fast = step.variants
+    assert slow.latency_ms is not None
+    assert fast.latency_ms is not None
+    assert fast.latency_ms < slow.latency_ms
+    assert "expected" in wrong.message
+    assert "static assertion failed" in unbuilt.message
+    assert state.best is not None
+    assert (step.candidate, step.move) == (state.best.candidate.digest, "repetitions")
+    assert step.message.startswith("2 of 4 variants are right; the fastest: kTimes = 1 (")
+
+
+def test_every_variant_that_ran_is_paid_for(swept: tuple[RunState, ScriptedModel]) -> None:
+    state, _ = swept
+    assert state.attempts == 2 + 3, "two tests, and three variants that could be built"
+    assert 0 < state.device_seconds < state.seconds
+
+
+def test_the_next_prompt_shows_what_was_swept(swept: tuple[RunState, ScriptedModel]) -> None:
+    state, model = swept
+    first, second = (request for request in model.requests if request.role == "optimizer")
+    assert "at most 12 in all" in messages_for(first)[0].text
+    assert state.best is not None
+    before = second.model_copy(update={"candidate": first.candidate})
+    tried = messages_for(before)[1].text
+    assert "- repetitions: gained" in tried
+    assert "  - kTimes = 13: wrong" in tried
+    assert "  - kTimes = 1: 0." in tried
+
+
+def test_a_budget_that_is_spent_ends_the_sweep_but_not_what_it_found() -> None:
+    model = ScriptedModel(answers={"generator": [written(RIGHT)], "optimizer": [written(SWEPT, "repetitions")]})
+    state = run(model, max_attempts=3)
+    step = sweep_of(state)
+    assert [each.status for each in step.variants] == ["passed", None, None, None]
+    assert [each.chosen for each in step.variants] == [True, False, False, False]
+    last = state.history[-1]
+    assert (last.agent, last.status, last.candidate) == ("tester", "passed", step.candidate)
+    assert state.attempts == 3
+    assert state.stop_reason is not None
+    assert state.stop_reason.name == "attempts"
+    assert state.best is not None
+    assert state.best.candidate.source == RIGHT, "the variant as written is slower"
+
+
+def test_where_no_variant_is_right_the_first_one_is_diagnosed() -> None:
+    model = ScriptedModel(
+        answers={
+            "generator": [written(RIGHT)],
+            "optimizer": [written(ONLY_FAILURES, "repetitions"), "DONE: enough"],
+            "diagnoser": ['{"intent": "i", "cause": "two", "evidence": "e", "fix": "one", "proof": "p"}'],
+            "repairer": ["CANNOT: thirteen is thirteen"],
+        }
+    )
+    state = run(model)
+    step = sweep_of(state)
+    assert [each.status for each in step.variants] == ["wrong", "build_failed"]
+    assert not any(each.chosen for each in step.variants)
+    [diagnosed] = [request for request in model.requests if request.role == "diagnoser"]
+    assert diagnosed.verdict is not None
+    assert (diagnosed.verdict.status, diagnosed.verdict.candidate) == ("wrong", step.candidate)
+    assert state.best is not None
+    assert state.best.candidate.source == RIGHT
+
+
+CHILD = """
+import sqlite3, sys
+from contextlib import closing
+sys.path.insert(0, sys.argv[1])
+from test_sweep import INPUT, SWEPT, keeping, marked, CONFIG
+from softsign_script import RIGHT, written
+from nodes.models.scripted import ScriptedModel
+from nodes.settings import Settings
+answers = {"generator": [written(RIGHT)], "optimizer": [written(marked(sys.argv[3]), "repetitions")]}
+with keeping(sys.argv[2], ScriptedModel(answers=answers)) as graph:
+    graph.invoke(INPUT, CONFIG, context=Settings(target="cpu", sanitize=False), durability="sync")
+"""
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+def marked(salt: str) -> str:
+    """The sweep as kernels that no cache has built."""
+    return SWEPT.replace("constexpr int", f"// {salt}\n    constexpr int")
+
+
+@contextmanager
+def keeping(folder: str, model: ScriptedModel) -> Iterator[Any]:
+    """The graph with its checkpoints in a file."""
+    serde = JsonPlusSerializer(allowed_msgpack_modules=checkpoint_types())
+    with closing(sqlite3.connect(Path(folder) / "c.sqlite", check_same_thread=False, timeout=10)) as connection:
+        yield build_graph(lambda spec, options: model).compile(checkpointer=SqliteSaver(connection, serde=serde))
+
+
+def test_kill_9_in_the_middle_of_a_sweep_repeats_only_the_sweep(tmp_path: Path) -> None:
+    salt = str(random.SystemRandom().random())
+    child = subprocess.Popen([sys.executable, "-c", CHILD, str(HERE), str(tmp_path), salt])
+    model = ScriptedModel(answers={"optimizer": ["DONE: enough"]})
+    with keeping(str(tmp_path), model) as graph:
+        wait_until(lambda: graph.get_state(CONFIG).next == ("sweeper",) or child.poll() is not None, "the sweep")
+        child.kill()
+        assert child.wait() == -signal.SIGKILL
+        before = RunState.model_validate(graph.get_state(CONFIG).values)
+        assert before.sweep is not None
+        context = Settings(target="cpu", sanitize=False)
+        state = RunState.model_validate(graph.invoke(None, CONFIG, context=context, durability="sync"))
+    assert state.history[: len(before.history)] == before.history
+    assert [step.agent for step in state.history].count("generator") == 1
+    assert model.calls() == 1, "the sweep's own answer is not asked for again"
+    assert [each.status for each in sweep_of(state).variants] == ["passed", "wrong", "build_failed", "passed"]
+    assert state.best is not None
+    assert "constexpr int kTimes = 1;" in state.best.candidate.source

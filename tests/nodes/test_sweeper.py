@@ -1,0 +1,91 @@
+"""The sweeper's choice, and what it does where nothing is left of a budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from run_samples import best, kernel, passed, run, wrong
+
+from harness.candidate import Candidate
+from harness.verdict import Duel, Interval
+from nodes.models.scripted import ScriptedModel
+from nodes.settings import Settings
+from nodes.sweeper import Entry, entries_of, fastest, sweeper
+from nodes.workshop import ModelShelf, Workshop
+from tools.sweep import read_sweep
+
+SOURCE, SWEEP = read_sweep("int a = 1;  // sweep: 2, 3\n", 12)
+
+
+def written(start: Candidate) -> Candidate:
+    return kernel(SOURCE, parent=start)
+
+
+def entry(name: str, speedup: float, over_best: float | None = None) -> Entry:
+    made = kernel(name)
+    verdict = passed(made, speedup)
+    if over_best is not None:
+        assert verdict.timing is not None
+        duel = Duel(rival="x", rival_ms=1.0, speedup=over_best, interval=Interval(low=over_best, high=over_best))
+        verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+    return Entry({"a": name}, made, verdict)
+
+
+def test_each_combination_is_a_kernel_of_the_optimizers() -> None:
+    assert SWEEP is not None
+    start = kernel("start\n")
+    entries = entries_of(written(start), SWEEP)
+    assert [each.candidate.source for each in entries] == ["int a = 1;\n", "int a = 2;\n", "int a = 3;\n"]
+    assert {(each.candidate.author, each.candidate.parent) for each in entries} == {
+        ("optimizer:scripted", start.digest)
+    }
+
+
+def test_the_kernel_that_the_move_starts_from_is_no_variant() -> None:
+    assert SWEEP is not None
+    start = kernel("int a = 2;\n")
+    assert [each.values["a"] for each in entries_of(written(start), SWEEP)] == ["1", "3"]
+
+
+def test_the_fastest_against_the_best_is_chosen_where_all_met_it() -> None:
+    entries = [entry("1", 3.0, 1.1), entry("2", 2.0, 1.4), entry("3", 1.0, 0.9)]
+    assert fastest(entries) is entries[1]
+
+
+def test_else_the_fastest_over_the_baseline() -> None:
+    entries = [entry("1", 3.0), entry("2", 2.0, 1.4)]
+    assert fastest(entries) is entries[0]
+
+
+def test_what_is_wrong_or_was_not_run_cannot_be_chosen() -> None:
+    bad = kernel("bad")
+    assert fastest([Entry({}, bad, wrong(bad)), Entry({}, bad)]) is None
+
+
+def test_with_a_budget_spent_nothing_is_built_and_the_run_ends() -> None:
+    start = best()
+    state = run(candidate=written(start.candidate), sweep=SWEEP, best=start, seconds=11.0, move="values", attempts=4)
+    update = sweep_under(state, max_wall_s=10.0)
+    assert update["stop_reason"].name == "wall_time"
+    assert update["attempts"] == 4
+    assert update["device_seconds"] == 0
+    [step] = update["history"]
+    assert [each.status for each in step.variants] == [None, None, None]
+    assert step.message == "0 of 3 variants are right"
+    assert update["candidate"].source == SOURCE
+
+
+def sweep_under(state: Any, **settings: Any) -> Any:
+    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[])))
+    return sweeper(state, shop)
+
+
+def test_what_the_screen_refuses_is_not_built() -> None:
+    source, sweep = read_sweep("#include <thread>\nint a = 1;  // sweep: 2\n", 12)
+    start = best()
+    state = run(candidate=kernel(source, parent=start.candidate), sweep=sweep, best=start)
+    update = sweep_under(state)
+    [step] = update["history"]
+    assert [each.status for each in step.variants] == ["refused", "refused"]
+    assert update["attempts"] == 0
+    assert update["stop_reason"] is None, "the first one goes to the tester, whose verdict says why"
