@@ -112,7 +112,7 @@ def _flags(target: TargetName) -> tuple[str, ...]:
     if target == "cpu":
         return _portable((*compile_flags(), *link_flags()))
     toolchain = CudaToolchain(DEFAULT_ARCHITECTURE)
-    (edge,) = toolchain.edges()
+    edge = toolchain.whole()
     return _portable(edge.command[len(toolchain.compiler.command) :], files=(*edge.inputs, edge.output))
 
 

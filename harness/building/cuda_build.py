@@ -11,8 +11,9 @@ from pathlib import Path
 from harness.building.compilation import LIBRARY, Messages, Toolchain
 from harness.building.ninja_file import Edge
 from harness.building.nvcc import parse_nvcc_messages, parse_resources
+from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
-from harness.building.runner import LIMITS
+from harness.building.runner import LIMITS, search_path
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.errors import UserError
@@ -59,11 +60,17 @@ class CudaToolchain(Toolchain):
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
         """The prelude as plain text: nvcc has no precompiled headers."""
         write_text(folder / PRELUDE_NAME, PRELUDE)
+        write_text(folder / MODULE_ID, MODULE_ID_TEXT)
         return ()
 
     def edges(self) -> Sequence[Edge]:
+        """nvcc's steps, its two front ends side by side, or where that is not known how, nvcc as it is."""
+        steps = parallel_edges(self._command(), self.source_name, LIBRARY, search_path(self.compiler))
+        return steps or (self.whole(),)
+
+    def whole(self) -> Edge:
         """Compile and link in one go."""
-        return (Edge("nvcc", (*self._command(), self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY),)
+        return Edge("nvcc", (*self._command(), self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY)
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """nvcc's and ptxas's messages, and what each kernel uses."""

@@ -28,13 +28,16 @@ def run_edges(
     read: tuple[Path, ...] = (),
     limits: Limits = LIMITS,
 ) -> Completed:
-    """Run the edges inside `folder`, the only place they may write. `MachineError` where nothing could be run."""
+    """Run the edges inside `folder`, the only place they may write. `MachineError` where nothing could be run.
+
+    Two at a time where neither needs the other.
+    """
     require_room(folder, _ROOM_BYTES)
     write_text(folder / "build.ninja", ninja_file(edges))
     # Ninja as the first process would load nothing of ours: its own binary has to be readable inside.
     readable = (*headers().roots, *compiler.roots, ninja().resolve(), *read)
     completed = run_isolated(
-        [str(ninja()), "--quiet", "-j1"],
+        [str(ninja()), "--quiet", "-j2"],
         cwd=folder,
         access=Access(read=tuple(map(str, readable)), write=(str(folder),)),
         limits=limits,
@@ -49,7 +52,11 @@ def run_edges(
     return completed
 
 
-def _environment(folder: Path, compiler: Compiler) -> dict[str, str]:
+def search_path(compiler: Compiler) -> str:
+    """The PATH of a compiler's run: its own folders and the system's."""
     own = [str(root) for root in compiler.roots]
-    path = os.pathsep.join([*own, "/usr/local/bin", "/usr/bin", "/bin"])
-    return {"PATH": path, "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C", "TERM": "dumb"}
+    return os.pathsep.join([*own, "/usr/local/bin", "/usr/bin", "/bin"])
+
+
+def _environment(folder: Path, compiler: Compiler) -> dict[str, str]:
+    return {"PATH": search_path(compiler), "HOME": str(folder), "TMPDIR": str(folder), "LC_ALL": "C", "TERM": "dumb"}
