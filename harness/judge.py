@@ -7,7 +7,6 @@ import os
 import re
 import secrets
 import socket
-import tempfile
 import threading
 from collections import Counter
 from collections.abc import Iterator
@@ -25,6 +24,7 @@ from harness.compile_baseline import compile_order, with_compilers
 from harness.errors import MachineError
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
+from harness.isolation.scratch import scratch_folder
 from harness.profile.summary import Profile
 from harness.runner_process import Surroundings, how_it_ended, start_runner
 from harness.sanitize.report import SanitizerRun
@@ -224,7 +224,7 @@ class Judge:
         """A started runner, and what the judging child is told about it."""
         around = Surroundings(self.tier, self._host_bytes(task), self.target.running())
         with ExitStack() as held:
-            scratch = Path(held.enter_context(tempfile.TemporaryDirectory(prefix="cutegen-")))
+            scratch = held.enter_context(scratch_folder())
             runner, link = start_runner(held, library, around, scratch / "candidate")
             payload = {
                 "source": task.source,

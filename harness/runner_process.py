@@ -25,6 +25,8 @@ SCRATCH_BYTES = 4 << 30
 MODULE_ORDER = "module.json"
 """What is loaded in place of a library where a Python file is judged."""
 PROCESSES = 64
+DISK_BYTES = 256 << 20
+"""A kernel has no use for files; the driver's cache may want some."""
 MODULE_PROCESSES = 512
 """A file may compile when it is imported, and PyTorch starts threads."""
 
@@ -64,13 +66,19 @@ def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) ->
         access=_joined(Access(read=(*own, *map(str, host_libraries()))), around.needs.access),
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES,
-            processes=MODULE_PROCESSES if library.name == MODULE_ORDER else PROCESSES,
             file_bytes=64 << 20,
+            **_counts(library),
         ),
         environment={name: value.replace("{scratch}", str(scratch)) for name, value in environment.items()},
         tier=around.tier,
         pass_fds=(link_fd,),
     )
+
+
+def _counts(library: Path) -> dict[str, int]:
+    return {"processes": MODULE_PROCESSES} if library.name == MODULE_ORDER else {
+        "processes": PROCESSES, "disk_bytes": DISK_BYTES,
+    }  # fmt: skip
 
 
 def _command(library: Path, link_fd: int, runtime: Path) -> tuple[str, ...]:

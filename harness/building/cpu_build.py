@@ -14,6 +14,7 @@ from harness.building.store import Store, require_room, write_text
 from harness.building.toolchain import Compiler, headers, host_compiler, tvm_ffi_folder
 from harness.building.vectorizer import parse_remarks
 from harness.errors import MachineError
+from harness.isolation.scratch import left_behind
 from harness.machine.processor import processor
 from harness.verdict import Tier
 
@@ -80,8 +81,7 @@ class CpuToolchain(Toolchain):
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """g++'s messages and, where it got that far, the loops of the kernel that were not vectorized."""
-        remarks = folder / _REMARKS
-        text = remarks.read_text(encoding="utf-8", errors="replace") if remarks.is_file() else ""
+        text = left_behind(folder / _REMARKS)
         return Messages(
             diagnostics=parse_messages(output, kernel_file=self.source_name, source=source),
             remarks=parse_remarks(text, kernel_file=self.source_name, source=source),

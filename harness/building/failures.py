@@ -39,7 +39,7 @@ def _ending(completed: Completed) -> str:
     return {
         "timed_out": f"The compiler was stopped {took}: the source takes too long to compile. Unroll and nest less.",
         "out_of_memory": f"The compiler was stopped {peak}: the source needs too much memory. Instantiate less.",
-        "flooded": "The compiler was stopped because it printed too much.",
+        "flooded": f"The compiler was stopped: {completed.note}.",
         "signalled": f"The compiler was ended by {completed.signal} {took}.",
     }[completed.outcome]
 

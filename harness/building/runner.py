@@ -15,7 +15,9 @@ from harness.isolation.process import Completed, run_isolated
 from harness.verdict import Tier
 
 # The prelude takes g++ 1.4 GB at its peak and a kernel 0.6 GB; a template that runs away meets the limit in seconds.
-LIMITS = Limits(wall_s=120.0, memory_bytes=6 << 30, processes=64, file_bytes=1 << 30, output_bytes=4 << 20)
+LIMITS = Limits(
+    wall_s=120.0, memory_bytes=6 << 30, processes=64, file_bytes=1 << 30, disk_bytes=2 << 30, output_bytes=4 << 20
+)
 _ROOM_BYTES = 64 << 20
 
 

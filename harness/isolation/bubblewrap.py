@@ -36,6 +36,8 @@ def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[s
     binds += [(path, "--bind") for path in _spellings(access.write)]
     for path, kind in sorted(binds, key=lambda bind: bind[0].count("/")):  # an outer mount would hide an inner one
         argv += [kind, path, path]
+    # Both are memory: what is written there, outside of all that is mounted, no limit on files or processes would see.
+    argv += ["--remount-ro", "/dev", "--remount-ro", "/"]
     return [*argv, "--", *launcher]
 
 

@@ -47,6 +47,7 @@ class Limits:
     """Seconds, bytes and counts. Memory and processes count over the whole tree, the rest per process.
 
     `output_bytes` bounds what is kept of stdout and stderr each; sixteen times that on one of them ends the process.
+    `disk_bytes` bounds all that lies in the working folder, and files without a name that are still open.
     `wall_s` bounds `run_isolated`; a long-lived process is bounded by its owner's waits. `reserved_bytes` may be mapped
     beyond `memory_bytes` by a process that never touches them, as a sanitizer's shadow is.
     """
@@ -55,6 +56,7 @@ class Limits:
     memory_bytes: int = 4 << 30
     processes: int = 256
     file_bytes: int = 1 << 30
+    disk_bytes: int = 16 << 30
     open_files: int = 1024
     output_bytes: int = 1 << 20
     reserved_bytes: int = 0

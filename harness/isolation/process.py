@@ -16,7 +16,7 @@ from harness.errors import MachineError
 from harness.isolation.output import Output
 from harness.isolation.policy import Access, Ending, Limits, Tier
 from harness.isolation.start import interpreter_paths, make_order, start
-from harness.isolation.tree import descendants, kill_tree, memory_of
+from harness.isolation.tree import descendants, folder_bytes, kill_tree, weigh
 
 __all__ = ["Completed", "IsolatedProcess", "Outcome", "interpreter_paths", "run_isolated"]
 
@@ -34,8 +34,8 @@ _OWN_PROCESSES = 2
 class Completed:
     """How a process tree ended. `exit_code` with "exited", `signal` ("SIGSEGV") with "signalled", else neither.
 
-    "flooded" is too much output or too many processes, `note` says which; "setup_failed" means that the command never
-    ran, and `note` why. `strays` are the processes that were still there when the first one had ended.
+    "flooded" is too much output, too many processes or too much on disk, `note` says which; "setup_failed" means that
+    the command never ran, and `note` why. `strays` are the processes that were still there when the first one ended.
     """
 
     outcome: Outcome
@@ -91,6 +91,7 @@ class IsolatedProcess:
         stdin: bytes = b"",
     ) -> None:
         self._limits = limits
+        self._folder = str(cwd)
         self._started = time.monotonic()
         self._launched = start(make_order(argv, cwd, access, limits, environment, tier), stdin, pass_fds)
         self.pid = self._launched.process.pid
@@ -174,12 +175,14 @@ class IsolatedProcess:
     def _limit_broken(self) -> tuple[Outcome, str] | None:
         limits = self._limits
         below = descendants(self.pid)
-        memory = memory_of(below)
-        self._peak = max(self._peak, memory)
-        if memory > limits.memory_bytes:
-            return "out_of_memory", f"held {memory} bytes of memory, {limits.memory_bytes} are allowed"
+        held = weigh(below)
+        self._peak = max(self._peak, held.memory_bytes)
+        if held.memory_bytes > limits.memory_bytes:
+            return "out_of_memory", f"held {held.memory_bytes} bytes of memory, {limits.memory_bytes} are allowed"
         if len(below) > limits.processes + _OWN_PROCESSES:
             return "flooded", f"more than {limits.processes} processes"
+        if held.unnamed_bytes + folder_bytes(self._folder, limits.disk_bytes) > limits.disk_bytes:
+            return "flooded", f"more than {limits.disk_bytes} bytes in its folder"
         return self._output_flood()
 
     def _output_flood(self) -> tuple[Outcome, str] | None:

@@ -6,14 +6,17 @@ The launcher starts once a candidate and the watcher polls: hence plain paths an
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 GUARD_NAME = b"cutegen-guard"
 """What the launcher calls itself, for `pause_tree` to find it."""
 
+_BLOCK, _PAGE = 512, 4096
 _KILL_WITHIN_S = 10.0
 """A process in uninterruptible sleep outlives a SIGKILL for a while; longer than this nobody waits for it."""
 
@@ -62,18 +65,27 @@ def _read(path: str) -> bytes:
 
 def tree_memory(pid: int) -> int:
     """Bytes that `pid` and its descendants hold: anonymous and shared pages, and memory files nobody has mapped."""
-    return memory_of([pid, *descendants(pid)])
+    return weigh([pid, *descendants(pid)]).memory_bytes
 
 
-def memory_of(processes: Iterable[int]) -> int:
-    """As `tree_memory`, for processes already listed. Pages shared by a fork count once for each process."""
-    total = 0
+@dataclass(frozen=True)
+class Weight:
+    """What some processes hold: bytes of memory, and of files on disk that no name leads to any more."""
+
+    memory_bytes: int
+    unnamed_bytes: int
+
+
+def weigh(processes: Iterable[int]) -> Weight:
+    """Memory as in `tree_memory`, for processes already listed. Pages shared by a fork count once for each process."""
+    resident = 0
     parked: dict[tuple[int, int], int] = {}
+    unnamed: dict[tuple[int, int], int] = {}
     for process in processes:
         with contextlib.suppress(OSError):  # it has just ended, or hides its descriptors
-            total += _resident(process)
-            _memory_files(process, parked)
-    return total + sum(parked.values())
+            resident += _resident(process)
+            _open_files(process, parked, unnamed)
+    return Weight(resident + sum(parked.values()), sum(unnamed.values()))
 
 
 def _resident(process: int) -> int:
@@ -84,12 +96,45 @@ def _resident(process: int) -> int:
     return kilobytes * 1024
 
 
-def _memory_files(process: int, parked: dict[tuple[int, int], int]) -> None:
+def _open_files(process: int, parked: dict[tuple[int, int], int], unnamed: dict[tuple[int, int], int]) -> None:
+    """Sort a process's open files without a name, memory files and deleted ones, by what they are; with their bytes."""
     for entry in os.scandir(f"/proc/{process}/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile
-            if os.readlink(entry.path).startswith("/memfd:"):  # noqa: PTH115 (a memory file has no path)
+            target = os.readlink(entry.path)  # noqa: PTH115 (a memory file has no path)
+            if target.endswith(" (deleted)"):
                 facts = os.stat(entry.path)  # noqa: PTH116 (as above)
-                parked[facts.st_dev, facts.st_ino] = facts.st_blocks * 512
+                kind = parked if target.startswith("/memfd:") else unnamed
+                kind[facts.st_dev, facts.st_ino] = facts.st_blocks * _BLOCK
+
+
+def folder_bytes(folder: str, most: int) -> int:
+    """Bytes on disk below `folder`; counting ends above `most`.
+
+    An entry counts as a page at least: empty files fill a disk's tables, too. A folder that is shut, or whose name grew
+    too long for the system to follow, hides what is in it: it counts as more than `most`.
+    """
+    total = 0
+    folders = [folder]
+    while folders and total <= most:
+        try:
+            for entry in os.scandir(folders.pop()):
+                total += _entry_bytes(entry)
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # removed or replaced meanwhile
+        except OSError as failure:
+            if failure.errno not in (errno.ENAMETOOLONG, errno.EACCES, errno.ELOOP):
+                raise
+            return most + 1
+    return total
+
+
+def _entry_bytes(entry: os.DirEntry[str]) -> int:
+    try:
+        return max(entry.stat(follow_symlinks=False).st_blocks * _BLOCK, _PAGE)
+    except FileNotFoundError:
+        return 0
 
 
 def pause_tree(pid: int) -> None:

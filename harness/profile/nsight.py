@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 import math
-import tempfile
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed
+from harness.isolation.scratch import left_behind, scratch_folder
 from harness.machine.nvidia_tools import find_tool, tool_folders
 from harness.profile.nsight_metrics import METRICS, SECTIONS
 from harness.profile.summary import Hint
@@ -60,11 +60,9 @@ def read_counters(library: Path, signature: Signature, needs: Needs, *, tier: Ti
         environment=needs.environment,
         calls=2,
     )
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
-        folder = Path(scratch)
+    with scratch_folder() as folder:
         done = run_alone(library, signature, tool, device="cuda", tier=tier, folder=folder)
-        answer = folder / _ANSWER
-        return read_run(done, answer.read_text(errors="replace") if answer.is_file() else "")
+        return read_run(done, left_behind(folder / _ANSWER))
 
 
 def command(program: Path) -> tuple[str, ...]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
@@ -13,6 +12,7 @@ from harness.build import Build
 from harness.building.cuda_build import CudaToolchain
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed
+from harness.isolation.scratch import left_behind, scratch_folder
 from harness.machine.nvidia_tools import find_tool, tool_folders
 from harness.sanitize.report import MAX_FINDINGS, Finding, SanitizerRun
 from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
@@ -76,11 +76,9 @@ def _run(
         limits=Limits(wall_s=limit_s, memory_bytes=_HOST_BYTES, file_bytes=1 << 30),
         environment=needs.environment,
     )
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
-        folder = Path(scratch)
+    with scratch_folder() as folder:
         done = run_alone(library, signature, tool, device="cuda", tier=tier, folder=folder)
-        log = folder / _LOG
-        return judge_run(name, done, log.read_text(errors="replace") if log.is_file() else "")
+        return judge_run(name, done, left_behind(folder / _LOG))
 
 
 def judge_run(name: str, done: Completed, log: str) -> SanitizerRun:

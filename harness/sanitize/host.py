@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
+from harness.isolation.scratch import scratch_folder
 from harness.sanitize.report import Finding, SanitizerRun
 from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
 from harness.task import Signature, TensorSpec
@@ -65,8 +65,8 @@ def sanitize_on_host(build: Build, signature: Signature, *, tier: Tier, limit_s:
             "UBSAN_OPTIONS": "print_stacktrace=1:halt_on_error=1:handle_segv=0",
         },
     )
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as name:
-        done = run_alone(build.library, signature, tool, device="cpu", tier=tier, folder=Path(name))
+    with scratch_folder() as folder:
+        done = run_alone(build.library, signature, tool, device="cpu", tier=tier, folder=folder)
     return judge_run(done, signature)
 
 

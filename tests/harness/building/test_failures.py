@@ -19,7 +19,7 @@ def completed(outcome, **fields):
     [
         ("timed_out", {}, "after 3 s: the source takes too long"),
         ("out_of_memory", {}, "with 5 MB in use"),
-        ("flooded", {}, "printed too much"),
+        ("flooded", {"note": "more than 64 processes"}, "stopped: more than 64 processes"),
         ("signalled", {"signal": "SIGKILL"}, "ended by SIGKILL"),
     ],
 )

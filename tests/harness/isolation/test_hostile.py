@@ -85,6 +85,13 @@ def test_a_file_does_not_grow_over_its_limit(attack: Attack, tier: Tier, work: P
     assert (work / "big").stat().st_size == 8 * MIB
 
 
+@pytest.mark.parametrize("how", ["small", "unnamed"])
+def test_many_files_count_together(attack: Attack, tier: Tier, how: str) -> None:
+    completed = attack("many_files", how, tier=tier, limits=Limits(wall_s=20, disk_bytes=20 * MIB))
+    assert completed.outcome == "flooded"
+    assert f"{20 * MIB} bytes in its folder" in completed.note
+
+
 def test_a_flood_of_output_ends_it(attack: Attack, tier: Tier) -> None:
     completed = attack("flood", tier=tier, limits=Limits(wall_s=20, output_bytes=4096))
     assert completed.outcome == "flooded"

@@ -168,6 +168,12 @@ def test_memory_of_all_processes_is_counted(home: Path, confined: str) -> None:
     assert answer["outcome"] == "out_of_memory"
 
 
+def test_a_folder_shut_against_counting_ends_the_run(home: Path, confined: str) -> None:
+    answer = attack(home, confined, "many_files", "shut", disk_bytes=100 << 20)
+    assert (home / "work" / "many").stat().st_mode & 0o777 == 0
+    assert (answer["outcome"], "in its folder" in answer["note"]) == ("flooded", True)
+
+
 def test_memory_files_are_counted(home: Path, confined: str) -> None:
     answer = attack(home, confined, "memory_file", "150", memory_bytes=100 << 20)
     assert answer["outcome"] == "out_of_memory"

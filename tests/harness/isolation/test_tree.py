@@ -11,7 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from harness.isolation.tree import descendants, kill_descendants, kill_tree, pause_tree, resume_tree, tree_memory
+from harness.isolation.tree import (
+    descendants,
+    folder_bytes,
+    kill_descendants,
+    kill_tree,
+    pause_tree,
+    resume_tree,
+    tree_memory,
+)
 
 MIB = 1 << 20
 FAMILY = "sleep 300 & (sleep 300 & sleep 300 & wait) & wait"
@@ -96,3 +104,26 @@ def test_memory_counts_pages_and_unmapped_memory_files() -> None:
         assert 60 * MIB < tree_memory(process.pid) < 120 * MIB
         process.kill()
     assert tree_memory(process.pid) == 0
+
+
+def test_a_folders_bytes_are_those_of_its_files_and_at_least_a_page_for_each(tmp_path: Path) -> None:
+    (tmp_path / "deep" / "er").mkdir(parents=True)
+    (tmp_path / "deep" / "er" / "file").write_bytes(b"x" * MIB)
+    (tmp_path / "link").symlink_to("/usr")
+    (tmp_path / "empty").touch()
+    assert MIB + 4 * 4096 <= folder_bytes(str(tmp_path), 1 << 30) < 2 * MIB
+    assert folder_bytes(str(tmp_path / "gone"), 1 << 30) == 0
+
+
+def test_counting_ends_above_the_most_and_where_names_grow_too_long(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / str(number)).touch()
+    assert folder_bytes(str(tmp_path), 10 * 4096) <= 101 * 4096
+    deep = os.open(tmp_path, os.O_DIRECTORY)
+    for _ in range(20):
+        os.mkdir("n" * 250, dir_fd=deep)
+        below = os.open("n" * 250, os.O_DIRECTORY, dir_fd=deep)
+        os.close(deep)
+        deep = below
+    os.close(deep)
+    assert folder_bytes(str(tmp_path), 1 << 40) == (1 << 40) + 1
