@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -14,9 +15,11 @@ from graph.gpu_model import GpuTests
 from harness.errors import MachineError
 
 ROOT = Path(__file__).parents[1]
+WORKERS = min(len(os.sched_getaffinity(0)) // 2, 8)
+"""Most of these tests' time is a compiler's; but each worker holds PyTorch and a context on the GPU."""
 
 
-def run_gpu_tests(*, limit_s: float, root: Path = ROOT, mark: str = "gpu") -> GpuTests:
+def run_gpu_tests(*, limit_s: float, root: Path = ROOT, mark: str = "gpu", workers: int = WORKERS) -> GpuTests:
     """The counts. Raises `MachineError` where pytest is missing, breaks down, or is not done within `limit_s`."""
     if find_spec("pytest") is None or not (root / "tests").is_dir():
         raise MachineError(
@@ -24,7 +27,10 @@ def run_gpu_tests(*, limit_s: float, root: Path = ROOT, mark: str = "gpu") -> Gp
         )
     with tempfile.TemporaryDirectory(prefix="cutegen-tests-") as scratch:
         report = Path(scratch) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", "-m", mark, f"--junitxml={report}", "-p", "no:cacheprovider"]
+        command = [
+            sys.executable, "-m", "pytest", "-q", "-m", mark, f"--junitxml={report}", "-p", "no:cacheprovider",
+            *_beside_each_other(workers),
+        ]  # fmt: skip
         began = time.monotonic()
         try:
             done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=limit_s, check=False)
@@ -34,6 +40,11 @@ def run_gpu_tests(*, limit_s: float, root: Path = ROOT, mark: str = "gpu") -> Gp
             said = (done.stdout + done.stderr).strip()[-400:]
             raise MachineError(f"pytest broke down with exit code {done.returncode}: {said}.", "Run it by hand.")
         return counted(report.read_text(encoding="utf-8"), seconds=time.monotonic() - began)
+
+
+def _beside_each_other(workers: int) -> tuple[str, ...]:
+    """Options for so many processes. A file's tests stay in one of them: most share a build."""
+    return ("-n", str(workers), "--dist", "loadfile") if workers > 1 and find_spec("xdist") else ()
 
 
 def counted(report: str, *, seconds: float) -> GpuTests:

@@ -47,6 +47,28 @@ def test_marked_tests_are_run_and_counted(tmp_path: Path) -> None:
     assert found.seconds > 0
 
 
+ONE_PROCESS = """
+import os, pytest
+from pathlib import Path
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("number", range(4))
+def test_it(number): Path(__file__).with_suffix(".pids").open("a").write(f"{os.getpid()}\\n")
+"""
+
+
+def test_files_run_beside_each_other_each_in_one_process(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    root = checkout(tmp_path, ONE_PROCESS)
+    (root / "tests" / "test_other.py").write_text(ONE_PROCESS, encoding="utf-8")
+    assert run_gpu_tests(limit_s=120, root=root, workers=2).passed == 8
+    marked, other = (
+        set((root / "tests" / name).read_text().split()) for name in ("test_marked.pids", "test_other.pids")
+    )
+    assert len(marked) == len(other) == 1
+    assert marked != other
+
+
 def test_tests_that_hang_or_are_missing_are_the_machines_fault(tmp_path: Path) -> None:
     hanging = checkout(tmp_path, "import time\ntime.sleep(600)\n")
     with pytest.raises(MachineError, match="not done within 3 s"):
