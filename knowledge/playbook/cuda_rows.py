@@ -7,6 +7,7 @@ from math import ceil
 
 from knowledge.playbook import cuda_rows_source as source
 from knowledge.playbook.cuda_rows_knobs import Knobs
+from knowledge.playbook.cuda_rows_online import joins
 from knowledge.playbook.cuda_rows_text import CudaRowText
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
@@ -29,16 +30,19 @@ SHARED_BY = 256
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
-    program = RowProgram(lower_problem(problem))
-    makers = (_split, _across, _keep, _blocked, _vector, _staged, _once, _shape)
+    program = _program(problem, plan)
+    makers = (_split, _across, _keep, _online, _blocked, _vector, _staged, _once, _shape)
     found = (maker(problem, plan, program) for maker in makers)
     return tuple(move for move in found if move is not None)
 
 
 def render(problem: Problem, plan: Plan) -> str:
     """The kernel's source."""
-    lowered = lower_problem(problem)
-    return source.render(problem, plan, lowered, RowProgram(lowered))
+    return source.render(problem, plan, lower_problem(problem), _program(problem, plan))
+
+
+def _program(problem: Problem, plan: Plan) -> RowProgram:
+    return RowProgram(lower_problem(problem), online=Knobs.of(plan).online)
 
 
 @dataclass(frozen=True)
@@ -101,6 +105,17 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()))
 
 
+def _online(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Where the row fits no block: its maximum and the sum below it in one sweep."""
+    better = RowProgram(lower_problem(problem), online=True)
+    kept, found = _kept(problem, plan, program)
+    taken = {"online", "keep", "across", "split", "each"} & plan.knobs.keys()
+    if taken or (kept.resident and found) or not joins(better):
+        return None
+    why = f"a sum that is corrected as the maximum grows: memory is read {better.sweeps} times, not {program.sweeps}"
+    return Move("online softmax", why, plan.with_knobs(online=1, vector=1, items=2, group=1024))
+
+
 def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     widened = plan.with_knobs(vector=1, items=4)
     width = CudaRowText(problem, widened, program).vector
@@ -125,7 +140,7 @@ def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
 def _one_sweep(program: RowProgram, text: CudaRowText) -> bool:
     """Whether one sweep gives all results, from what belongs to its columns alone."""
     (sweep, *more) = text.sweeps
-    return not more and not sweep.numbers and not sweep.stores and not program.row_nodes(0)
+    return not (more or program.maximum_of) and not sweep.numbers and not sweep.stores and not program.row_nodes(0)
 
 
 def _blocked(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

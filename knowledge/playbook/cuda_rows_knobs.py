@@ -20,7 +20,7 @@ class Knobs:
     one cluster takes in turn; `once`: cache hints; `across`: threads side by side take rows, not columns;
     `each`: rows that a thread takes at once, where what they share is read once for all of them;
     `split`: blocks that share a row and leave their results to a second kernel; `parts`: the memory of the next
-    row is refilled in so many steps.
+    row is refilled in so many steps; `online`: one sweep finds a maximum and the sum of exponentials below it.
     """
 
     vector: bool
@@ -36,6 +36,7 @@ class Knobs:
     each: int
     split: int
     parts: int
+    online: bool
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -45,7 +46,7 @@ class Knobs:
             vector=bool(get("vector", 0)), keep=bool(get("keep", 0)), items=get("items", 1), group=get("group", 256),
             rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
             once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
-            split=get("split", 1), parts=get("parts", 1),
+            split=get("split", 1), parts=get("parts", 1), online=bool(get("online", 0)),
         )  # fmt: skip
 
     @property

@@ -6,6 +6,7 @@ from knowledge.exemplars.source import load
 from knowledge.playbook import cuda_pointwise_frame as frame
 from knowledge.playbook import source_text
 from knowledge.playbook.cuda_rows_knobs import Knobs
+from knowledge.playbook.cuda_rows_online import OnlineRowText
 from knowledge.playbook.cuda_rows_split import SplitRowText
 from knowledge.playbook.cuda_rows_text import CudaRowText
 from knowledge.playbook.lowering import Lowered
@@ -16,8 +17,7 @@ from knowledge.playbook.row_program import RowProgram
 
 def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) -> str:
     """The whole source file."""
-    kind = SplitRowText if Knobs.of(plan).split > 1 else CudaRowText
-    text = kind(problem, plan, program)
+    text = text_of(problem, plan, program)
     kernel = text.kernel()
     functions = "\n".join(text.functions_text())
     body = [frame.stream(problem, text.names), *text.launch()]
@@ -28,6 +28,13 @@ def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) 
         kernel="\n".join(kernel),
         entry=frame.entry(problem, text.names, body),
     )
+
+
+def text_of(problem: Problem, plan: Plan, program: RowProgram) -> CudaRowText:
+    """The kernel's text in the form that the plan's knobs ask for."""
+    knobs = Knobs.of(plan)
+    kind = SplitRowText if knobs.split > 1 else OnlineRowText if knobs.online else CudaRowText
+    return kind(problem, plan, program)
 
 
 def _knobs(text: CudaRowText) -> list[str]:

@@ -114,22 +114,23 @@ class RowSweeps(RowOperands):
 
     def _resident_loop(self, sweep: Sweep) -> list[str]:
         mine = {id(node) for node in self.resident}
-        loads = [line for node in sweep.loads if id(node) not in mine for line in self._load_here(node, "")]
+        loads = [line for node in sweep.loads if id(node) not in mine for line in self._load_here(sweep, node, "")]
         body = [*loads, *self._pack(sweep, lambda node: "[u]" if id(node) in mine else "")]
         return [
             "UNROLL", "for (int u = 0; u < kPacks; ++u) {", "  [[maybe_unused]] Index const i = start + u * kGroup;",
             f"  {self.guard}{{", *indented(body, 4), "  }", "}",
         ]  # fmt: skip
 
-    def _load_here(self, node: Node, slot: str) -> list[str]:
+    def _load_here(self, sweep: Sweep, node: Node, slot: str) -> list[str]:
+        """Only what the last sweep loads of the row itself is of no further use."""
         operand = self.loads[id(node)]
         declared = [] if slot else [f"{operand.held} r{operand.name};"]
-        hint = "kOnce" if self.program.sweeps == 1 and node in self.moving else "false"
+        hint = "kOnce" if sweep is self.sweeps[-1] and node in self.moving else "false"
         return [*declared, *frame.load_lines(operand, slot, "i, r", hint)]
 
     def _streaming_loop(self, sweep: Sweep) -> list[str]:
         held = [f"{self.loads[id(node)].held} r{self.load_name[id(node)]}[kPacks];" for node in sweep.loads]
-        loading = [line for node in sweep.loads for line in self._load_here(node, "[u]")]
+        loading = [line for node in sweep.loads for line in self._load_here(sweep, node, "[u]")]
         return self._columns_loop(sweep, held, loading, self._pack(sweep, lambda _: "[u]"), "")
 
     def _columns_loop(self, sweep: Sweep, held: list[str], loading: list[str], packs: list[str], row: str) -> list[str]:
@@ -142,10 +143,8 @@ class RowSweeps(RowOperands):
             flush = [line for each in flushed for line in self._flush(each, row)]
             flush = _rows_loop(flush) if row else flush
             body += [f"if (++filled{sweep.index} % {FLUSH} == 0) {{", *indented(flush), "}"]
-        return [
-            *([f"int filled{sweep.index} = 0;"] if flushed else []),
-            "for (Index base = start; base < kCount; base += kPacks * kStep) {", *indented(body), "}",
-        ]  # fmt: skip
+        filled = [f"int filled{sweep.index} = 0;"] if flushed else []
+        return [*filled, *walk(backward=sweep.index % 2 == 1), *indented(body), "}"]
 
     def _pack(self, sweep: Sweep, slot: Callable[[Node], str], row: str = "") -> list[str]:
         """The arithmetic of one pack, and its stores; `slot` selects what was loaded, `row` one of several rows."""
@@ -224,6 +223,14 @@ class RowSweeps(RowOperands):
         loading += _rows_loop(["Index const r = min(row * kEach + e, kRowCount - 1);", *own])
         packs = _rows_loop(self._pack(sweep, lambda node: "[u][e]" if id(node) in moving else "[u]", "[e]"))
         return self._columns_loop(sweep, held, loading, packs, "[e]")
+
+
+def walk(*, backward: bool) -> list[str]:
+    """The head of a loop over a row's packs. Backward it meets first what the sweep before left in the L2 cache."""
+    if not backward:
+        return ["for (Index base = start; base < kCount; base += kPacks * kStep) {"]
+    last = "start + (kCount - 1 - start) / (kPacks * kStep) * (kPacks * kStep);"
+    return [f"for (Index base = {last}", "     base >= start; base -= kPacks * kStep) {"]
 
 
 def _rows_loop(lines: list[str]) -> list[str]:

@@ -29,9 +29,12 @@ class Target:
 
 
 class RowProgram:
-    """The sweeps of a kernel with reductions. Raises `UnwritableError` where there is no such common row."""
+    """The sweeps of a kernel with reductions. Raises `UnwritableError` where there is no such common row.
 
-    def __init__(self, lowered: Lowered) -> None:
+    `online`: sums of exponentials below a maximum belong to the maximum's sweep, which corrects them as it grows.
+    """
+
+    def __init__(self, lowered: Lowered, *, online: bool = False) -> None:
         roots = tuple(node for _, node in lowered.outputs)
         self.reductions = tuple(node for node in postorder(roots) if node.kind == "reduce")
         if not self.reductions:
@@ -43,6 +46,8 @@ class RowProgram:
             if each.shape != self.shape or each.payload != first.payload:
                 raise UnwritableError(f"reductions over different dimensions or shapes ({first.origin}, {each.origin})")
         self.targets = tuple(self._target(lowered.graph, tensor, node) for tensor, node in lowered.outputs)
+        maxima = ((each, _maximum_below(each)) for each in self.reductions if online)
+        self.maximum_of = {id(total): maximum for total, maximum in maxima if maximum is not None}
         self._levels: dict[int, int] = {}
         self._flat: dict[int, bool] = {}
         for node in self.nodes:
@@ -85,7 +90,7 @@ class RowProgram:
 
     def wanted(self, sweep: int) -> tuple[Node, ...]:
         """The values that sweep number `sweep` computes for each column."""
-        operands = [each.args[0] for each in self.reductions_of(sweep)]
+        operands = [each.args[0] for each in self.reductions_of(sweep) if id(each) not in self.maximum_of]
         return (*operands, *(each.node for each in self.stores_of(sweep)))
 
     def row_nodes(self, level: int) -> tuple[Node, ...]:
@@ -179,7 +184,8 @@ class RowProgram:
         still = (
             all(node.strides[dim] == 0 or self.shape[dim] == 1 for dim in self.dims) if node.kind == "load" else True
         )
-        self._levels[id(node)] = max(levels, default=0)
+        early = self.maximum_of.get(id(node))
+        self._levels[id(node)] = self.level(early) if early else max(levels, default=0)
         self._flat[id(node)] = still and all(self.flat(arg) for arg in node.args) and node.kind != "reduce"
 
     def _check_gathered(self, node: Node) -> None:
@@ -199,3 +205,11 @@ class RowProgram:
 
     def _computed_before(self, node: Node, sweep: int) -> bool:
         return any(node in list(self.cone(self.wanted(earlier))) for earlier in range(sweep))
+
+
+def _maximum_below(total: Node) -> Node | None:
+    """The reduction m of x where `total` is the sum of e^(x - m), else None."""
+    match total.args[0].op, total.args[0].args:
+        case "exp", (Node(op="sub", args=(x, Node(kind="gathered", args=(maximum,)))),) if total.op == "sum":
+            return maximum if maximum.op == "amax" and maximum.args == (x,) else None
+    return None

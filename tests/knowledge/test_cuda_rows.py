@@ -20,6 +20,7 @@ from knowledge.playbook.reductions import RowRecipe
 
 RECIPE = RowRecipe()
 KEEP = {"vector": 1, "keep": 1}
+ONLINE = {"vector": 1, "online": 1}
 torch.manual_seed(5)
 
 
@@ -42,6 +43,13 @@ def softmax(x: torch.Tensor) -> torch.Tensor:
 def layer_norm(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """Over the last dimension."""
     return F.layer_norm(x, x.shape[-1:], w, b)
+
+
+def shifted(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """A row's maximum and the sum of exponentials below it as results, and both used along the row."""
+    largest = x.amax(-1, keepdim=True)
+    powers = torch.exp(x - largest)
+    return powers / powers.sum(-1, keepdim=True), x - largest, powers.sum(-1), largest.squeeze(-1)
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -78,6 +86,12 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] 
     "doubles": (softmax, [torch.randn(65, 777, dtype=torch.float64)], {**KEEP, "items": 8, "group": 128}),
     "a row for many blocks": (lambda x, y: (torch.dot(x, y), (x - y).abs().amax(), x.argmax()),
                               [torch.randn(300_001), torch.randn(300_001)], {"split": 50, "items": 4}),
+    "online": (softmax, [torch.randn(13, 70_001)], {**ONLINE, "items": 4, "group": 512, "once": 1}),
+    "online, less than a block": (lambda x: F.log_softmax(x, -1), [torch.randn(70, 33)], {**ONLINE, "group": 64}),
+    "online in neighbouring rows": (lambda x: F.softmax(x, 1), [torch.randn(5, 3000, 34)],
+                                    {**ONLINE, "across": 1, "rows": 32, "group": 8, "items": 4, "vector": 0}),
+    "online halves": (softmax, [torch.randn(9, 70_000).half()], {**ONLINE, "items": 2}),
+    "online and all its parts": (shifted, [torch.randn(19, 70_002).double()], {**ONLINE, "items": 2}),
     "everything": (lambda x: (x.sum(), x.amax(), (x * x).mean()), [torch.randn(7, 9, 1001)],
                    {"vector": 1, "items": 4, "group": 1024, "cluster": 8}),
 }  # fmt: skip
@@ -136,11 +150,32 @@ def test_moves_do_not_mix_what_cannot_be_mixed() -> None:
         assert not (plan.knobs.get("across") and int(plan.knobs.get("split", 1)) > 1)
 
 
-def test_without_clusters_long_rows_are_streamed() -> None:
-    steps = walk(traced(softmax, torch.empty(4096, 393_216, device="meta"), device=A100))
+def test_without_clusters_long_rows_are_read_twice_by_an_online_softmax() -> None:
+    for function in (softmax, lambda x: F.log_softmax(x * 2 + 1, -1), shifted):
+        problem = traced(function, torch.empty(4096, 393_216, device="meta"), device=A100)
+        (_, (move, plan), *more) = walk(problem)
+        assert move == "online softmax" and "one pass over memory" not in [name for name, _ in more]
+        assert all("cluster" not in each.knobs for _, each in more)
+        source = RECIPE.render(problem, plan)
+        assert source.count("for (Index base") == 2 and "base -= kPacks * kStep" in source
+        assert "read from memory 2 times" in source
+
+
+def test_only_sums_below_their_own_maximum_are_taken_online() -> None:
+    def plain(x: torch.Tensor) -> torch.Tensor:
+        return torch.exp(x - x.amax(-1, keepdim=True) / 2).sum(-1)
+
+    for function in (plain, lambda x: x.logsumexp(-1), lambda x: (x - x.mean(-1, keepdim=True)).exp().sum(-1)):
+        steps = walk(traced(function, torch.empty(4096, 393_216, device="meta"), device=A100))
+        assert "online softmax" not in [move for move, _ in steps]
+    short = walk(traced(softmax, torch.empty(4096, 4096, device="meta"), device=A100))
+    assert "online softmax" not in [move for move, _ in short]
+
+
+def test_other_long_rows_are_streamed() -> None:
+    steps = walk(traced(lambda x: F.layer_norm(x, x.shape[-1:]), torch.empty(64, 393_216, device="meta"), device=A100))
     assert "one pass over memory" not in [move for move, _ in steps]
     assert "vector access" in [move for move, _ in steps]
-    assert all("cluster" not in plan.knobs for _, plan in steps)
 
 
 @pytest.mark.parametrize(
