@@ -2,6 +2,9 @@
 
 A section is what stands between the lines `// begin NAME` and `// end NAME`. The section `header` opens with a
 sentence on what the kernel computes; its indented lines are facts, `//   name: text`, deeper lines going on.
+
+What several kernels share is written once: a file that opens with `// NAME.cu, but for these sections:` holds only the
+sections in which it differs from that one, and is loaded as the whole kernel.
 """
 
 from __future__ import annotations
@@ -14,6 +17,8 @@ from types import MappingProxyType
 
 _FOLDER = Path(__file__).parent
 _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
+_BASE = re.compile(r"// (?P<name>\w+)\.cu, but for these sections:\n")
+_BEGIN = re.compile(r"^// begin (\w+)$", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
 # For each class of operation what a prompt shows, the best first and the plainest last.
@@ -46,7 +51,7 @@ class Exemplar:
     @property
     def sections(self) -> tuple[str, ...]:
         """The sections' names, in order."""
-        return tuple(re.findall(r"^// begin (\w+)$", self.text, re.MULTILINE))
+        return tuple(_BEGIN.findall(self.text))
 
     def runs_on(self, architecture: str) -> bool:
         """Whether the source can be compiled for an architecture, given as nvcc's `sm_90a`."""
@@ -75,7 +80,7 @@ def load(name: str) -> Exemplar:
     """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
     if name not in names():
         raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
-    text = (_FOLDER / f"{name}.cu").read_text(encoding="utf-8")
+    text = _whole((_FOLDER / f"{name}.cu").read_text(encoding="utf-8"))
     computes, facts = _read_header(_find(text, "header")[2])
     missing = {"op class", "architecture"} - facts.keys()
     if missing:
@@ -88,6 +93,14 @@ def representative(op_class: str, architecture: str, *, plain: bool = False) -> 
     candidates = [load(name) for name in _REPRESENTATIVES.get(op_class, ())]
     running = [exemplar for exemplar in candidates if exemplar.runs_on(architecture)]
     return running[-1 if plain else 0] if running else None
+
+
+def _whole(text: str) -> str:
+    """The kernel that a file stands for."""
+    base = _BASE.match(text)
+    if base is None:
+        return text
+    return load(base["name"]).with_sections(**{name: _find(text, name)[2] for name in _BEGIN.findall(text)})
 
 
 def _find(text: str, name: str) -> tuple[int, int, str]:

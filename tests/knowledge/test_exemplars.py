@@ -49,6 +49,18 @@ def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
         load("sums")
 
 
+def test_a_kernel_that_differs_from_another_in_some_sections_is_loaded_whole(tmp_path, monkeypatch):
+    header = EXEMPLAR[: EXEMPLAR.index("// begin knobs")].replace("Sums", "Products")
+    (tmp_path / "sums.cu").write_text("#include <cmath>\n" + EXEMPLAR)
+    (tmp_path / "products.cu").write_text("// sums.cu, but for these sections:\n\n" + header)
+    monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
+    assert load("products").text == load("sums").text.replace("Sums", "Products")
+    assert load("products").computes == "Products: here of two, in float32."
+    (tmp_path / "products.cu").write_text("// sums.cu, but for these sections:\n// begin more\n// end more\n")
+    with pytest.raises(ValueError, match="no section 'more'"):
+        load("products")
+
+
 def test_sections_are_replaced_whole_and_only_those():
     changed = exemplar().with_sections(knobs="int x = 2;\nint y = 3;\n")
     assert changed == EXEMPLAR.replace("int x = 1;", "int x = 2;\nint y = 3;")
