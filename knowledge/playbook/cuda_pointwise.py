@@ -11,6 +11,8 @@ from knowledge.playbook.recipe import Move, Plan
 
 # Bytes that must be on their way to keep the memory of one multiprocessor busy.
 IN_FLIGHT = 32 << 10
+# Packs that a thread has on their way: more only take registers.
+MOST_PACKS = 4
 
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
@@ -36,15 +38,15 @@ def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "vector" in plan.knobs or max(widths) == 1:
         return None
     why = f"one instruction moves {max(widths)} neighbours"
-    return Move("vector access", why, widened)
+    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"))
 
 
 def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
-    packs = Knobs.of(plan).packs
-    if packs > 1 or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+    packs = 2 * Knobs.of(plan).packs
+    if packs > MOST_PACKS or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
-    why = "two loads of a thread on their way at once hide more of the memory's latency"
-    return Move("loads in flight", why, plan.with_knobs(packs=2))
+    why = f"{packs} loads of a thread on their way at once hide more of the memory's latency"
+    return Move("loads in flight", why, plan.with_knobs(packs=packs), ("latency",))
 
 
 def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
@@ -52,10 +54,11 @@ def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "once" in plan.knobs or moved < problem.device.l2_bytes:
         return None
     why = "nothing is used twice: loads and stores that leave the L2 cache first keep it for data on its way"
-    return Move("cache hints", why, plan.with_knobs(once=1))
+    return Move("cache hints", why, plan.with_knobs(once=1), ("memory", "on_chip"))
 
 
 def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "threads" in plan.knobs or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
-    return Move("block size", "smaller blocks make room for the next ones sooner", plan.with_knobs(threads=128))
+    why = "smaller blocks make room for the next ones sooner"
+    return Move("block size", why, plan.with_knobs(threads=128), ("occupancy", "latency"))

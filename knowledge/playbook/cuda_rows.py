@@ -22,6 +22,8 @@ SMALL_SHARE = 32
 LONGEST_CLUSTER = 8
 STAGED_ALIGNMENT = 16
 LONGEST_CHAIN = 12
+# Packs that a thread has on their way where it does not keep the row.
+MOST_PACKS = 8
 # Shared memory left for partial results and barriers.
 PARTIAL_BYTES = 8 << 10
 # Threads of each of the blocks that share a row.
@@ -31,7 +33,7 @@ SHARED_BY = 256
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
     program = _program(problem, plan)
-    makers = (_split, _across, _keep, _online, _blocked, _vector, _staged, _once, _shape)
+    makers = (_split, _across, _keep, _online, _blocked, _vector, _staged, _once, _shape, _flight)
     found = (maker(problem, plan, program) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -101,8 +103,9 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     staged = staging(problem, kept, found.cluster, found.items)
     if found.items > SMALL_SHARE and staged:
         knobs = {"keep": 1, "vector": 1, **found.knobs(), **staged}
-        return Move("one pass over memory", f"{why}; the next row is on its way meanwhile", plan.with_knobs(**knobs))
-    return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()))
+        why = f"{why}; the next row is on its way meanwhile"
+        return Move("one pass over memory", why, plan.with_knobs(**knobs), ("memory",))
+    return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()), ("memory",))
 
 
 def _online(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -113,7 +116,7 @@ def _online(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if taken or (kept.resident and found) or not joins(better):
         return None
     why = f"a sum that is corrected as the maximum grows: memory is read {better.sweeps} times, not {program.sweeps}"
-    return Move("online softmax", why, plan.with_knobs(online=1, vector=1, items=2, group=1024))
+    return Move("online softmax", why, plan.with_knobs(online=1, vector=1, items=2, group=1024), ("memory",))
 
 
 def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -122,7 +125,7 @@ def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "vector" in plan.knobs or width == 1:
         return None
     why = f"one instruction moves {width} neighbours, and a thread has four such packs on their way"
-    return Move("vector access", why, widened)
+    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"))
 
 
 def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -134,7 +137,7 @@ def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     why = f"{split} blocks share a row, so that all multiprocessors load; a second kernel joins their results"
     knobs = {"vector": 1, "items": 4, "group": SHARED_BY, "rows": 1, "cluster": 1}
-    return Move("split rows", why, plan.with_knobs(split=split, **knobs))
+    return Move("split rows", why, plan.with_knobs(split=split, **knobs), ("occupancy", "launch"))
 
 
 def _one_sweep(program: RowProgram, text: CudaRowText) -> bool:
@@ -153,7 +156,7 @@ def _blocked(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "each" in plan.knobs or not (shared and plain) or text.vector == 1 or text.columns < 4096 or text.count < 1024:
         return None
     why = "four rows at once read what they share only once: it comes from the L2 cache, whose bandwidth the rows need"
-    return Move("register blocking", why, widened)
+    return Move("register blocking", why, widened, ("on_chip", "compute"))
 
 
 def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -165,9 +168,8 @@ def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     columns = program.columns.columns * program.columns.rows
     group = min(32, max(4, 1 << (ceil(columns / 64) - 1).bit_length()))
     spread = plan.with_knobs(across=1, rows=32, group=group, cluster=1, items=4, keep=0, vector=0, split=1)
-    return Move(
-        "coalesced access", "neighbouring threads take neighbouring rows, whose elements lie side by side", spread
-    )
+    why = "neighbouring threads take neighbouring rows, whose elements lie side by side"
+    return Move("coalesced access", why, spread, ("coalescing", "memory"))
 
 
 def staging(problem: Problem, kept: CudaRowText, cluster: int, items: int) -> dict[str, int]:
@@ -201,9 +203,8 @@ def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     staged = staging(problem, kept, knobs.cluster, knobs.items)
     if not staged or kept.staged_bytes > problem.device.shared_bytes - PARTIAL_BYTES:
         return None
-    return Move(
-        "next row ahead", "the next row comes to shared memory while this one is computed", plan.with_knobs(**staged)
-    )
+    why = "the next row comes to shared memory while this one is computed"
+    return Move("next row ahead", why, plan.with_knobs(**staged), ("latency",))
 
 
 def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -212,7 +213,19 @@ def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "once" in plan.knobs or reread or moved < problem.device.l2_bytes:
         return None
     why = "every element is loaded once and stored once: the L2 cache need not keep it"
-    return Move("cache hints", why, plan.with_knobs(once=1))
+    return Move("cache hints", why, plan.with_knobs(once=1), ("memory", "on_chip"))
+
+
+def _flight(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Where rows stream through a block: twice the packs of a thread on their way."""
+    knobs = Knobs.of(plan)
+    text = CudaRowText(problem, plan, program)
+    longest = text.columns // (text.vector * knobs.group * knobs.cluster * knobs.split)
+    items = 2 * knobs.items
+    if knobs.keep or "vector" not in plan.knobs or items > min(MOST_PACKS, longest):
+        return None
+    why = f"{items} loads of a thread on their way at once hide more of the memory's latency"
+    return Move("loads in flight", why, plan.with_knobs(items=items), ("latency",))
 
 
 def _shape(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -222,10 +235,12 @@ def _shape(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "shape" in plan.knobs or knobs.group * knobs.rows * 2 > 1024 or plan.knobs.get("across"):
         return None
     if not knobs.keep:
-        return Move("block size", "more threads a row", plan.with_knobs(group=knobs.group * 2, shape=1))
+        why, larger = "more threads a row", plan.with_knobs(group=knobs.group * 2, shape=1)
+        return Move("block size", why, larger, ("latency", "occupancy"))
     if knobs.items % (2 * width):
         return None
     halved = plan.with_knobs(group=knobs.group * 2, items=knobs.items // 2, shape=1)
     if knobs.staged:
         halved = halved.with_knobs(parts=_parts(knobs.items // 2 // width))
-    return Move("block size", "twice the threads with half the registers each hide more latency", halved)
+    why = "twice the threads with half the registers each hide more latency"
+    return Move("block size", why, halved, ("latency", "occupancy"))

@@ -71,7 +71,7 @@ def test_moves_end_and_plans_come_back(name: str) -> None:
         assert screen_source(draft.source, frozenset({"float32", "float64", "bfloat16", "ieee"})) is None
         plans.append(plan)
         draft = next_draft(problem, draft.source, ())
-    assert len(plans) <= 6
+    assert len(plans) <= 7
 
 
 def test_the_first_move_is_vector_access() -> None:
@@ -81,6 +81,21 @@ def test_the_first_move_is_vector_access() -> None:
     moved = next_draft(problem, first.source, ())
     assert isinstance(moved, Draft) and moved.move == "vector access"
     assert "kVector = 4;" in moved.source and "kVector = 1;" in first.source
+
+
+@pytest.mark.parametrize(
+    ("bottleneck", "move"),
+    [(None, "block size"), ("latency", "block size"), ("memory", "cache hints"), ("on_chip", "cache hints")],
+)
+def test_a_profile_chooses_among_the_moves(bottleneck: str | None, move: str) -> None:
+    problem = traced(CASES["flat"][0], torch.empty(4096, 393_216, device="meta"))
+    source = rendered(problem, {"vector": 1})
+    drafted = next_draft(problem, source, (), bottleneck)
+    assert isinstance(drafted, Draft) and drafted.move == move
+    tried = next_draft(problem, source, ("block size", "cache hints"), bottleneck)
+    assert isinstance(tried, Draft) and tried.move == "loads in flight"
+    plain = next_draft(problem, rendered(problem, {}), (), "latency")
+    assert isinstance(plain, Draft) and plain.move == "vector access"
 
 
 def test_packs_narrow_where_rows_do_not_divide() -> None:

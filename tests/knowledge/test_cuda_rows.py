@@ -14,7 +14,7 @@ from gpu_kernels import A100, H200, check_on_gpu, compiled, traced
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.cuda_rows import LARGEST_SHARE, share
-from knowledge.playbook.problem import Problem, Ref
+from knowledge.playbook.problem import Device, Problem, Ref
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from knowledge.playbook.reductions import RowRecipe
 
@@ -209,6 +209,35 @@ def test_products_with_a_vector_are_sums_and_others_are_not() -> None:
     assert "using Index = int64_t;" in RECIPE.render(wide, plan)
     refused = RECIPE.first_plan(traced(product, torch.randn(8, 9), torch.randn(9, 7)))
     assert isinstance(refused, Decline) and "aten" in refused.reason
+
+
+@pytest.mark.parametrize(
+    ("function", "device", "bottleneck", "expected"),
+    [
+        (lambda x: F.layer_norm(x, x.shape[-1:]), H200, "latency", "next row ahead"),
+        (lambda x: F.layer_norm(x, x.shape[-1:]), H200, "occupancy", "block size"),
+        (lambda x: F.layer_norm(x, x.shape[-1:]), H200, "memory", "cache hints"),
+        (lambda x: x.sum(-1), A100, "latency", "block size"),
+    ],
+)
+def test_a_profile_chooses_among_the_moves(
+    function: Callable[..., Any], device: Device, bottleneck: str, expected: str
+) -> None:
+    problem = traced(function, torch.empty(8192, 16_384, device="meta"), device=device)
+    first = first_draft(problem)
+    assert isinstance(first, Draft)
+    second = next_draft(problem, first.source, ())
+    assert isinstance(second, Draft)
+    third = next_draft(problem, second.source, (), bottleneck)
+    assert isinstance(third, Draft) and third.move == expected
+
+
+def test_rows_that_stream_get_more_loads_in_flight() -> None:
+    problem = traced(lambda x: x.sum(-1), torch.empty(4096, 1 << 20, device="meta"))
+    text = rendered(problem, {"vector": 1, "items": 4})
+    moved = next_draft(problem, text, ("cache hints", "block size"), "latency")
+    assert isinstance(moved, Draft) and moved.move == "loads in flight" and "kItems = 8;" in moved.source
+    assert isinstance(next_draft(problem, moved.source, ("cache hints", "block size"), "latency"), Decline)
 
 
 def test_few_rows_are_split_over_blocks() -> None:
