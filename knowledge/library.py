@@ -10,14 +10,16 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
+from knowledge.exemplars.source import Exemplar, load, names
+
 Target = Literal["cpu", "cuda"]
 
 _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
 # Too frequent to tell one section from another.
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
-# What a processor's kernel has use for of the CuTe guide: the rest is about threads of a GPU.
-_FOR_CPU = ("Order of work", "Layouts and tensors")
+# What of the guide on CuTe still helps beside a long kernel to learn from, which shows the rest.
+_BRIEF = ("Asynchronous copies and barriers", "Mistakes seen most often")
 
 
 @dataclass(frozen=True)
@@ -54,15 +56,17 @@ def guide_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".md") for file in _GUIDES.iterdir() if file.name.endswith(".md")))
 
 
-def writing(target: Target) -> str:
-    """How a kernel is written with CuTe."""
-    parts = guide("cute")
-    return _joined(parts if target == "cuda" else tuple(part for part in parts if part.title in _FOR_CPU))
+def writing(target: Target, *, brief: bool = False) -> str:
+    """How a kernel is written with CuTe. `brief` leaves out what a long kernel for a GPU shows by itself."""
+    if target == "cpu":
+        return _joined(guide("cpu"))
+    introduction, *parts = guide("cute")
+    return _joined((introduction, *(part for part in parts if not brief or part.title in _BRIEF)))
 
 
-def debugging() -> str:
-    """From a failure's kind to its cause."""
-    return _joined(guide("debugging"))
+def debugging(target: Target) -> str:
+    """From a failure's kind to its cause: what holds everywhere, then what the target adds."""
+    return _joined((*guide("debugging"), *guide(f"debugging_{target}")))
 
 
 def moves(op_class: str, target: Target) -> str:
@@ -80,14 +84,25 @@ def metrics(target: Target) -> str:
 
 def look_up(query: str, limit: int = 3) -> tuple[Section, ...]:
     """The sections that fit the query's words best (BM25 over titles and texts); none where no word occurs."""
-    words = [word for word in _WORD.findall(query.lower()) if not _FILLERS.fullmatch(word)]
-    if not words:
+    asked = _any_word_of(query)
+    if not asked:
         return ()
-    asked = " OR ".join(f'"{word}"' for word in words)
     rows = _index().execute(
         "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 10.0, 1.0) LIMIT ?", (asked, limit)
     )
     return tuple(_all_sections()[row - 1] for (row,) in rows)
+
+
+def retrieved(op_class: str, architecture: str, query: str) -> Exemplar | None:
+    """The exemplar that runs on `architecture` whose header fits the query's words best, those of the class first.
+
+    None where no exemplar of the class runs there and no header shares a word with the query.
+    """
+    running = {name: exemplar for name in names() if (exemplar := load(name)).runs_on(architecture)}
+    own = {name for name, exemplar in running.items() if exemplar.op_class == op_class}
+    found = [name for name in _headers_by(query) if name in running]
+    ordered = [*(name for name in found if name in own), *sorted(own), *found]
+    return running[ordered[0]] if ordered else None
 
 
 @cache
@@ -103,6 +118,23 @@ def known_errors() -> tuple[KnownError, ...]:
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:
     """The entries of the catalogue that a message matches, at most `limit` of them."""
     return tuple(known for known in known_errors() if known.pattern.search(message))[:limit]
+
+
+def _any_word_of(query: str) -> str:
+    """The query in SQLite's words; empty where it has none that tells anything."""
+    words = [word for word in _WORD.findall(query.lower()) if not _FILLERS.fullmatch(word)]
+    return " OR ".join(f'"{word}"' for word in dict.fromkeys(words))
+
+
+def _headers_by(query: str) -> tuple[str, ...]:
+    """The exemplars whose headers share a word with the query, the best fit first."""
+    asked = _any_word_of(query.replace("_", " "))
+    if not asked:
+        return ()
+    rows = _exemplar_index().execute(
+        "SELECT name FROM exemplars WHERE exemplars MATCH ? ORDER BY bm25(exemplars, 4.0, 4.0, 1.0)", (asked,)
+    )
+    return tuple(name for (name,) in rows)
 
 
 def _joined(parts: tuple[Section, ...]) -> str:
@@ -122,5 +154,17 @@ def _index() -> sqlite3.Connection:
     index.executemany(
         "INSERT INTO sections(rowid, title, text) VALUES (?, ?, ?)",
         [(number, part.title, part.text) for number, part in enumerate(_all_sections(), start=1)],
+    )
+    return index
+
+
+@cache
+def _exemplar_index() -> sqlite3.Connection:
+    """The exemplars' headers: what each computes weighs more than the facts about it."""
+    index = sqlite3.connect(":memory:", check_same_thread=False)
+    index.execute('CREATE VIRTUAL TABLE exemplars USING fts5(name, computes, facts, tokenize="porter unicode61")')
+    index.executemany(
+        "INSERT INTO exemplars(name, computes, facts) VALUES (?, ?, ?)",
+        [(name, load(name).computes, " ".join(load(name).facts.values())) for name in names()],
     )
     return index

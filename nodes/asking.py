@@ -23,6 +23,7 @@ def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any
         task=task,
         target=target,
         precision=workshop.settings.precision,
+        exemplar=workshop.settings.exemplar,
         device=workshop.judge(state).target.facts(),
         stub=stub(task, target),
         history=state.history,

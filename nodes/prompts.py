@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -11,72 +11,154 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
 from knowledge import library
-from knowledge.exemplars.source import representative
+from knowledge.exemplars.source import Exemplar, representative
 from nodes.diagnosis import Diagnosis
+from nodes.prompt_words import fenced, say_machine, say_operations
 from nodes.request import Request
-from nodes.story import tried_from
-from tools.patch import Patch, numbered
+from nodes.story import failed_elsewhere, led_to, tried_from
+from tools.patch import numbered
 from tools.wording import say_profile, say_verdict
 
 MAX_TRIED = 12
+MAX_EARLIER_LINES = 200
+
+LONG_EXEMPLAR_CHARS = 9000
+"""An exemplar above this shows by itself what most of the guide explains, and leaves little room for both."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A prompt in the order in which it is sent, the steadiest part first.
+
+    `rules` are the same for every kernel of a role, target and op class; `task` for every question of a run;
+    `question` is what changes from call to call.
+    """
+
+    rules: str
+    task: str
+    question: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.rules + self.task + self.question
 
 
 def messages_for(request: Request) -> tuple[BaseMessage, ...]:
     """The role's rules as the system's message, and the question with the request attached as the human's.
 
-    The rules, with the guides, depend on role, target, precision and op class alone, and the question begins with the
-    task: what changes from call to call comes last, so that a server's prompt cache can keep what stands before it.
+    What changes from call to call comes last, so that a server's prompt cache can keep what stands before it.
     """
-    template = _templates().get_template(f"{request.role}.md.j2")
-    facts = _facts(request)
-    rules, question = ("".join(template.blocks[block](template.new_context(facts))) for block in ("rules", "question"))
+    parts = parts_of(request)
     return (
-        SystemMessage(rules.strip() + "\n"),
-        HumanMessage(question.strip() + "\n", additional_kwargs={"request": request.model_dump(mode="json")}),
+        SystemMessage(parts.rules),
+        HumanMessage(
+            (parts.task + parts.question).strip() + "\n",
+            additional_kwargs={"request": request.model_dump(mode="json")},
+        ),
     )
+
+
+def parts_of(request: Request) -> Parts:
+    """The rendered prompt. Raises jinja2's `UndefinedError` where a template names what nobody gives."""
+    template = _templates().get_template(f"{request.role}.md.j2")
+    context = template.new_context(_facts(request))
+    rules, task, question = ("".join(template.blocks[name](context)).strip() for name in ("rules", "task", "question"))
+    return Parts(f"{rules}\n", f"{task}\n", f"\n{question}\n" if question else "")
 
 
 def _facts(request: Request) -> dict[str, Any]:
     """Everything a template may name."""
-    candidate, verdict = request.candidate, request.verdict
-    report = say_verdict(verdict) if verdict else ""
     return {
         "task": request.task,
+        "work": request.task.workloads[0],
+        "operations": say_operations(request.task.program),
+        "machine": say_machine(request.device, request.task.workloads[0]),
         "target": request.target,
         "precision": request.precision,
-        "device": request.device,
         "stub": request.stub,
+        "max_sweep": request.max_sweep,
+        "profile": say_profile(request.profile) if request.profile else "",
+        "diagnosis": request.diagnosis,
+        "diagnosis_form": _form(Diagnosis),
+        **_kernel(request),
+        **_knowledge(request),
+    }
+
+
+def _kernel(request: Request) -> dict[str, Any]:
+    """The kernel at hand, what was said of it, and what was tried."""
+    candidate, verdict = request.candidate, request.verdict
+    report = say_verdict(verdict) if verdict else ""
+    digest = candidate.digest if candidate else ""
+    return {
         "source": candidate.source if candidate else "",
+        "beginning": _beginning(candidate.source) if candidate else "",
         "numbered": numbered(candidate.source) if candidate else "",
         "report": report,
-        "remarks": verdict.build.remarks if verdict and verdict.build else (),
-        "diagnosis": request.diagnosis,
+        "unbuilt": verdict is not None and verdict.status == "build_failed",
         "likely": library.likely_causes(report),
-        "how_to_write": library.writing(request.target),
-        "how_to_debug": library.debugging(),
-        "exemplar": _exemplar(request),
+        "remarks": verdict.build.remarks if verdict and verdict.build else (),
+        "led_here": led_to(request.history, digest)[-MAX_TRIED:],
+        "tried": tried_from(request.history, digest)[-MAX_TRIED:] if candidate else (),
+        "failed": failed_elsewhere(request.history, digest)[-MAX_TRIED:],
+    }
+
+
+def _beginning(source: str) -> str:
+    """Enough of a kernel to see its structure."""
+    lines = source.splitlines()
+    left_out = len(lines) - MAX_EARLIER_LINES
+    return "\n".join([*lines[:MAX_EARLIER_LINES], *([f"// ({left_out} more lines)"] if left_out > 0 else [])])
+
+
+def _knowledge(request: Request) -> dict[str, Any]:
+    """The guides that the role reads, and a finished kernel for those who write whole ones for a GPU."""
+    exemplar = _exemplar(request)
+    brief = request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS
+    return {
+        "how_to_write": library.writing(request.target, brief=brief),
+        "how_to_debug": library.debugging(request.target),
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
-        "profile": say_profile(request.profile) if request.profile else "",
-        "max_sweep": request.max_sweep,
-        "tried": tried_from(request.history, candidate.digest)[-MAX_TRIED:] if candidate else (),
-        "diagnosis_schema": json.dumps(Diagnosis.model_json_schema(), indent=1),
-        "patch_schema": json.dumps(Patch.model_json_schema(), indent=1),
+        "messages": library.known_errors(),
+        "exemplar": exemplar,
     }
 
 
 def _exemplar(request: Request) -> str:
     """A finished kernel for a GPU: a plain one for who begins, the best one for who optimizes."""
-    if request.target == "cpu":
+    if request.target == "cpu" or request.role not in ("generator", "optimizer"):
         return ""
-    plain = request.role == "generator"
-    shown = representative(request.task.op_class, request.device.architecture or "sm_80", plain=plain)
+    shown = _chosen(request, request.device.architecture or "sm_80", plain=request.role == "generator")
     return shown.text if shown else ""
+
+
+def _chosen(request: Request, architecture: str, *, plain: bool) -> Exemplar | None:
+    match request.exemplar:
+        case "none":
+            return None
+        case "representative":
+            return representative(request.task.op_class, architecture, plain=plain)
+        case "retrieved":
+            return library.retrieved(request.task.op_class, architecture, _words(request))
+
+
+def _words(request: Request) -> str:
+    """What the task is about: its name, its source, and its operations."""
+    operations = request.task.program.ops if request.task.program else ()
+    return " ".join([request.task.name, request.task.source, *(op.target for op in operations)])
+
+
+def _form(kind: type[Diagnosis]) -> str:
+    """The fields of an answer, each with what belongs there."""
+    lines = (f' "{name}": "<{field.description}>"' for name, field in kind.model_fields.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 @cache
 def _templates() -> Environment:
-    return Environment(
+    environment = Environment(
         loader=FileSystemLoader(str(files("knowledge") / "prompts")),
         undefined=StrictUndefined,
         autoescape=False,
@@ -84,3 +166,5 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    environment.filters["fenced"] = fenced
+    return environment

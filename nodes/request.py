@@ -10,6 +10,7 @@ from harness.task import Task
 from harness.verdict import Precision, Verdict
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Speaker as Speaker
+from nodes.settings import ExemplarChoice
 from nodes.state import Step
 
 
@@ -33,3 +34,4 @@ class Request(Frozen):
     profile: Profile | None = None
     history: tuple[Step, ...] = ()
     max_sweep: int = 1
+    exemplar: ExemplarChoice = "representative"

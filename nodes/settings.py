@@ -12,6 +12,7 @@ from nodes.roles import Speaker
 
 Advance = Literal["best", "latest"]
 TargetChoice = Literal["auto", "cpu", "cuda"]
+ExemplarChoice = Literal["none", "representative", "retrieved"]
 TierChoice = Literal["auto"] | Tier
 
 
@@ -74,6 +75,11 @@ class Settings(BaseModel):
         default=None, ge=0, lt=2**63, title="Seed", description="Of the inputs. Empty: drawn anew for each kernel."
     )
 
+    exemplar: ExemplarChoice = Field(
+        default="representative",
+        title="Exemplar kernel",
+        description="Shown for a GPU to who writes: the class's own, or the one whose header fits the task best.",
+    )
     max_tool_calls: int = Field(
         default=6,
         ge=0,

@@ -11,13 +11,18 @@ from tools.sweep import say_values
 
 
 class Tried(Frozen):
-    """One optimization: its move, the kernel it started from, and how it ended, in words; of a sweep, each variant."""
+    """One optimization: its move, the kernel it started from, the kernel it came to (after repairs), and its end.
+
+    Of a sweep, `variants` tells each.
+    """
 
     move: str
     parent: str | None
+    kernel: str
     outcome: str
     gained: bool
     variants: tuple[str, ...] = ()
+    failed: bool = False
 
 
 def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
@@ -25,17 +30,35 @@ def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
     told: list[Tried] = []
     for step in history:
         if step.agent == "optimizer" and step.candidate is not None:
-            told.append(Tried(move=step.move, parent=step.parent, outcome="not tested", gained=False))
+            told.append(_begun(step, step.candidate))
         elif step.agent == "sweeper" and told:
             told[-1] = told[-1].model_copy(update={"variants": tuple(map(say_variant, step.variants))})
         elif step.agent == "tester" and told:
-            told[-1] = told[-1].model_copy(update={"outcome": _outcome(step), "gained": step.improved})
+            told[-1] = _ended(told[-1], step)
     return tuple(told)
 
 
 def tried_from(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
     """The optimizations that started from the kernel with this digest."""
     return tuple(tried for tried in optimizations(history) if tried.parent == digest)
+
+
+def led_to(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations that the kernel with this digest is made of, the oldest first."""
+    by_kernel = {tried.kernel: tried for tried in optimizations(history)}
+    path: list[Tried] = []
+    at: str | None = digest
+    while at in by_kernel:
+        # Taken out, so that a history in which two kernels are each other's parent ends, too.
+        tried = by_kernel.pop(at)
+        path.append(tried)
+        at = tried.parent
+    return tuple(reversed(path))
+
+
+def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations from other kernels that the judge did not pass, repairs included."""
+    return tuple(tried for tried in optimizations(history) if tried.failed and tried.parent != digest)
 
 
 def barren(history: Sequence[Step]) -> int:
@@ -70,6 +93,15 @@ def say_variant(variant: Variant) -> str:
     if variant.latency_ms is not None:
         return f"{say_values(variant.values)}: {variant.latency_ms:.4g} ms"
     return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
+
+
+def _begun(move: Step, kernel: str) -> Tried:
+    return Tried(move=move.move, parent=move.parent, kernel=kernel, outcome="not tested", gained=False)
+
+
+def _ended(tried: Tried, test: Step) -> Tried:
+    end = {"outcome": _outcome(test), "gained": test.improved, "failed": test.status != "passed"}
+    return tried.model_copy(update=end | ({"kernel": test.candidate} if test.candidate else {}))
 
 
 def _outcome(step: Step) -> str:

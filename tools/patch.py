@@ -152,4 +152,4 @@ def _bare(lines: Iterable[str]) -> list[str]:
 
 
 def _numbered(lines: Sequence[str], numbers: Iterable[int]) -> list[str]:
-    return [f"{number:5d} | {lines[number - 1]}" for number in numbers]
+    return [f"{number}| {lines[number - 1]}" for number in numbers]

@@ -88,6 +88,41 @@ def test_each_class_and_target_has_its_moves() -> None:
     assert "cp.async" in library.writing("cuda")
 
 
+def test_what_a_long_kernel_shows_by_itself_is_left_out() -> None:
+    whole, brief = library.writing("cuda"), library.writing("cuda", brief=True)
+    assert len(brief) < len(whole) / 2
+    assert "## Mistakes seen most often" in brief and "## Order of work" not in brief
+    assert set(library._BRIEF) < {part.title for part in library.guide("cute")}
+
+
+def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> None:
+    texts = [library.debugging("cpu"), library.debugging("cuda")]
+    assert all(text.startswith("# Finding out why a kernel fails") for text in texts)
+    assert "SIGSEGV" in texts[0] and "misaligned address" not in texts[0]
+    assert "misaligned address" in texts[1]
+
+
+@pytest.mark.parametrize(
+    ("op_class", "architecture", "query", "name"),
+    [
+        ("reduction", "sm_80", "class RMSNorm(nn.Module): rms norm", "rms_norm"),
+        ("reduction", "sm_90a", "torch.softmax(x, dim=-1)", "softmax"),
+        ("gemm", "sm_90a", "matrix times a vector", "gemv"),
+        ("gemm", "sm_80", "bfloat16 or float16 product", "gemm_16bit"),
+        ("other", "sm_80", "torch.diag(a) @ b, a diagonal matrix", "diag"),
+        ("elementwise", "sm_90a", "zygote", "diag"),
+    ],
+)
+def test_the_exemplar_whose_header_fits_is_found(op_class: str, architecture: str, query: str, name: str) -> None:
+    found = library.retrieved(op_class, architecture, query)
+    assert found is not None and found.name == name and found.runs_on(architecture)
+
+
+def test_no_exemplar_is_found_where_none_runs_or_no_word_fits() -> None:
+    assert library.retrieved("gemm", "sm_70", "matrix product") is None
+    assert library.retrieved("other", "sm_90a", "zygote") is None
+
+
 @pytest.mark.parametrize(
     ("query", "title"),
     [
@@ -114,6 +149,12 @@ def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
     ("message", "cause"),
     [
         ('kernel.cu:12: static assertion failed with "Static shape required" must be static', "Int<> extents"),
+        ('tensor_impl.hpp:370: static assertion failed with "Dynamic owning tensors not supported"', "Int<> extents"),
+        ("gemm.hpp:407: error: static assertion failed", "fragments of different tiles"),
+        ('copy_atom.hpp:206: "TiledCopy uses too few vals for selected CopyAtom"', "more values than the value layout"),
+        ('layout.hpp:1572: "logical_divide: Too many modes in tiler."', "numbers of modes"),
+        ("error: 'bit_cast' is not a member of 'cutlass'", "another namespace"),
+        ("kernel:9: runtime error: nan is outside the range of representable values of type 'int'", "converted"),
         ("CUDA error: an illegal memory access was encountered", "beyond the end"),
         ("misaligned address", "16-byte access"),
         ("ptxas error: Entry function uses too much shared data (0x12000 bytes)", "48 KiB"),

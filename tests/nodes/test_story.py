@@ -5,7 +5,7 @@ from __future__ import annotations
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
 from nodes.state import Step, Variant
-from nodes.story import barren, gains, optimizations, tried_from
+from nodes.story import barren, failed_elsewhere, gains, led_to, optimizations, tried_from
 
 FIRST = kernel("first\n")
 THREADS = kernel("threads\n", parent=FIRST)
@@ -66,6 +66,31 @@ def test_only_what_started_from_the_kernel_at_hand_counts_as_tried() -> None:
     assert [tried.move for tried in tried_from(HISTORY, THREADS.digest)] == ["tiles", "packing"]
     assert [tried.move for tried in tried_from(HISTORY, FIRST.digest)] == ["threads"]
     assert tried_from(HISTORY, TILES.digest) == ()
+
+
+def test_what_led_to_a_kernel_is_told_through_repairs() -> None:
+    repaired = kernel("packing, repaired\n", parent=PACKING)
+    unrolled = kernel("unrolled\n", parent=repaired)
+    history = (
+        *HISTORY,
+        Step(depth=1, agent="repairer", candidate=repaired.digest, parent=PACKING.digest),
+        attempt("packing", repaired, passed(repaired, 3.0), improved=True)[1],
+        *attempt("unrolling", unrolled, passed(unrolled, 4.0), improved=True),
+    )
+    assert [tried.move for tried in led_to(history, unrolled.digest)] == ["threads", "packing", "unrolling"]
+    assert led_to(history, FIRST.digest) == ()
+    assert led_to((), "nobody's") == ()
+
+
+def test_a_history_that_bites_its_tail_ends() -> None:
+    again = kernel("first\n", parent=THREADS)
+    assert again.digest == FIRST.digest
+    assert len(led_to((*HISTORY, *attempt("back", again, passed(again, 1.0))), THREADS.digest)) == 2
+
+
+def test_failures_are_told_to_those_who_start_elsewhere() -> None:
+    assert [tried.move for tried in failed_elsewhere(HISTORY, FIRST.digest)] == ["packing"]
+    assert failed_elsewhere(HISTORY, THREADS.digest) == ()
 
 
 def test_barren_counts_from_the_last_gain() -> None:

@@ -68,13 +68,13 @@ def test_a_stale_edit_is_refused_and_shows_the_lines_and_where_the_text_went() -
     assert "No edit was applied" in message
     assert "replacement of line 2" in message
     assert "That text starts at line 4" in message
-    assert "    2 | two" in message
+    assert "2| two" in message
 
 
 def test_stale_text_that_stands_nowhere_shows_the_lines_only() -> None:
     with pytest.raises(PatchError, match="The lines are now:") as refused:
         patch(delete(5, "fife")).apply(SOURCE)
-    assert "    5 | five" in str(refused.value)
+    assert "5| five" in str(refused.value)
 
 
 def test_every_problem_is_told_at_once() -> None:
@@ -119,7 +119,7 @@ def test_edits_that_mean_nothing_do_not_fit_the_schema(edits: list[dict[str, obj
 
 
 def test_numbered_lines_are_those_that_edits_name() -> None:
-    assert numbered("a\nb\n") == "    1 | a\n    2 | b"
+    assert numbered("a\nb\n") == "1| a\n2| b"
 
 
 lines = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=6), min_size=1, max_size=12)
