@@ -21,10 +21,11 @@ from graph.runs import Manifest, RunFolder, reopen
 from harness.errors import CutegenError, UserError
 from harness.frozen import Frozen
 from harness.verdict import Status, Verdict
-from nodes.models.select import ModelOptions, open_model
+from nodes.models.select import open_model
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
+from nodes.workshop import options_of
 
 _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 
@@ -114,8 +115,8 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
 
 def require_models(settings: Settings) -> None:
     """Open each model once, so that a wrong name or a missing key is said before there is a run's folder."""
-    for name in sorted({settings.model_for(role) for role in get_args(Speaker)}):
-        open_model(name, ModelOptions(base_url=settings.base_url or None))
+    for spec in sorted({settings.model_for(role) for role in get_args(Speaker)}):
+        open_model(spec, options_of(settings))
 
 
 def _way_on(folder: RunFolder, error: BaseException) -> list[str]:

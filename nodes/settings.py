@@ -8,6 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from harness.task import OpClass
 from harness.verdict import Precision, Tier
+from nodes.models.prices import Price
+from nodes.models.reasoning import Effort
 from nodes.roles import Speaker
 
 Advance = Literal["best", "latest"]
@@ -45,21 +47,40 @@ class Settings(BaseModel):
     model: str = Field(
         default="playbook",
         title="Model",
-        description="playbook, openai:<model>, manual or replay:<file>, for each agent that has none of its own.",
+        description="playbook, openai:<model>[@<base URL>], manual or replay:<file>, for each agent without its own.",
     )
     generator_model: str = Field(default="", title="Generator's model", description="Empty: the model above.")
     diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")
     repairer_model: str = Field(default="", title="Repairer's model", description="Empty: the model above.")
     optimizer_model: str = Field(default="", title="Optimizer's model", description="Empty: the model above.")
+    fallback_model: str = Field(
+        default="",
+        title="Fall-back model",
+        description="Goes on where an endpoint fails for good: openai:<model> or openai:<model>@<base URL>.",
+    )
     base_url: str = Field(
         default="",
         title="Base URL",
         description="An OpenAI-compatible endpoint, as http://localhost:8000/v1. Empty: OPENAI_BASE_URL, else OpenAI.",
     )
     model_timeout_s: float = Field(default=300.0, gt=0, title="Seconds one model call may take")
-    model_retries: int = Field(default=2, ge=0, le=10, title="Retries of a model call that the endpoint failed")
+    model_retries: int = Field(default=4, ge=0, le=10, title="Retries of a model call that the endpoint failed")
     max_answer_tokens: int | None = Field(
         default=None, ge=1, title="Tokens of one answer", description="Empty: what the endpoint allows."
+    )
+    reasoning_effort: Effort | None = Field(
+        default=None, title="Reasoning effort", description="Empty: what the endpoint does unasked."
+    )
+    requests_per_minute: float | None = Field(
+        default=None, gt=0, title="Requests a minute", description="To one endpoint, by all runs side by side."
+    )
+    stream_answers: bool = Field(
+        default=True, title="Stream answers", description="Off for a server that cannot stream tool calls."
+    )
+    prices: dict[str, Price] = Field(
+        default={},
+        title="Prices",
+        description="Dollars per million tokens, by model: input, output, cached. They come before the built-in table.",
     )
 
     target: TargetChoice = Field(default="auto", title="Target", description="auto: cuda where a GPU answers.")
@@ -134,7 +155,14 @@ class Settings(BaseModel):
     )
     max_tokens: int = Field(default=5_000_000, ge=1, title="Tokens", description="Prompts and answers together.")
     max_dollars: float = Field(
-        default=20.0, gt=0, title="Dollars", description="Where the endpoint reports what a call cost."
+        default=20.0,
+        gt=0,
+        title="Dollars",
+        description="Of the calls whose price is known, by the endpoint or a table.",
+    )
+    max_calls: int = Field(default=2000, ge=1, title="Model calls", description="Re-asks and tool rounds included.")
+    max_builds: int = Field(
+        default=1000, ge=1, title="Builds", description="Kernels compiled, those that the models try out included."
     )
 
     profile_from_depth: Gates = Field(

@@ -21,6 +21,8 @@ StopName = Literal[
     "wall_time",
     "tokens",
     "dollars",
+    "calls",
+    "builds",
     "device_time",
     "target_speedup",
     "roof_share",
@@ -34,26 +36,53 @@ StopName = Literal[
 Value = TypeVar("Value")
 
 
+class FellBack(Frozen):
+    """A model failed for good, and another one answered in its place. Both as the settings name them."""
+
+    model: str
+    answered_by: str
+    because: str
+
+
 class Usage(Frozen):
     """What model calls cost; `+` adds them up. Tokens and dollars are 0 for the playbook.
 
-    `seconds` is the time of the calls themselves, `device_seconds` that of the kernels which the models had run.
+    `cached_tokens` are the part of `input_tokens` that the provider had kept from earlier prompts. `dollars` are those
+    of the calls with a known price; `unpriced_calls` counts the others. `seconds` is the time of the calls themselves,
+    `device_seconds` that of the kernels which the models had run, `builds` counts those that they had compiled.
     """
 
     calls: int = 0
     input_tokens: int = 0
+    cached_tokens: int = 0
     output_tokens: int = 0
     dollars: float = 0.0
+    unpriced_calls: int = 0
     seconds: float = 0.0
     device_seconds: float = 0.0
+    builds: int = 0
+    fell_back: tuple[FellBack, ...] = ()
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in type(self).model_fields})
+        numbers = type(self).model_fields.keys() - {"fell_back"}
+        return Usage(
+            **{name: getattr(self, name) + getattr(other, name) for name in numbers},
+            fell_back=tuple(dict.fromkeys((*self.fell_back, *other.fell_back))),
+        )
 
     @property
     def tokens(self) -> int:
         """Prompts and answers together."""
         return self.input_tokens + self.output_tokens
+
+    @property
+    def cost(self) -> str:
+        """The dollars in words. What has no known price is not called free."""
+        if self.unpriced_calls == 0:
+            return f"${self.dollars:.2f}" if self.dollars == 0 or self.dollars >= 0.1 else f"${self.dollars:.4f}"
+        if self.unpriced_calls == self.calls:
+            return "unknown (the model's price is)"
+        return f"${self.dollars:.2f} and {self.unpriced_calls} calls of unknown price"
 
 
 class Variant(Frozen):

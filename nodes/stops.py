@@ -115,6 +115,17 @@ def _dollars(state: RunState, settings: Settings) -> Iterator[Stop]:
         yield Stop(name="dollars", message=f"The models cost ${used:.2f}; ${limit:.2f} were allowed.")
 
 
+def _calls(state: RunState, settings: Settings) -> Iterator[Stop]:
+    if state.usage.calls >= settings.max_calls:
+        yield Stop(name="calls", message=f"The models were asked {state.usage.calls} times, all that was allowed.")
+
+
+def _builds(state: RunState, settings: Settings) -> Iterator[Stop]:
+    built = state.attempts + state.usage.builds
+    if built >= settings.max_builds:
+        yield Stop(name="builds", message=f"{built} kernels were compiled; {settings.max_builds} were allowed.")
+
+
 Condition = Callable[[RunState, Settings], Iterator[Stop]]
 
-BUDGETS: tuple[Condition, ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars)
+BUDGETS: tuple[Condition, ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars, _calls, _builds)

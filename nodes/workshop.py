@@ -46,6 +46,21 @@ class ModelShelf:
             return self._models[key]
 
 
+def options_of(settings: Settings) -> ModelOptions:
+    """How the settings want models reached."""
+    return ModelOptions(
+        base_url=settings.base_url or None,
+        timeout_s=settings.model_timeout_s,
+        max_retries=settings.model_retries,
+        max_output_tokens=settings.max_answer_tokens,
+        effort=settings.reasoning_effort,
+        requests_per_minute=settings.requests_per_minute,
+        stream=settings.stream_answers,
+        prices=tuple(settings.prices.items()),
+        fallback=settings.fallback_model or None,
+    )
+
+
 @dataclass(frozen=True)
 class Workshop:
     """The surroundings of one step of one run."""
@@ -56,14 +71,7 @@ class Workshop:
 
     def model(self, role: Speaker) -> BaseChatModel:
         """The model that the agent speaks to."""
-        settings = self.settings
-        options = ModelOptions(
-            base_url=settings.base_url or None,
-            timeout_s=settings.model_timeout_s,
-            max_retries=settings.model_retries,
-            max_output_tokens=settings.max_answer_tokens,
-        )
-        return self.shelf.get(self.thread_id, settings.model_for(role), options)
+        return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
     def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
         """The judge of the run's target; a hurried one times for a shorter while, which is enough to rank kernels."""

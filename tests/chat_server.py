@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,7 +13,8 @@ from typing import Any, Literal
 
 Behaviour = Literal[
     "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
-    "other_json", "too_long", "unknown_model", "no_usage", "script",
+    "other_json", "too_long", "unknown_model", "no_usage", "script", "quota", "bad_event", "error_event", "odd_usage",
+    "tells_the_key", "answers_the_key", "endless",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -45,7 +47,9 @@ class Scripted:
 class ChatEndpoint:
     """`behaviours` are used one a request, the last one from then on; `requests` keeps what came in.
 
-    `script` is what the behaviour "script" answers, one a request.
+    `script` is what the behaviour "script" answers, one a request. `usage` is what the others report, `retry_after`
+    what "limited" asks for. Each request takes `delay_s`; `at_once` is the most that were under way together, `began`
+    when each came in (time.monotonic).
     """
 
     behaviours: list[Behaviour]
@@ -55,6 +59,30 @@ class ChatEndpoint:
     base_url: str = ""
     script: list[Scripted] = field(default_factory=list)
     released: threading.Event = field(default_factory=threading.Event)
+    usage: dict[str, Any] = field(default_factory=lambda: dict(USAGE))
+    retry_after: str = "0"
+    delay_s: float = 0.0
+    at_once: int = 0
+    began: list[float] = field(default_factory=list)
+    _under_way: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @contextmanager
+    def serving(self, request: dict[str, Any], key: str) -> Iterator[Behaviour]:
+        """Keep one request, and count it among those under way until it is answered."""
+        with self._lock:
+            self.requests.append(request)
+            self.keys.append(key)
+            self.began.append(time.monotonic())
+            self._under_way += 1
+            self.at_once = max(self.at_once, self._under_way)
+            behaviour = self.next_behaviour()
+        try:
+            self.released.wait(self.delay_s)
+            yield behaviour
+        finally:
+            with self._lock:
+                self._under_way -= 1
 
     def next_behaviour(self) -> Behaviour:
         return self.behaviours[min(len(self.requests), len(self.behaviours)) - 1]
@@ -70,27 +98,23 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         endpoint = self.server.endpoint
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        endpoint.requests.append(body | {"path": self.path})
-        endpoint.keys.append(self.headers.get("Authorization", ""))
-        behaviour = endpoint.next_behaviour()
-        # A client that gave up closes its end; that is what some of the tests are about.
-        try:
-            getattr(self, f"_{behaviour}")(endpoint, body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True
+        key = self.headers.get("Authorization", "")
+        with endpoint.serving(body | {"path": self.path}, key) as behaviour:
+            # A client that gave up closes its end; that is what some of the tests are about.
+            try:
+                getattr(self, f"_{behaviour}")(endpoint, body)
+            except (BrokenPipeError, ConnectionResetError):
+                self.close_connection = True
 
     def _answer(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        if body.get("stream"):
-            self._events(_chunks(endpoint.answer, body))
-        else:
-            self._send(200, _completion(endpoint.answer, USAGE))
+        self._complete(_completion(endpoint.answer, endpoint.usage), body)
 
     def _script(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         number = len(endpoint.requests)
-        self._send(200, endpoint.script[number - 1].completion(number))
+        self._complete(endpoint.script[number - 1].completion(number), body)
 
     def _no_usage(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._send(200, _completion(endpoint.answer, None))
+        self._complete(_completion(endpoint.answer, None), body)
 
     def _unauthorized(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._send(401, _error("Incorrect API key provided: sk-****.", "invalid_api_key"))
@@ -102,7 +126,38 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(400, _error("This model's maximum context length is 4096 tokens.", "context_length_exceeded"))
 
     def _limited(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._send(429, _error("Rate limit reached.", "rate_limit_exceeded"), {"Retry-After": "0"})
+        self._send(429, _error("Rate limit reached.", "rate_limit_exceeded"), {"Retry-After": endpoint.retry_after})
+
+    def _quota(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(429, _error("You exceeded your current quota.", "insufficient_quota"))
+
+    def _tells_the_key(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(400, _error(f"Bad header: {self.headers.get('Authorization')}.", "bad_header"))
+
+    def _answers_the_key(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._complete(_completion(f"You sent {self.headers.get('Authorization')}.", endpoint.usage), body)
+
+    def _odd_usage(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        usage = {"prompt_tokens": -3, "completion_tokens": 7, "total_tokens": 4, "cost": "free"}
+        self._complete(_completion(endpoint.answer, usage), body)
+
+    def _bad_event(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        self._event(_chunk({"role": "assistant", "content": "half an"}))
+        self._piece(b'data: {"choices": [{"delta": \n\n')
+        self._piece(b"")
+
+    def _error_event(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        self._event(_chunk({"role": "assistant", "content": "half an"}))
+        self._event(_error("The engine fell over in the middle.", "internal"))
+        self._piece(b"")
+
+    def _endless(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        for _ in range(100):
+            self._event(_chunk({"content": "x" * 100_000}))
+        self._piece(b"")
 
     def _broken(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._send(500, _error("The engine fell over.", "internal"))
@@ -138,6 +193,13 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _other_json(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._raw(b'{"greeting": "hello"}')
+
+    def _complete(self, completion: dict[str, Any], body: dict[str, Any]) -> None:
+        """Answer in the way that was asked for: in one piece, or as events."""
+        if body.get("stream"):
+            self._events(_chunks_of(completion, body))
+        else:
+            self._send(200, completion)
 
     def _events(self, chunks: Iterator[dict[str, Any]]) -> None:
         self._start_events()
@@ -188,14 +250,20 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
 
 
-def _chunks(text: str, body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The answer word by word; the usage comes last, in a chunk of its own, and only where it was asked for."""
+def _chunks_of(completion: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A completion in pieces: text by lines, tool calls name first; the usage last, only where it was asked for."""
+    (choice,) = completion["choices"]
+    message = choice["message"]
     yield _chunk({"role": "assistant", "content": ""})
-    for word in text.split(" "):
-        yield _chunk({"content": word + " "})
-    yield _chunk({}, finish="stop")
-    if (body.get("stream_options") or {}).get("include_usage"):
-        yield _chunk({}) | {"choices": [], "usage": USAGE}
+    for piece in (message["content"] or "").splitlines(keepends=True):
+        yield _chunk({"content": piece})
+    for index, call in enumerate(message.get("tool_calls", [])):
+        function = call["function"]
+        yield _chunk({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]})
+        yield _chunk({"tool_calls": [{"index": index, "function": {"arguments": function["arguments"]}}]})
+    yield _chunk({}, finish=choice["finish_reason"])
+    if (body.get("stream_options") or {}).get("include_usage") and completion.get("usage"):
+        yield _chunk({}) | {"choices": [], "usage": completion["usage"]}
 
 
 def _error(message: str, code: str) -> dict[str, Any]:

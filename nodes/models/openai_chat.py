@@ -1,172 +1,247 @@
-"""OpenAI and every server that speaks its chat protocol, with failures that name the endpoint and the remedy.
+"""OpenAI and every server that speaks its chat protocol: asked again where that may help, its cost known where it is.
 
 Imported on first use only (see `nodes.models.select`).
 """
 
 from __future__ import annotations
 
+import json
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import httpx
-import openai
-from langchain_core.messages import AIMessageChunk
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.callbacks import CallbackManagerForLLMRun
+from langchain_core.messages import (
+    AIMessage,
+    AIMessageChunk,
+    BaseMessage,
+    InvalidToolCall,
+    ToolCall,
+    message_chunk_to_message,
+)
+from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.rate_limiters import BaseRateLimiter
+from langchain_core.runnables import run_in_executor
 from langchain_openai import ChatOpenAI
-from pydantic import SecretStr
+from pydantic import PrivateAttr, SecretStr
+from tenacity import Retrying, retry_if_exception, stop_after_attempt
 
+from nodes.models.address import NO_KEY, Address
+from nodes.models.endpoint_errors import EndlessStreamError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
+from nodes.models.pace import limiter_of
+from nodes.models.prices import Price
+from nodes.models.usage import Bill
+from nodes.state import FellBack
+
+if TYPE_CHECKING:
+    from nodes.models.select import ModelOptions
+
+MAX_ANSWER_CHARS = 1_000_000
 
 _CONNECT_S = 10.0
 
 
 def open_endpoint(
-    name: str,
-    *,
-    key: str,
-    base_url: str | None,
-    timeout_s: float,
-    max_retries: int,
-    max_output_tokens: int | None,
-) -> ChatOpenAI:
-    """A chat model behind `base_url` (OpenAI itself where None). Nothing is sent yet."""
+    address: Address, options: ModelOptions, *, price: Price | None, spare: Endpoint | None, spec: str
+) -> Endpoint:
+    """A chat model behind an address. Nothing is sent yet."""
+    rate = options.requests_per_minute
     return Endpoint(
-        model_name=name,
-        openai_api_key=SecretStr(key),
-        openai_api_base=base_url or "https://api.openai.com/v1",
-        request_timeout=httpx.Timeout(timeout_s, connect=min(timeout_s, _CONNECT_S)),
-        max_retries=max_retries,
-        max_tokens=max_output_tokens,
+        model_name=address.model,
+        openai_api_key=SecretStr(address.key),
+        openai_api_base=address.base_url,
+        request_timeout=httpx.Timeout(options.timeout_s, connect=min(options.timeout_s, _CONNECT_S)),
+        max_retries=0,
+        max_tokens=options.max_output_tokens,
+        reasoning_effort=options.effort,
         stream_usage=True,
         use_responses_api=False,
-        answer_s=timeout_s,
+        disable_streaming=True,
+        tries=1 + options.max_retries,
+        answer_s=options.timeout_s,
+        streamed=options.stream,
+        price=price,
+        pace=limiter_of(address.base_url, rate) if rate else None,
+        spare=spare,
+        spec=spec,
     )
 
 
 class Endpoint(ChatOpenAI):
-    """`ChatOpenAI` whose failures are `ModelUnavailableError`, whose streams end in time and keep the reported cost.
+    """`ChatOpenAI` that asks `tries` times; failures are `ModelUnavailableError`, answers carry a `Bill`.
 
-    `answer_s` bounds a streamed answer as a whole: a server that trickles would otherwise never time out.
+    Every caller goes one way, `_generate`, which itself streams where `streamed` (`disable_streaming` is about the
+    callers): the tokens reach the callbacks as they come. `answer_s` bounds a streamed answer as a whole: a server
+    that trickles would otherwise never time out. Once this endpoint has failed for good, `spare` answers, and each of
+    its answers says so. `spec` is the model's name in the settings, `pace` bounds the requests of all runs.
     """
 
+    tries: int
     answer_s: float
+    streamed: bool
+    spec: str
+    price: Price | None = None
+    pace: BaseRateLimiter | None = None
+    spare: Endpoint | None = None
+    _gone: str = PrivateAttr(default="")
 
-    def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        with self._naming_failures():
-            return super()._generate(*args, **kwargs)
+    def _generate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: CallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        """One answer. Raises `ModelUnavailableError` where neither this endpoint nor its spare gives any."""
+        if not self._gone:
+            try:
+                return self._persist(messages, stop, run_manager, **kwargs)
+            except ModelUnavailableError as error:
+                if self.spare is None:
+                    raise
+                self._gone = error.problem
+        assert self.spare is not None
+        result = self.spare._generate(messages, stop, run_manager, **kwargs)
+        because = FellBack(model=self.spec, answered_by=self.spare.spec, because=self._gone)
+        return _billed(result, Bill.of(result.generations[0].message).model_copy(update={"fell_back": because}))
 
-    async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
-        with self._naming_failures():
-            return await super()._agenerate(*args, **kwargs)
+    async def _agenerate(
+        self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
+    ) -> ChatResult:
+        return await run_in_executor(None, self._generate, messages, stop, **kwargs)
 
-    def _stream(self, *args: Any, **kwargs: Any) -> Iterator[ChatGenerationChunk]:
+    def _persist(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        run_manager: CallbackManagerForLLMRun | None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        """Ask until there is an answer, the tries are used up, or asking again is of no use."""
+        again = Retrying(
+            stop=stop_after_attempt(self.tries),
+            wait=lambda state: pause_s(state.outcome.exception() if state.outcome else None, state.attempt_number),
+            retry=retry_if_exception(may_pass),
+            before_sleep=run_manager.on_retry if run_manager else None,
+            reraise=True,
+        )
+        with naming(self.model_name, str(self.openai_api_base), self.answer_s, self._key):
+            return again(self._once, messages, stop, run_manager, **kwargs)
+
+    def _once(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None,
+        run_manager: CallbackManagerForLLMRun | None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        if self.pace is not None:
+            self.pace.acquire()
+        if self.streamed:
+            result = _whole(self._in_time(self._stream(messages, stop, run_manager, **kwargs)))
+        else:
+            result = super()._generate(messages, stop, run_manager, **kwargs)
+        _hide(self._key, result.generations[0].message)
+        return _billed(result, Bill(dollars=self._cost(result)))
+
+    @property
+    def _key(self) -> str:
+        key = self.openai_api_key
+        return key.get_secret_value() if isinstance(key, SecretStr) else NO_KEY
+
+    def _in_time(self, chunks: Iterator[ChatGenerationChunk]) -> Iterator[ChatGenerationChunk]:
         deadline = time.monotonic() + self.answer_s
-        empty = True
-        with self._naming_failures():
-            for chunk in super()._stream(*args, **kwargs):
-                self._check(deadline)
-                empty = False
-                yield chunk
-            if empty:
-                raise ValueError("no event of the stream was one of a chat completion")
-
-    async def _astream(self, *args: Any, **kwargs: Any) -> AsyncIterator[ChatGenerationChunk]:
-        deadline = time.monotonic() + self.answer_s
-        empty = True
-        with self._naming_failures():
-            async for chunk in super()._astream(*args, **kwargs):
-                self._check(deadline)
-                empty = False
-                yield chunk
-            if empty:
-                raise ValueError("no event of the stream was one of a chat completion")
+        length, empty = 0, True
+        for chunk in chunks:
+            if time.monotonic() > deadline:
+                raise EndlessStreamError
+            length += len(chunk.text)
+            if length > MAX_ANSWER_CHARS:
+                raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")
+            empty = False
+            yield chunk
+        if empty:
+            raise ValueError("no event of the stream was one of a chat completion")
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         cost = (chunk.get("usage") or {}).get("cost")
-        if converted is not None and cost and isinstance(converted.message, AIMessageChunk):
+        if converted is not None and cost is not None and isinstance(converted.message, AIMessageChunk):
             converted.message.response_metadata["token_usage"] = {"cost": cost}
         return converted
 
-    def _check(self, deadline: float) -> None:
-        if time.monotonic() > deadline:
-            raise httpx.ReadTimeout("the stream went on")
+    def _cost(self, result: ChatResult) -> float | None:
+        """Dollars as the provider reports them, else by the price table; absent where neither knows."""
+        message = result.generations[0].message
+        # An answer in one piece has its usage beside the message, a streamed one within.
+        place = result.llm_output or message.response_metadata
+        reported = (place.get("token_usage") or {}).get("cost")
+        if isinstance(reported, int | float) and 0 <= reported < float("inf"):
+            return float(reported)
+        tokens = message.usage_metadata if isinstance(message, AIMessage) else None
+        if self.price is None or tokens is None:
+            return None
+        return self.price.dollars(
+            input_tokens=tokens["input_tokens"],
+            cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
+            output_tokens=tokens["output_tokens"],
+        )
 
-    @contextmanager
-    def _naming_failures(self) -> Iterator[None]:
-        try:
-            yield
-        except (openai.OpenAIError, httpx.HTTPError) as error:
-            raise _named(error, self.model_name, str(self.openai_api_base), self.answer_s) from error
-        except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
-            # What the client raises, unnamed, when a body is no JSON or JSON of another shape.
-            raise ModelUnavailableError(
-                f'The endpoint {self.openai_api_base} answered model "{self.model_name}" with something else than a '
-                f"chat completion: {_first_line(error)}.",
-                "Check that the base URL is the server's OpenAI-compatible one (it mostly ends in /v1).",
-            ) from error
 
+def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
+    """The answer that the pieces make.
 
-def _named(error: Exception, model: str, base_url: str, timeout_s: float) -> ModelUnavailableError:
-    """The one place where the client's errors become ours."""
-    what = f'Model "{model}" at {base_url}'
-    match error:
-        case openai.APITimeoutError() | httpx.TimeoutException():
-            return ModelUnavailableError(
-                f"{what} did not answer within {timeout_s:g} s.",
-                "Raise the model's time limit or name a faster model; the run can be resumed.",
+    LangChain would complete a tool call's arguments that broke off. Half a kernel is no kernel: such a call goes back.
+    """
+    first, *rest = chunks
+    whole = first + rest if rest else first
+    message = message_chunk_to_message(whole.message)
+    if isinstance(whole.message, AIMessageChunk) and isinstance(message, AIMessage):
+        pieces = whole.message.tool_call_chunks
+        told = [(piece, _object(piece["args"] or "{}")) for piece in pieces]
+        message.tool_calls = [
+            ToolCall(type="tool_call", id=piece["id"], name=piece["name"] or "", args=found)
+            for piece, found in told
+            if found is not None
+        ]
+        message.invalid_tool_calls = [
+            InvalidToolCall(
+                type="invalid_tool_call", id=piece["id"], name=piece["name"], args=piece["args"], error=None
             )
-        case openai.AuthenticationError() | openai.PermissionDeniedError():
-            return ModelUnavailableError(
-                f"{what} refuses the key (status {error.status_code}).",
-                "Set OPENAI_API_KEY to a key of that endpoint.",
-            )
-        case openai.NotFoundError():
-            return ModelUnavailableError(
-                f"{what} does not exist (status 404): {_detail(error)}.",
-                "Check the model's name and that the base URL ends where the server's API starts (mostly /v1).",
-            )
-        case openai.RateLimitError():
-            return ModelUnavailableError(
-                f"{what} is over its rate or quota (status 429): {_detail(error)}.",
-                "Wait or raise the quota, then resume the run.",
-            )
-        case openai.APIStatusError() if error.status_code < 500:
-            return ModelUnavailableError(
-                f"{what} refuses the request (status {error.status_code}): {_detail(error)}.",
-                "Name a model with a larger context, or change the setting that the endpoint objects to.",
-            )
-        case openai.APIStatusError():
-            return ModelUnavailableError(
-                f"{what} failed (status {error.status_code}): {_detail(error)}.", "Resume the run when it is back."
-            )
-        case openai.APIConnectionError() | httpx.TransportError():
-            return ModelUnavailableError(
-                f"The connection to {what[0].lower()}{what[1:]} failed: {_first_line(_root(error))}.",
-                "Start the server, or correct the base URL; the run can be resumed.",
-            )
-        case _:
-            return ModelUnavailableError(f"{what} failed: {_first_line(error)}.", "Resume the run when it is mended.")
+            for piece, found in told
+            if found is None
+        ]
+    return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
 
 
-def _detail(error: openai.APIStatusError) -> str:
-    body = error.body
-    message = body.get("message") if isinstance(body, dict) else None
-    return _first_line(str(message or error.message))
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is, if it is one."""
+    with suppress(ValueError):
+        found = json.loads(text)
+        return found if isinstance(found, dict) else None
+    return None
 
 
-def _root(error: BaseException) -> BaseException:
-    """The error at the bottom of the chain: the client's own says no more than "Connection error"."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    return error
+def _billed(result: ChatResult, bill: Bill) -> ChatResult:
+    bill.attach(result.generations[0].message)
+    return result
 
 
-def _first_line(error: object) -> str:
-    """The first line of a message, at most 200 characters, without its full stop."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
-    return lines[0][:200].rstrip(". ")
+def _hide(key: str, message: BaseMessage) -> None:
+    """Take the key out of an answer that repeats it: answers are recorded."""
+    if isinstance(message.content, str):
+        message.content = without(key, message.content)
+    if isinstance(message, AIMessage):
+        message.tool_calls = [{**call, "args": _hidden(key, call["args"])} for call in message.tool_calls]
+        message.invalid_tool_calls = [
+            {**call, "args": _hidden(key, call["args"])} for call in message.invalid_tool_calls
+        ]
+
+
+def _hidden(key: str, arguments: Any) -> Any:
+    return json.loads(without(key, json.dumps(arguments)))

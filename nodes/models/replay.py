@@ -16,6 +16,7 @@ from harness.errors import UserError
 from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
+from nodes.models.usage import Bill
 from nodes.roles import Speaker
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
@@ -121,7 +122,7 @@ def _without_repeats(exchanges: Iterable[Exchange]) -> list[Exchange]:
 
 def _message(recorded: Exchange) -> AIMessage:
     usage = recorded.usage
-    return AIMessage(
+    message = AIMessage(
         recorded.answer,
         tool_calls=[
             ToolCall(type="tool_call", id=call.id, name=call.name, args=call.args)
@@ -137,9 +138,12 @@ def _message(recorded: Exchange) -> AIMessage:
             "input_tokens": usage.input_tokens,
             "output_tokens": usage.output_tokens,
             "total_tokens": usage.input_tokens + usage.output_tokens,
+            "input_token_details": {"cache_read": usage.cached_tokens},
         },
-        response_metadata={"token_usage": {"cost": usage.dollars}},
     )
+    fell_back = usage.fell_back[0] if usage.fell_back else None
+    Bill(dollars=None if usage.unpriced_calls else usage.dollars, fell_back=fell_back).attach(message)
+    return message
 
 
 def _text(prompt: Sequence[Said]) -> list[str]:

@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from langchain_core.messages import AIMessage
+from typing import Self
 
-from nodes.state import Usage
+from langchain_core.messages import AIMessage, BaseMessage
+
+from harness.frozen import Frozen
+from nodes.state import FellBack, Usage
+
+_PLACE = "cutegen"
+
+
+class Bill(Frozen):
+    """What an endpoint's answer carries beside its text. `dollars` is absent where nobody knows the price."""
+
+    dollars: float | None
+    fell_back: FellBack | None = None
+
+    @classmethod
+    def of(cls, message: BaseMessage) -> Self:
+        """What the message carries. An answer that was given inside this process cost nothing."""
+        told = message.response_metadata.get(_PLACE)
+        return cls.model_validate(told) if told is not None else cls(dollars=0.0)
+
+    def attach(self, message: BaseMessage) -> None:
+        """Put it where `of` finds it."""
+        message.response_metadata[_PLACE] = self.model_dump(mode="json")
 
 
 def usage_of(message: AIMessage, seconds: float = 0.0) -> Usage:
-    """One call's usage: tokens as the endpoint counted them, dollars where it names a price, 0 where it does not.
+    """One call's usage: tokens as the endpoint counted them, dollars as its model found them out.
 
-    OpenRouter and servers like it report dollars as `cost` beside the token counts. `seconds` is the caller's clock.
+    `seconds` is the caller's clock.
     """
     tokens = message.usage_metadata
-    reported = message.response_metadata.get("token_usage") or {}
+    bill = Bill.of(message)
+    cached = (tokens.get("input_token_details") or {}).get("cache_read") if tokens else None
     return Usage(
         calls=1,
-        input_tokens=tokens["input_tokens"] if tokens else 0,
-        output_tokens=tokens["output_tokens"] if tokens else 0,
-        dollars=float(reported.get("cost") or 0.0),
+        input_tokens=max(0, tokens["input_tokens"]) if tokens else 0,
+        cached_tokens=max(0, cached or 0),
+        output_tokens=max(0, tokens["output_tokens"]) if tokens else 0,
+        dollars=bill.dollars or 0.0,
+        unpriced_calls=int(bill.dollars is None),
         seconds=seconds,
+        fell_back=(bill.fell_back,) if bill.fell_back else (),
     )

@@ -13,6 +13,7 @@ from nodes.answers import Declined, Written, parse_kernel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
+from nodes.models.usage import Bill
 from nodes.request import Request
 from nodes.settings import Settings
 from nodes.speak import Spoken, TurnEndedError, speak
@@ -129,7 +130,7 @@ def test_long_answers_are_cut() -> None:
 def test_a_budget_ends_the_turn_between_two_calls(settings: dict[str, Any], run: RunState, stop: str) -> None:
     costly = calling("look_up", query="tile")
     costly.usage_metadata = {"input_tokens": 4, "output_tokens": 3, "total_tokens": 7}
-    costly.response_metadata = {"token_usage": {"cost": 0.02}}
+    Bill(dollars=0.02).attach(costly)
     model = ScriptedModel(answers=[costly, GOOD])
     with pytest.raises(TurnEndedError) as ended:
         ask(model, run, **settings)

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from typing import Any
 
 import pytest
-from chat_server import Behaviour, ChatEndpoint, chat_endpoint
+from chat_server import Behaviour, ChatEndpoint, Scripted, chat_endpoint
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessageChunk, HumanMessage, SystemMessage
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from harness.errors import MachineError
 from nodes.models.errors import ModelUnavailableError
+from nodes.models.prices import Price
 from nodes.models.select import ModelOptions, open_model
 from nodes.models.usage import usage_of
 from nodes.state import Usage
@@ -27,32 +30,20 @@ def key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def opened(endpoint: ChatEndpoint, *, timeout_s: float = 20.0, retries: int = 0) -> BaseChatModel:
-    return open_model("openai:m", ModelOptions(base_url=endpoint.base_url, timeout_s=timeout_s, max_retries=retries))
+def opened(endpoint: ChatEndpoint, *, retries: int = 0, **options: Any) -> BaseChatModel:
+    return open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=retries, **options))
 
 
-def failure(behaviour: Behaviour, *, stream: bool = False, timeout_s: float = 20.0) -> str:
+def failure(behaviour: Behaviour, *, stream: bool = True, timeout_s: float = 20.0) -> str:
     """What a run is told when the server behaves like that; never with the key in it."""
     with chat_endpoint(behaviour) as endpoint, pytest.raises(ModelUnavailableError) as caught:
-        model = opened(endpoint, timeout_s=timeout_s)
-        if stream:
-            list(model.stream(PROMPT))
-        else:
-            model.invoke(PROMPT)
+        opened(endpoint, timeout_s=timeout_s, stream=stream).invoke(PROMPT)
     assert isinstance(caught.value, MachineError)
     assert caught.value.remedy
     assert "127.0.0.1" in str(caught.value)
     assert KEY not in str(caught.value)
     assert "\n" not in str(caught.value)
     return str(caught.value)
-
-
-def whole(chunks: list[BaseMessageChunk]) -> AIMessage:
-    total = chunks[0]
-    for chunk in chunks[1:]:
-        total += chunk  # type: ignore[assignment]
-    assert isinstance(total, AIMessage)
-    return total
 
 
 def test_a_plain_answer_with_its_cost() -> None:
@@ -82,22 +73,47 @@ def test_the_token_limit_is_sent_only_where_there_is_one() -> None:
     assert limits == [None, 77]
 
 
-def test_a_streamed_answer_keeps_tokens_and_cost() -> None:
-    with chat_endpoint() as endpoint:
-        message = whole(list(opened(endpoint).stream(PROMPT)))
-    assert message.text.strip() == endpoint.answer
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_streamed_or_whole_is_the_same(stream: bool) -> None:
+    call = Scripted(text="I look.", tool="look_up", arguments='{"query": "tiles"}')
+    with chat_endpoint(script=[call]) as endpoint:
+        message = opened(endpoint, stream=stream).invoke(PROMPT)
+    assert (message.text, message.tool_calls[0]["name"]) == ("I look.", "look_up")
+    assert message.tool_calls[0]["args"] == {"query": "tiles"}
     assert usage_of(message) == Usage(calls=1, input_tokens=11, output_tokens=7, dollars=0.0025)
+    assert endpoint.requests[0].get("stream", False) is stream
+
+
+@pytest.mark.parametrize("arguments", ['{"source": "int x', "[1]", "tiles"])
+def test_half_a_tool_call_is_none(arguments: str) -> None:
+    with chat_endpoint(script=[Scripted(tool="compile_kernel", arguments=arguments)]) as endpoint:
+        message = opened(endpoint).invoke(PROMPT)
+    assert message.tool_calls == []
+    assert [(call["name"], call["args"]) for call in message.invalid_tool_calls] == [("compile_kernel", arguments)]
+
+
+def test_the_tokens_of_an_answer_are_told_as_they_come() -> None:
+    heard: list[str] = []
+
+    class Listener(BaseCallbackHandler):
+        def on_llm_new_token(self, token: str, **_: Any) -> None:
+            heard.append(token)
+
+    with chat_endpoint(answer="one\ntwo\nthree") as endpoint:
+        message = opened(endpoint).invoke(PROMPT, config={"callbacks": [Listener()]})
+    assert [token for token in heard if token] == ["one\n", "two\n", "three"]
+    assert message.text == "one\ntwo\nthree"
 
 
 def test_asynchronous_callers_get_the_same() -> None:
-    async def both(endpoint: ChatEndpoint) -> tuple[AIMessage, AIMessage]:
+    async def both(endpoint: ChatEndpoint) -> tuple[AIMessage, str]:
         model = opened(endpoint)
-        return await model.ainvoke(PROMPT), whole([chunk async for chunk in model.astream(PROMPT)])
+        return await model.ainvoke(PROMPT), "".join([chunk.text async for chunk in model.astream(PROMPT)])
 
     with chat_endpoint() as endpoint:
         plain, streamed = asyncio.run(both(endpoint))
-    assert plain.text == streamed.text.strip() == endpoint.answer
-    assert usage_of(plain) == usage_of(streamed)
+    assert plain.text == streamed == endpoint.answer
+    assert usage_of(plain).dollars == 0.0025
 
 
 def test_asynchronous_failures_are_named_too() -> None:
@@ -107,7 +123,110 @@ def test_asynchronous_failures_are_named_too() -> None:
 
 def test_an_endpoint_that_counts_no_tokens() -> None:
     with chat_endpoint("no_usage") as endpoint:
-        assert usage_of(opened(endpoint).invoke(PROMPT)) == Usage(calls=1)
+        assert usage_of(opened(endpoint).invoke(PROMPT)) == Usage(calls=1, unpriced_calls=1)
+
+
+def test_nonsense_about_the_cost_is_no_cost() -> None:
+    with chat_endpoint("odd_usage") as endpoint:
+        used = usage_of(opened(endpoint).invoke(PROMPT))
+    assert used == Usage(calls=1, output_tokens=7, unpriced_calls=1)
+
+
+def test_without_a_reported_cost_the_price_counts_cached_tokens_too() -> None:
+    price = Price(input=3.0, cached=1.0, output=10.0)
+    cached = {"prompt_tokens": 1000, "completion_tokens": 100, "total_tokens": 1100}
+    with chat_endpoint() as endpoint:
+        endpoint.usage = {**cached, "prompt_tokens_details": {"cached_tokens": 600}}
+        used = usage_of(opened(endpoint, prices=(("m", price),)).invoke(PROMPT))
+    assert used.cached_tokens == 600
+    assert used.unpriced_calls == 0
+    assert used.dollars == pytest.approx((400 * 3 + 600 * 1 + 100 * 10) / 1e6)
+
+
+def test_the_reasoning_effort_is_sent_only_where_there_is_one() -> None:
+    with chat_endpoint() as endpoint:
+        opened(endpoint).invoke(PROMPT)
+        opened(endpoint, effort="high").invoke(PROMPT)
+    assert [received.get("reasoning_effort") for received in endpoint.requests] == [None, "high"]
+
+
+def test_runs_share_an_endpoints_rate() -> None:
+    with chat_endpoint() as endpoint:
+        for _ in range(2):
+            opened(endpoint, requests_per_minute=240).invoke(PROMPT)
+    first, second = endpoint.began
+    assert second - first >= 0.24
+
+
+def test_a_wait_that_the_endpoint_asks_for_is_kept() -> None:
+    with chat_endpoint("limited", "answer") as endpoint:
+        endpoint.retry_after = "1"
+        opened(endpoint, retries=1).invoke(PROMPT)
+    first, second = endpoint.began
+    assert second - first >= 1.0
+
+
+def test_a_wait_of_an_hour_is_not() -> None:
+    with chat_endpoint("limited") as endpoint, pytest.raises(ModelUnavailableError, match="asks to wait 3600 s"):
+        endpoint.retry_after = "3600"
+        opened(endpoint, retries=9).invoke(PROMPT)
+    assert len(endpoint.requests) == 1
+
+
+def test_a_spent_quota_is_not_asked_again() -> None:
+    with chat_endpoint("quota") as endpoint, pytest.raises(ModelUnavailableError, match="current quota"):
+        opened(endpoint, retries=9).invoke(PROMPT)
+    assert len(endpoint.requests) == 1
+
+
+@pytest.mark.parametrize("broken", ["bad_event", "error_event", "cut_stream", "truncated", "not_json", "other_json"])
+def test_an_answer_that_breaks_is_asked_for_again(broken: Behaviour) -> None:
+    with chat_endpoint(broken, "answer") as endpoint:
+        message = opened(endpoint, retries=1).invoke(PROMPT)
+    assert message.text == endpoint.answer
+
+
+def test_an_answer_without_end_is_given_up() -> None:
+    assert "more than 1000000 characters" in failure("endless")
+
+
+def test_what_an_endpoint_repeats_of_the_key_is_taken_out() -> None:
+    assert "Bad header: Bearer [key]" in failure("tells_the_key")
+    with chat_endpoint("answers_the_key") as endpoint:
+        assert opened(endpoint).invoke(PROMPT).text == "You sent Bearer [key]."
+
+
+def spare(endpoint: ChatEndpoint) -> str:
+    return f"openai:small@{endpoint.base_url}"
+
+
+@pytest.mark.parametrize("behaviour", ["unauthorized", "broken", "quota", "not_json", "too_long"])
+def test_where_a_model_fails_for_good_another_goes_on_and_says_so(behaviour: Behaviour) -> None:
+    with chat_endpoint(behaviour) as gone, chat_endpoint() as other:
+        model = opened(gone, fallback=spare(other)).bind_tools([{"type": "function", "function": {"name": "look_up"}}])
+        told = [usage_of(model.invoke(PROMPT)).fell_back for _ in range(2)]
+    assert told[0] == told[1]
+    assert (told[0][0].model, told[0][0].answered_by) == ("openai:m", spare(other))
+    assert "127.0.0.1" in told[0][0].because
+    assert len(gone.requests) == 1, "it is not asked any more"
+    assert {request["model"] for request in other.requests} == {"small"}
+    assert other.requests[0]["tools"][0]["function"]["name"] == "look_up"
+    assert other.keys == ["Bearer none"] * 2, "one endpoint's key is not sent to another"
+
+
+def test_where_both_fail_the_second_is_named() -> None:
+    with (
+        chat_endpoint("unauthorized") as gone,
+        chat_endpoint("broken") as other,
+        pytest.raises(ModelUnavailableError, match='"small"'),
+    ):
+        opened(gone, fallback=spare(other)).invoke(PROMPT)
+
+
+def test_a_model_that_answers_needs_no_other() -> None:
+    with chat_endpoint() as endpoint, chat_endpoint() as other:
+        assert usage_of(opened(endpoint, fallback=spare(other)).invoke(PROMPT)).fell_back == ()
+    assert other.requests == []
 
 
 def test_a_failed_request_is_sent_again() -> None:
@@ -144,7 +263,7 @@ def test_a_server_that_hangs(stream: bool) -> None:
 
 def test_a_stream_that_never_ends() -> None:
     started = time.monotonic()
-    assert "within 0.5 s" in failure("trickle", stream=True, timeout_s=0.5)
+    assert "within 0.5 s" in failure("trickle", timeout_s=0.5)
     assert time.monotonic() - started < 10
 
 
@@ -153,7 +272,7 @@ def test_a_body_that_breaks_off() -> None:
 
 
 def test_a_stream_that_breaks_off() -> None:
-    assert "closed connection" in failure("cut_stream", stream=True)
+    assert "closed connection" in failure("cut_stream")
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -12,6 +12,7 @@ from langchain_core.messages import AIMessage
 from model_requests import prompt, request
 
 from harness.errors import UserError
+from nodes.models.address import key_variable
 from nodes.models.conversation import exchange
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
@@ -65,6 +66,43 @@ def test_the_environment_names_the_server(monkeypatch: pytest.MonkeyPatch) -> No
         monkeypatch.setenv("OPENAI_BASE_URL", endpoint.base_url)
         assert open_model("openai:m").invoke("hello").text == endpoint.answer
     assert endpoint.requests[0]["model"] == "m"
+
+
+def test_a_model_may_name_its_own_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    monkeypatch.setenv("LOCAL_API_KEY", "sk-local")
+    with chat_endpoint() as endpoint:
+        model = open_model(f"openai:a@b@{endpoint.base_url}", ModelOptions(base_url="http://127.0.0.1:9/v1"))
+        assert model.invoke("hello").text == endpoint.answer
+    assert endpoint.requests[0]["model"] == "a@b"
+    assert endpoint.keys == ["Bearer sk-local"]
+
+
+@pytest.mark.parametrize(
+    ("host", "variable"),
+    [
+        ("api.openai.com", "OPENAI_API_KEY"),
+        ("openrouter.ai", "OPENROUTER_API_KEY"),
+        ("api.deepseek.com", "DEEPSEEK_API_KEY"),
+        ("my-gpu", "MY_GPU_API_KEY"),
+        ("127.0.0.1", "LOCAL_API_KEY"),
+        ("::1", "LOCAL_API_KEY"),
+    ],
+)
+def test_each_host_has_a_variable_for_its_key(host: str, variable: str) -> None:
+    assert key_variable(host) == variable
+
+
+def test_a_key_for_one_host_is_not_sent_to_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
+    with pytest.raises(UserError, match=r"variable OPENROUTER_API_KEY, or"):
+        open_model("openai:m@https://openrouter.ai/api/v1")
+
+
+@pytest.mark.parametrize("spec", ["playbook", "openai:", "replay:x"])
+def test_only_an_endpoint_can_go_on_for_another(spec: str) -> None:
+    with pytest.raises(UserError, match="cannot go on for another"):
+        open_model("openai:m@http://vllm/v1", ModelOptions(fallback=spec))
 
 
 def test_the_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,89 @@
+"""Where a model is: its name, its endpoint's address, and the environment variable that holds the key."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from harness.errors import UserError
+
+OPENAI = "https://api.openai.com/v1"
+OPENAI_KEY = "OPENAI_API_KEY"
+NO_KEY = "none"
+
+# A model's own name may hold an @ (dated versions do): only one before a web address ends the name.
+_OWN_ADDRESS = re.compile(r"@(?=[a-z][a-z0-9+.-]*://)")
+
+
+@dataclass(frozen=True)
+class Address:
+    """A model behind an OpenAI-compatible endpoint."""
+
+    model: str
+    base_url: str
+    host: str
+    key: str
+
+
+def find(name: str, base_url: str | None) -> Address:
+    """The endpoint of `name`: a model's name, or `<model>@<base URL>`, which is independent of `base_url`.
+
+    `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. Raises `UserError` for an address that is none,
+    for one that holds a password, and for a key that is missing.
+    """
+    model, *own = _OWN_ADDRESS.split(name, maxsplit=1)
+    url = own[0] if own else base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
+    host = _host(url)
+    return Address(model=model, base_url=url, host=host, key=_key(model, host, shared=not own))
+
+
+def key_variable(host: str) -> str:
+    """The environment variable of a host's own key: OPENROUTER_API_KEY for openrouter.ai, LOCAL_API_KEY for numbers."""
+    try:
+        ip_address(host)
+    except ValueError:
+        labels = host.split(".")
+        return f"{re.sub(r'[^A-Za-z0-9]', '_', labels[-2] if len(labels) > 1 else labels[0]).upper()}_API_KEY"
+    return "LOCAL_API_KEY"
+
+
+def _key(model: str, host: str, *, shared: bool) -> str:
+    """The host's own key; else OPENAI_API_KEY, unless the address stands in the model's name.
+
+    One endpoint's key is not another's: what was meant for OpenAI does not go to wherever the second model lives.
+    """
+    names = dict.fromkeys([key_variable(host), *([OPENAI_KEY] if shared else [])])
+    for name in names:
+        key = os.environ.get(name, "").strip()
+        if key:
+            return key
+    if _is_near(host):
+        return NO_KEY  # the client insists on some key; servers on one's own machine or network seldom do
+    raise UserError(
+        f'The model "openai:{model}" at {host} needs a key.',
+        f"Put it into the environment variable {' or '.join(names)}, or name a server of your own with the base URL.",
+    )
+
+
+def _host(base_url: str) -> str:
+    parts = urlsplit(base_url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f'The base URL "{base_url}" is no web address.', "Give one like http://127.0.0.1:8000/v1.")
+    if parts.password is not None:
+        # Settings are written into the run's record; a key in them would be, too.
+        raise UserError(
+            f"The base URL of {parts.hostname} holds a password.",
+            f"Put the key into the variable {key_variable(parts.hostname)} or {OPENAI_KEY}.",
+        )
+    return parts.hostname
+
+
+def _is_near(host: str) -> bool:
+    """Whether the host is this machine, a private address, or a name without a domain (a container's neighbour)."""
+    try:
+        return ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith(".local")

@@ -1,0 +1,172 @@
+"""What goes wrong between here and a model's endpoint: which of it may pass, and what the rest is called."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from email.utils import parsedate_to_datetime
+from urllib.parse import urlsplit
+
+import httpx
+import openai
+
+from nodes.models.address import NO_KEY, OPENAI_KEY, key_variable
+from nodes.models.errors import ModelUnavailableError
+
+LONGEST_WAIT_S = 120.0
+
+_FIRST_PAUSE_S = 0.5
+_LONGEST_PAUSE_S = 16.0
+
+
+class EndlessStreamError(Exception):
+    """A stream went on beyond the time that an answer may take. It would do so again."""
+
+
+# What the client raises, unnamed, when a body is no JSON or JSON of another shape.
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+
+
+def may_pass(error: BaseException) -> bool:
+    """Whether the same request may succeed in a while."""
+    match error:
+        case openai.APIStatusError() if (_told_s(error) or 0.0) > LONGEST_WAIT_S:
+            return False
+        case openai.RateLimitError():
+            return error.code != "insufficient_quota"
+        case openai.APIStatusError():
+            return error.status_code in (408, 409) or error.status_code >= 500
+        case openai.APIError() | httpx.TransportError():
+            return True  # a connection that broke, a silence, an error in the middle of a stream
+        case _:
+            return isinstance(error, _UNREADABLE)
+
+
+def pause_s(error: BaseException | None, attempt: int) -> float:
+    """Seconds before the next attempt: what the endpoint asked for, else doubling from half a second, spread out."""
+    told = _told_s(error) if isinstance(error, openai.APIStatusError) else None
+    if told is not None:
+        return told
+    return min(_FIRST_PAUSE_S * 2.0 ** (attempt - 1), _LONGEST_PAUSE_S) * random.uniform(0.75, 1.0)
+
+
+@contextmanager
+def naming(model: str, base_url: str, timeout_s: float, key: str) -> Iterator[None]:
+    """Turn what the client raises into `ModelUnavailableError`: the endpoint, what happened, and the remedy.
+
+    Some endpoints repeat the headers that they object to: `key` is taken out of their words.
+    """
+    try:
+        with _named_plainly(model, base_url, timeout_s):
+            yield
+    except ModelUnavailableError as error:
+        if key not in error.problem:
+            raise
+        raise ModelUnavailableError(without(key, error.problem), error.remedy) from error
+
+
+def without(key: str, text: str) -> str:
+    """The text with the key taken out of it. What stands for a key where none is needed is a common word."""
+    return text if key == NO_KEY else text.replace(key, "[key]")
+
+
+@contextmanager
+def _named_plainly(model: str, base_url: str, timeout_s: float) -> Iterator[None]:
+    try:
+        yield
+    except (openai.OpenAIError, httpx.HTTPError, EndlessStreamError) as error:
+        raise _named(error, model, base_url, timeout_s) from error
+    except _UNREADABLE as error:
+        raise ModelUnavailableError(
+            f'The endpoint {base_url} answered model "{model}" with something else than a '
+            f"chat completion: {_first_line(error)}.",
+            "Check that the base URL is the server's OpenAI-compatible one (it mostly ends in /v1).",
+        ) from error
+
+
+def _told_s(error: openai.APIStatusError) -> float | None:
+    """Retry-After in seconds, a number or a date as HTTP has it; absent where it is neither."""
+    headers = error.response.headers
+    with suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after-ms"]) / 1000)
+    with suppress(KeyError, ValueError):
+        return max(0.0, float(headers["retry-after"]))
+    with suppress(KeyError, ValueError, TypeError):
+        return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
+    return None
+
+
+def _named(error: Exception, model: str, base_url: str, timeout_s: float) -> ModelUnavailableError:
+    """The one place where the client's errors become ours."""
+    what = f'Model "{model}" at {base_url}'
+    match error:
+        case openai.APITimeoutError() | httpx.TimeoutException() | EndlessStreamError():
+            return ModelUnavailableError(
+                f"{what} did not answer within {timeout_s:g} s.",
+                "Raise the model's time limit or name a faster model; the run can be resumed.",
+            )
+        case openai.APIStatusError():
+            return _refused(error, what, base_url)
+        case openai.APIConnectionError() | httpx.TransportError():
+            return ModelUnavailableError(
+                f"The connection to {what[0].lower()}{what[1:]} failed: {_first_line(_root(error))}.",
+                "Start the server, or correct the base URL; the run can be resumed.",
+            )
+        case _:
+            return ModelUnavailableError(f"{what} failed: {_first_line(error)}.", "Resume the run when it is mended.")
+
+
+def _refused(error: openai.APIStatusError, what: str, base_url: str) -> ModelUnavailableError:
+    """What a status other than success means."""
+    match error.status_code:
+        case 401 | 403:
+            own = key_variable(urlsplit(base_url).hostname or "")
+            return ModelUnavailableError(
+                f"{what} refuses the key (status {error.status_code}).",
+                f"Set {' or '.join(dict.fromkeys((own, OPENAI_KEY)))} to a key of that endpoint.",
+            )
+        case 404:
+            return ModelUnavailableError(
+                f"{what} does not exist (status 404): {_detail(error)}.",
+                "Check the model's name and that the base URL ends where the server's API starts (mostly /v1).",
+            )
+        case 429:
+            return ModelUnavailableError(
+                f"{what} is over its rate or quota (status 429): {_detail(error)}{_asked_to_wait(error)}.",
+                "Wait or raise the quota, then resume the run; requests_per_minute keeps below a rate.",
+            )
+        case status if status < 500:
+            return ModelUnavailableError(
+                f"{what} refuses the request (status {status}): {_detail(error)}.",
+                "Name a model with a larger context, or change the setting that the endpoint objects to.",
+            )
+        case status:
+            return ModelUnavailableError(
+                f"{what} failed (status {status}): {_detail(error)}.", "Resume the run when it is back."
+            )
+
+
+def _asked_to_wait(error: openai.APIStatusError) -> str:
+    told = _told_s(error) or 0.0
+    return f"; it asks to wait {told:.0f} s" if told > LONGEST_WAIT_S else ""
+
+
+def _detail(error: openai.APIStatusError) -> str:
+    body = error.body
+    message = body.get("message") if isinstance(body, dict) else None
+    return _first_line(str(message or error.message))
+
+
+def _root(error: BaseException) -> BaseException:
+    """The error at the bottom of the chain: the client's own says no more than "Connection error"."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    return error
+
+
+def _first_line(error: object) -> str:
+    """The first line of a message, at most 200 characters, without its full stop."""
+    lines = str(error).strip().splitlines() or [type(error).__name__]
+    return lines[0][:200].rstrip(". ")
