@@ -11,6 +11,7 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
+import typer
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graph", "nodes", "tools", "knowledge", "harness")
@@ -76,13 +77,14 @@ def test_commands_in_the_readme_exist() -> None:
 
 def test_options_are_documented() -> None:
     documented = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    source = (ROOT / "graph" / "cli.py").read_text(encoding="utf-8")
-    optimize = next(
-        node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and node.name == "optimize"
-    )
-    for argument in optimize.args.args:
-        name = argument.arg.replace("_", "-")
-        assert name == "file" or f"`--{name}" in documented, name
+    from graph.cli import app
+
+    shown = typer.main.get_command(app)
+    assert isinstance(shown, typer.core.TyperGroup)
+    options = [option for parameter in shown.commands["optimize"].params for option in parameter.opts]
+    assert "--set" in options
+    for option in options:
+        assert not option.startswith("-") or f"`{option}" in documented, option
 
 
 def test_no_file_names_a_machines_folder() -> None:
