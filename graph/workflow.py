@@ -26,11 +26,13 @@ from nodes.node import Agent, as_node
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
+from nodes.roles import Speaker
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
 from nodes.sweeper import sweeper
 from nodes.tester import tester
+from nodes.turn import TURN
 from nodes.workshop import ModelShelf, OpenModel
 
 Route = Callable[[RunState, Settings], str]
@@ -65,7 +67,8 @@ def build_graph(open_model: OpenModel = open_model) -> StateGraph[RunState, Sett
     graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
     for agent, description in NODES:
         name = agent.__name__
-        graph.add_node(name, as_node(agent, shelf), metadata={"description": description})
+        turn = TURN if name in get_args(Speaker) else None
+        graph.add_node(name, as_node(agent, shelf, turn), metadata={"description": description})
     graph.add_edge(START, "intake")
     graph.add_edge("intake", "generator")
     for name, route in ROUTES.items():

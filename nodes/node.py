@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
 from typing import Annotated, Any, Protocol
 
@@ -11,7 +12,8 @@ from langgraph.runtime import Runtime
 from pydantic import TypeAdapter, ValidationError
 
 from nodes.settings import Settings
-from nodes.state import RunState
+from nodes.state import RunState, Usage
+from nodes.turn import TurnGraph
 from nodes.workshop import ModelShelf, Workshop
 
 Update = dict[str, Any]
@@ -30,13 +32,20 @@ class StateWriteError(TypeError):
     """A node wrote something that the state has no place for. Written unchecked, it would make the run unreadable."""
 
 
-def as_node(agent: Agent, shelf: ModelShelf) -> Node:
-    """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes."""
+def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None) -> Node:
+    """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes.
+
+    `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
+    then draws it, streams it and shows its checkpoints.
+    """
 
     def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
         started = time.monotonic()
-        update = agent(state, workshop_of(runtime, shelf))
-        seconds = time.monotonic() - started
+        workshop = workshop_of(runtime, shelf)
+        update = agent(state, workshop if turn is None else replace(workshop, turn=turn))
+        # A turn that was broken off and went on here has spoken for longer than this clock has seen.
+        spoken: Usage = update.get("usage", Usage())
+        seconds = max(time.monotonic() - started, spoken.seconds)
         steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
         timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
         return validated(timed, writer=getattr(agent, "__name__", "a node"))

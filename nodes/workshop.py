@@ -14,6 +14,7 @@ from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import RunState, present
+from nodes.turn import TURN, TurnGraph
 from tools.judges import judge_for
 from tools.kernel_tools import KernelTools
 
@@ -68,6 +69,7 @@ class Workshop:
     settings: Settings
     shelf: ModelShelf
     thread_id: str | None = None
+    turn: TurnGraph = TURN
 
     def model(self, role: Speaker) -> BaseChatModel:
         """The model that the agent speaks to."""

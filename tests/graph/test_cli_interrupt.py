@@ -5,9 +5,11 @@ import signal
 from pathlib import Path
 
 import pytest
-from command_line import agent_began, cutegen, events, never_built, one_object, start, wait_until
+from chat_server import Scripted, chat_endpoint
+from command_line import agent_began, cutegen, events, never_built, one_object, softsign, start, wait_until
 
 from graph.run_record import RunRecord
+from nodes.models.replay import ReplayModel
 
 
 def judged(run: Path) -> bool:
@@ -63,6 +65,29 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
     agents = [step.agent for step in RunRecord.model_validate_json((run / "record.json").read_bytes()).steps]
     assert agents[:2] == ["generator", "tester"]
     assert agents.count("generator") == 1, "the generator's step was checkpointed and is not repeated"
+
+
+def test_kill_9_between_two_model_calls_of_one_answer_pays_for_none_again(tmp_path: Path) -> None:
+    """The second call hangs, the process dies; the first call and what the tool said are still there afterwards."""
+    run = tmp_path / "run"
+    look_up = Scripted(tool="look_up", arguments='{"query": "predicates at the edge"}')
+    script = (look_up, Scripted("never sent"), Scripted("CANNOT: enough was seen"))
+    with chat_endpoint("script", "hang", "script", script=script) as endpoint:
+        model = ("--model", "openai:m", "--base-url", endpoint.base_url, "--target", "cpu")
+        process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path)
+        wait_until(lambda: len(endpoint.requests) == 2 or process.poll() is not None, "the second call")
+        process.kill()
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        done = cutegen("optimize", "--resume", run, "--json")
+    assert done.returncode == 1, done.stderr
+    assert len(endpoint.requests) == 3, "the answered call was asked for again"
+    assert endpoint.requests[2]["messages"] == endpoint.requests[1]["messages"]
+    assert "Predicates" in endpoint.requests[2]["messages"][-1]["content"]
+    record = RunRecord.model_validate_json((run / "record.json").read_bytes())
+    assert (record.stop_reason, record.usage.calls) == ("enough was seen", 2)
+    exchanges = ReplayModel.load(run / "conversation.jsonl").exchanges
+    assert [said.index for said in exchanges] == [0, 1]
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:

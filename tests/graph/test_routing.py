@@ -45,6 +45,20 @@ DRAWN = {
     ("reporter", "__end__"),
 }
 
+SPEAKERS = ("generator", "diagnoser", "repairer", "optimizer")
+TURNS = {
+    (f"{agent}:{source}", f"{agent}:{target}")
+    for agent in SPEAKERS
+    for source, target in [
+        ("__start__", "speak"),
+        *[(node, way) for node in ("speak", "tools") for way in ("speak", "tools", "__end__")],
+    ]
+}
+DRAWN_WITHIN = TURNS | {
+    (f"{source}:__end__" if source in SPEAKERS else source, f"{target}:__start__" if target in SPEAKERS else target)
+    for source, target in DRAWN
+}
+
 STOP = Stop(name="tokens", message="Enough.")
 K = kernel("present\n")
 
@@ -91,6 +105,12 @@ def test_every_edge_of_the_design_is_drawn_and_no_other() -> None:
     drawn = graph.get_graph()
     assert {(edge.source, edge.target) for edge in drawn.edges} == DRAWN
     assert all(node.metadata for name, node in drawn.nodes.items() if not name.startswith("__"))
+
+
+def test_each_agent_that_speaks_is_drawn_as_a_graph_of_its_own() -> None:
+    drawn = graph.get_graph(xray=1)
+    assert {(edge.source, edge.target) for edge in drawn.edges} == DRAWN_WITHIN
+    assert {name for name, _ in graph.get_subgraphs()} == set(SPEAKERS)
 
 
 def test_each_route_names_nodes_of_the_graph() -> None:

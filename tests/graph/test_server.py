@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from langgraph_sdk import get_client
 from softsign_script import SOURCE
-from test_routing import DRAWN
+from test_routing import DRAWN_WITHIN, SPEAKERS
 
 from nodes.roles import Agent
 from nodes.state import Result, Step
@@ -92,8 +92,18 @@ def test_the_graph_is_drawn_with_all_agents_and_edges(url: str) -> None:
         return await client.assistants.get_graph(await assistant(client), xray=True)
 
     drawn = asyncio.run(ask())
-    assert set(Agent.__args__) <= {node["id"] for node in drawn["nodes"]}  # type: ignore[attr-defined]
-    assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == DRAWN
+    assert set(Agent.__args__) <= {node["id"].split(":")[0] for node in drawn["nodes"]}  # type: ignore[attr-defined]
+    assert {(edge["source"], edge["target"]) for edge in drawn["edges"]} == DRAWN_WITHIN
+
+
+def test_each_agent_that_speaks_is_served_as_a_graph_within(url: str) -> None:
+    async def ask() -> Any:
+        client = get_client(url=url)
+        return await client.assistants.get_subgraphs(await assistant(client))
+
+    within = asyncio.run(ask())
+    assert set(within) == set(SPEAKERS)
+    assert {"role", "messages", "usage"} <= set(within["optimizer"]["state_schema"]["properties"])
 
 
 def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
@@ -120,13 +130,17 @@ def test_a_task_runs_to_its_result(url: str) -> None:
             input={"source": SOURCE, "name": "softsign"},
             context={"target": "cpu", "max_depth": 1},
             stream_mode="updates",
+            stream_subgraphs=True,
         ):
             assert event.event != "error", event.data
+            turns.append(event.event)
             for update in (event.data or {}).values() if event.event == "updates" else ():
                 steps += [Step.model_validate(step) for step in update.get("history", ())]
         return steps, await client.threads.get_state(thread["thread_id"])
 
+    turns: list[str] = []
     steps, state = asyncio.run(run())
+    assert any(event.startswith("updates|optimizer:") for event in turns), "no step within an agent was streamed"
     assert [step.agent for step in steps[:3]] == ["generator", "tester", "optimizer"]
     result = Result.model_validate(state["values"]["result"])
     assert result.best is not None

@@ -324,8 +324,9 @@ def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path) -> None:
     assert state.result.stop.name == "no_moves_left"
     exchanges = ReplayModel.load(tmp_path / "conversation.jsonl").exchanges
     assert [(said.index, said.role, said.answer) for said in exchanges[1:]] == [
-        (1, "optimizer", "Hm."),
-        (2, "optimizer", "DONE: enough"),
+        (1, "optimizer", "MOVE: x - y\n```cpp\n"),  # answered before it broke off, and not asked for again
+        (2, "optimizer", "Hm."),
+        (3, "optimizer", "DONE: enough"),
     ]
 
 

@@ -15,10 +15,11 @@ from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
 from nodes.models.usage import Bill
 from nodes.request import Request
+from nodes.serving import MAX_ANSWER_CHARS, serve, unanswered
 from nodes.settings import Settings
 from nodes.speak import Spoken, TurnEndedError, speak
 from nodes.state import RunState, Usage
-from nodes.toolbox import MAX_ANSWER_CHARS, calls_of, serve, tools_for
+from nodes.toolbox import tools_for
 from nodes.workshop import ModelShelf, Workshop
 from tools.library_tool import LOOK_UP
 
@@ -102,7 +103,7 @@ def test_several_calls_of_one_message_are_all_answered() -> None:
                                      *calling("nothing", "b").tool_calls])  # fmt: skip
     ask(Listening(answers=[both, GOOD]))
     assert [part.tool_call_id for part in HEARD[1][-2:]] == ["a", "b"]
-    assert len(calls_of(both)) == 2
+    assert len(unanswered([both])) == 2
 
 
 def test_a_model_without_tools_answers_without() -> None:

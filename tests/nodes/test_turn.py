@@ -1,0 +1,200 @@
+"""A turn as a graph within its agent's node: every call is checkpointed, and nothing of it stays in the run's state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.tools import BaseTool, StructuredTool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.errors import GraphDrained
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import RunControl
+from langgraph.types import Command
+from run_samples import DEVICE, kernel, run, task
+
+from harness.errors import MachineError
+from nodes.answers import AnswerError
+from nodes.models.manual import ManualModel
+from nodes.models.scripted import ScriptedModel
+from nodes.node import as_node
+from nodes.request import Request
+from nodes.settings import Settings
+from nodes.speak import TurnEndedError, speak
+from nodes.state import RunState, Usage
+from nodes.turn import TURN, TurnState, way_on
+from nodes.workshop import ModelShelf, Workshop
+
+REQUEST = Request(
+    role="generator", task=task(), target="cpu", precision="ieee", device=DEVICE, stub="void run();", candidate=kernel()
+)
+CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+def called(*names: str) -> AIMessage:
+    calls = [{"type": "tool_call", "id": f"c{number}", "name": name, "args": {}} for number, name in enumerate(names)]
+    return AIMessage("", tool_calls=calls)
+
+
+def tool(name: str, does: Any) -> BaseTool:
+    return StructuredTool.from_function(func=does, name=name, description=name)
+
+
+def parsed(text: str) -> str:
+    if text == "bad":
+        raise AnswerError("no_code", "That was bad.")
+    return text
+
+
+class Agent:
+    """A run of one node whose agent speaks once; what the model says becomes the run's move."""
+
+    def __init__(self, model: Any, *tools: BaseTool, checkpointer: Any = None, afterwards: Any = None) -> None:
+        def generator(state: RunState, workshop: Workshop) -> dict[str, Any]:
+            said = speak(REQUEST, parsed, workshop=workshop, state=state, tools=tools)
+            if afterwards:
+                afterwards()
+            return {"move": said.answer, "usage": said.usage}
+
+        graph = StateGraph(RunState, context_schema=Settings)
+        graph.add_node("generator", as_node(generator, ModelShelf(lambda spec, options: model), TURN))
+        graph.add_edge(START, "generator")
+        graph.add_edge("generator", END)
+        self.graph = graph.compile(checkpointer=checkpointer or InMemorySaver())
+
+    def begin(self, **options: Any) -> RunState:
+        return RunState.model_validate(self.graph.invoke(run(), CONFIG, durability="sync", **options))
+
+    def go_on(self) -> RunState:
+        return RunState.model_validate(self.graph.invoke(None, CONFIG, durability="sync"))
+
+    def turn(self) -> TurnState:
+        """The state of the turn that has not ended."""
+        [waiting] = self.graph.get_state(CONFIG, subgraphs=True).tasks
+        return TurnState.model_validate(waiting.state.values)  # type: ignore[union-attr]
+
+
+def broken_off(agent: Agent, **options: Any) -> None:
+    with pytest.raises(MachineError, match="no room"):
+        agent.begin(**options)
+
+
+def no_room() -> str:
+    raise MachineError("There is no room.", "Make some.")
+
+
+def test_a_call_that_was_answered_is_not_asked_again() -> None:
+    saver = InMemorySaver()
+    first = ScriptedModel(answers=[called("full"), "never said"])
+    agent = Agent(first, tool("full", no_room), checkpointer=saver)
+    broken_off(agent)
+    assert [type(message) for message in agent.turn().messages] == [AIMessage]
+    second = ScriptedModel(answers=["at last"])
+    state = Agent(second, tool("full", lambda: "done"), checkpointer=saver).go_on()
+    assert (state.move, state.usage.calls) == ("at last", 2)
+    assert (first.calls(), second.calls()) == (1, 1)
+
+
+def test_of_two_tool_calls_the_one_that_was_served_is_not_served_again() -> None:
+    served: list[str] = []
+
+    def count() -> str:
+        served.append("one")
+        return "counted"
+
+    saver = InMemorySaver()
+    broken_off(Agent(ScriptedModel(answers=[called("count", "full")]), tool("count", count), tool("full", no_room),
+                     checkpointer=saver))  # fmt: skip
+    resumed = Agent(ScriptedModel(answers=["at last"]), tool("count", count), tool("full", lambda: "done"),
+                    checkpointer=saver)  # fmt: skip
+    assert [message.text for message in resumed.turn().messages[1:]] == ["counted"]
+    assert resumed.go_on().move == "at last"
+    assert served == ["one"]
+
+
+def test_a_turn_that_ended_before_its_node_did_is_not_spoken_again() -> None:
+    saver, model = InMemorySaver(), ScriptedModel(answers=["said once"])
+    broken_off(Agent(model, checkpointer=saver, afterwards=no_room))
+    assert Agent(model, checkpointer=saver).go_on().move == "said once"
+    assert model.calls() == 1
+
+
+def test_the_clock_and_the_cost_go_on_with_the_turn() -> None:
+    saver = InMemorySaver()
+    agent = Agent(ScriptedModel(answers=[called("full")]), tool("full", no_room), checkpointer=saver)
+    broken_off(agent)
+    before = agent.turn()
+    assert before.usage.calls == 1
+    after = Agent(ScriptedModel(answers=["x"]), tool("full", lambda: "done"), checkpointer=saver).go_on()
+    assert after.usage.seconds > before.usage.seconds > 0
+    assert after.seconds >= after.usage.seconds
+
+
+def test_the_runs_checkpoints_hold_nothing_of_the_turn() -> None:
+    saver = InMemorySaver()
+    model = ScriptedModel(answers=[called("say"), "Z" * 10_000])
+    agent = Agent(model, tool("say", lambda: "Y" * 7_000), checkpointer=saver)
+    agent.begin()
+    sizes: dict[str, list[int]] = {}
+    for saved in saver.list(None):
+        namespace = saved.config["configurable"]["checkpoint_ns"].split(":")[0]
+        sizes.setdefault(namespace, []).append(len(str(saved.checkpoint["channel_values"])))
+    assert len(sizes["generator"]) == 5  # the input, its reading, and one for each of the three steps
+    assert all("Y" * 7_000 not in str(state.values) for state in agent.graph.get_state_history(CONFIG))
+    assert max(sizes["generator"]) < 20_000  # neither the prompt nor the run, which the parent keeps
+
+
+def test_questions_to_a_person_come_one_at_a_time_and_are_asked_once() -> None:
+    graph = Agent(ManualModel()).graph
+    graph.invoke(run(), CONFIG, durability="sync")
+    for answer, complaints in (("bad", 0), ("bad", 1), ("a person's word", 2)):
+        [question] = graph.get_state(CONFIG).interrupts
+        kinds = [said["type"] for said in question.value["messages"]]
+        assert kinds == ["system", "human", *["ai", "human"] * complaints]
+        graph.invoke(Command(resume=answer), CONFIG, durability="sync")
+    state = RunState.model_validate(graph.get_state(CONFIG).values)
+    assert (state.move, state.usage.calls) == ("a person's word", 3)
+
+
+def test_a_run_that_is_asked_to_end_ends_between_two_steps_of_a_turn() -> None:
+    control, saver = RunControl(), InMemorySaver()
+
+    def ask_for_the_end() -> str:
+        control.request_drain("enough for today")
+        return "asked"
+
+    model = ScriptedModel(answers=[called("end"), "later"])
+    agent = Agent(model, tool("end", ask_for_the_end), checkpointer=saver)
+    with pytest.raises(GraphDrained, match="enough for today"):
+        agent.begin(control=control)
+    assert model.calls() == 1
+    assert [type(message) for message in agent.turn().messages] == [AIMessage, ToolMessage]
+    assert agent.go_on().move == "later"
+
+
+def test_a_budget_ends_the_turn_between_two_tool_calls_of_one_message() -> None:
+    model = ScriptedModel(answers=[called("slow", "never")])
+    message = model.answers[0]  # type: ignore[index]
+    assert isinstance(message, AIMessage)
+    message.usage_metadata = {"input_tokens": 90, "output_tokens": 20, "total_tokens": 110}
+    shop = Workshop(settings=Settings(max_tokens=100), shelf=ModelShelf(lambda spec, options: model))
+    with pytest.raises(TurnEndedError, match="110 tokens") as ended:
+        speak(REQUEST, str, workshop=shop, state=run(), tools=(tool("slow", no_room), tool("never", no_room)))
+    assert ended.value.usage == Usage(calls=1, input_tokens=90, output_tokens=20, seconds=ended.value.usage.seconds)
+
+
+@pytest.mark.parametrize(
+    ("messages", "way"),
+    [
+        ([], "speak"),
+        ([called("a", "b")], "tools"),
+        ([called("a", "b"), ToolMessage("x", tool_call_id="c0")], "tools"),
+        ([called("a", "b"), ToolMessage("x", tool_call_id="c0"), ToolMessage("y", tool_call_id="c1")], "speak"),
+        ([AIMessage("bad"), HumanMessage("again")], "speak"),
+    ],
+)
+def test_the_way_on(messages: list[Any], way: str) -> None:
+    turn = TurnState(role="optimizer", messages=messages)
+    assert way_on(turn) == way
+    assert way_on(turn.model_copy(update={"answered": True})) == "__end__"
