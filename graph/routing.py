@@ -6,7 +6,7 @@ from typing import Literal
 
 from nodes.settings import Settings
 from nodes.state import RunState, present
-from nodes.stops import out_of_repairs
+from nodes.stops import broke_off, out_of_repairs
 
 AfterFailure = Literal["diagnoser", "optimizer", "generator"]
 
@@ -20,9 +20,12 @@ def after_tester(
     state: RunState, settings: Settings
 ) -> Literal["diagnoser", "generator", "profiler", "optimizer", "sanitizer"]:
     """A failure is diagnosed; a pass is optimized, and first profiled where the depth gate is open."""
+    passed = present(state.verdict, "verdict").passed
+    if state.mending:
+        return "sanitizer" if passed or broke_off(state, settings) else "diagnoser"
     if state.stop_reason:
         return "sanitizer"
-    if not present(state.verdict, "verdict").passed:
+    if not passed:
         return _after_failure(state, settings)
     gate = settings.profile_from_depth.depth(present(state.task, "task").op_class)
     return "profiler" if state.depth >= gate else "optimizer"
@@ -30,11 +33,14 @@ def after_tester(
 
 def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "sanitizer"]:
     """A diagnosis is acted on."""
-    return "sanitizer" if state.stop_reason else "repairer"
+    ended = state.gave_up if state.mending else state.stop_reason
+    return "sanitizer" if ended else "repairer"
 
 
 def after_repairer(state: RunState, settings: Settings) -> Literal["tester", "generator", "optimizer", "sanitizer"]:
     """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on."""
+    if state.mending:
+        return "sanitizer" if state.gave_up else "tester"
     if state.stop_reason:
         return "sanitizer"
     if not state.gave_up:
@@ -57,6 +63,11 @@ def after_optimizer(state: RunState, settings: Settings) -> Literal["tester", "s
 def after_sweeper(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
     """The fastest variant is tested; a budget that was spent before one was found ends the run."""
     return "sanitizer" if state.stop_reason else "tester"
+
+
+def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser", "reporter"]:
+    """A finding is diagnosed like any failure; otherwise the run is at its end."""
+    return "diagnoser" if state.mending else "reporter"
 
 
 def _after_failure(state: RunState, settings: Settings) -> AfterFailure:

@@ -137,7 +137,8 @@ class Session:
                 self._step(step, observers)
 
     def _step(self, step: Step, observers: tuple[Observer, ...]) -> None:
-        if step.improved:  # at once, so that even a kill -9 leaves the kernel
+        withdrawn = step.agent == "sanitizer" and step.status == "refused"
+        if step.improved or withdrawn:  # at once, so that even a kill -9 leaves the kernel, and none with a fault
             state = self._state()
             save_kernel(self.folder, state.task, state.best)
         for observer in observers:

@@ -15,6 +15,7 @@ from graph.routing import (
     after_optimizer,
     after_profiler,
     after_repairer,
+    after_sanitizer,
     after_sweeper,
     after_tester,
 )
@@ -58,6 +59,7 @@ ROUTES: dict[str, Route] = {
     "profiler": after_profiler,
     "optimizer": after_optimizer,
     "sweeper": after_sweeper,
+    "sanitizer": after_sanitizer,
 }
 
 
@@ -73,7 +75,6 @@ def build_graph(open_model: OpenModel = open_model) -> StateGraph[RunState, Sett
     graph.add_edge("intake", "generator")
     for name, route in ROUTES.items():
         graph.add_conditional_edges(name, _router(route), list(targets(route)))
-    graph.add_edge("sanitizer", "reporter")
     graph.add_edge("reporter", END)
     return graph
 

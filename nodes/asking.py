@@ -42,10 +42,13 @@ def best_speedup(best: Best | None) -> float | None:
 
 
 def ended(role: Speaker, state: RunState, error: TurnEndedError) -> Update:
-    """The update of an agent whose turn ended without an answer: the run ends with what it has."""
+    """The update of an agent whose turn ended without an answer: the run ends with what it has.
+
+    Where it had come to its end already, what ended it stays the reason, and the repair at hand is given up.
+    """
     step = Step(depth=state.depth, agent=role, message=str(error), speedup=best_speedup(state.best), usage=error.usage)
     return {
         "history": (step,),
         "usage": error.usage,
-        "stop_reason": error.stop,
+        **({"gave_up": True} if state.mending else {"stop_reason": error.stop}),
     }

@@ -89,7 +89,7 @@ def _facts(request: Request) -> dict[str, Any]:
 def _kernel(request: Request) -> dict[str, Any]:
     """The kernel at hand, what was said of it, and what was tried."""
     candidate, verdict = request.candidate, request.verdict
-    report = say_verdict(verdict) if verdict else ""
+    report = say_verdict(verdict, request.target) if verdict else ""
     digest = candidate.digest if candidate else ""
     return {
         "source": candidate.source if candidate else "",

@@ -1,46 +1,84 @@
-"""The sanitizer watches the final kernel's every access; one with a finding gives way to the best kernel before it."""
+"""The sanitizer watches the final kernel's every access; what it finds is repaired like any other failure."""
 
 from __future__ import annotations
 
 import time
 
 from harness.sanitize.report import SanitizerRun
+from harness.verdict import Verdict
 from nodes.asking import best_speedup
 from nodes.node import Update
 from nodes.state import Best, RunState, Step
+from nodes.stops import may_mend
 from nodes.workshop import Workshop
 from tools.kernel_tools import call_tool
 from tools.wording import say_sanitizers
 
 
 def sanitizer(state: RunState, workshop: Workshop) -> Update:
-    """From the best kernel downwards, until one is clean or could not be watched. None is left: the run has no best."""
+    """From the best kernel downwards, until one is clean or could not be watched. None is left: the run has no best.
+
+    A kernel with a finding is withdrawn. While repairs and budgets last it goes to the diagnoser first, and comes back
+    here when a repair of it has passed, or none could be had; then the best kernel before it takes its place.
+    """
     if state.best is None or not workshop.settings.sanitize:
-        return {}
+        return {"mending": False}
     began = time.monotonic()
-    tool = workshop.tools(state).sanitize_kernel
     steps: list[Step] = []
     waiting = [*state.earlier, state.best]
     best: Best | None = None
-    while waiting and best is None:
+    sent_back: Update = {"mending": False}
+    while waiting and best is None and not sent_back["mending"]:
         held = waiting.pop()
-        runs: tuple[SanitizerRun, ...] = call_tool(tool, held.candidate.source)
-        verdict = held.verdict.sanitized(runs)
-        best = held.model_copy(update={"verdict": verdict}) if verdict.passed else None
-        steps.append(
-            Step(
-                depth=state.depth,
-                agent="sanitizer",
-                candidate=held.candidate.digest,
-                parent=held.candidate.parent,
-                status=verdict.status,
-                message=say_sanitizers(runs),
-                speedup=best_speedup(best),
-            )
-        )
+        verdict = _watched(held, state, workshop)
+        if verdict.passed:
+            best = held.model_copy(update={"verdict": verdict})
+        elif may_mend(_after(state, time.monotonic() - began), workshop.settings):
+            sent_back = _sent_back(held, verdict, state)
+            best = waiting.pop() if waiting else None
+        steps.append(_step(held, verdict, state, best))
     return {
         "best": best,
         "earlier": tuple(waiting),
         "history": tuple(steps),
         "device_seconds": time.monotonic() - began,
+        **sent_back,
     }
+
+
+def _watched(held: Best, state: RunState, workshop: Workshop) -> Verdict:
+    runs: tuple[SanitizerRun, ...] = call_tool(workshop.tools(state).sanitize_kernel, held.candidate.source)
+    return held.verdict.sanitized(runs)
+
+
+def _sent_back(held: Best, verdict: Verdict, state: RunState) -> Update:
+    """What the diagnoser is to find: the kernel withdrawn, as one that failed."""
+    digest = held.candidate.digest
+    moves = [step.move for step in state.history if step.agent == "tester" and step.candidate == digest]
+    return {
+        "candidate": held.candidate,
+        "verdict": verdict,
+        "move": moves[-1] if moves else "",
+        "diagnosis": None,
+        "profile": None,
+        "repairs": state.repairs if state.mending else 0,
+        "gave_up": False,
+        "mending": True,
+    }
+
+
+def _after(state: RunState, seconds: float) -> RunState:
+    spent = {"seconds": state.seconds + seconds, "device_seconds": state.device_seconds + seconds}
+    return state.model_copy(update=spent)
+
+
+def _step(held: Best, verdict: Verdict, state: RunState, best: Best | None) -> Step:
+    return Step(
+        depth=state.depth,
+        agent="sanitizer",
+        candidate=held.candidate.digest,
+        parent=held.candidate.parent,
+        status=verdict.status,
+        message=say_sanitizers(verdict.sanitizers),
+        speedup=best_speedup(best),
+    )

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall, ToolMessage
-from langchain_core.tools import BaseTool
+from langchain_core.tools import BaseTool, ToolException
 from pydantic import ValidationError
 
 MAX_ANSWER_CHARS = 8000
 
-_ON_THE_DEVICE = frozenset(("run_kernel", "profile_kernel"))
+_ON_THE_DEVICE = frozenset(("run_kernel", "profile_kernel", "sanitize_kernel"))
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,14 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
     started = time.monotonic()
     try:
         answer = tool.invoke({"type": "tool_call", "id": call["id"] or "", "name": tool.name, "args": arguments})
+        words = str(answer.text)
     except ValidationError as error:
         problem = error.errors(include_url=False, include_input=False)[0]
         return refuse(call, f"{tool.name}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
+    except ToolException as error:
+        words = str(error)
     held = time.monotonic() - started if tool.name in _ON_THE_DEVICE else 0.0
-    return Served(_answer(call, str(answer.text)), held)
+    return Served(_answer(call, words), held)
 
 
 def refuse(call: ToolCall | InvalidToolCall, why: str) -> Served:

@@ -181,6 +181,8 @@ class RunState(BaseModel):
 
     `depth` counts optimizations that passed, `attempts` kernels tested, `repairs` those in a row of the present
     kernel; `gave_up` says that the repairer sees no further one.
+    `mending` says that the run has come to its end, and that its final kernel is being repaired because a sanitizer
+    found fault with it; `repairs` then counts those of the whole ending.
     `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
     one, they are what is left.
     `sweep` names the values that the candidate's constants may take, until the sweeper has chosen among them.
@@ -205,6 +207,7 @@ class RunState(BaseModel):
     attempts: int = 0
     repairs: int = 0
     gave_up: bool = False
+    mending: bool = False
     regenerations: int = 0
     diagnosis: Diagnosis | None = None
     profile: Profile | None = None

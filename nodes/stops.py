@@ -14,8 +14,21 @@ def out_of_repairs(state: RunState, settings: Settings) -> bool:
     return state.gave_up or state.repairs >= settings.max_repairs
 
 
+def may_mend(state: RunState, settings: Settings) -> bool:
+    """Whether a final kernel that a sanitizer found fault with is repaired before another one takes its place."""
+    repairs = state.repairs if state.mending else 0
+    return repairs < settings.max_repairs and over_budget(state, settings) is None
+
+
+def broke_off(state: RunState, settings: Settings) -> bool:
+    """Whether the repair of a final kernel ends here without one: given up, used up, or no budget left for it."""
+    return out_of_repairs(state, settings) or over_budget(state, settings) is not None
+
+
 def after_test(state: RunState, settings: Settings) -> Stop | None:
-    """The reason to end after a test, the happiest first."""
+    """The reason to end after a test, the happiest first. What ended a run stays the reason while it is mended."""
+    if state.mending:
+        return state.stop_reason
     for reason in (_target_speedup, _depth, _patience, _repairs, *BUDGETS):
         for stop in reason(state, settings):
             return stop
@@ -24,6 +37,8 @@ def after_test(state: RunState, settings: Settings) -> Stop | None:
 
 def after_giving_up(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after a repair that the repairer declined."""
+    if state.mending:
+        return state.stop_reason
     for reason in (_patience, _repairs):
         for stop in reason(state, settings):
             return stop
@@ -39,7 +54,7 @@ def after_profile(state: RunState, settings: Settings) -> Stop | None:
 
 
 def over_budget(state: RunState, settings: Settings) -> Stop | None:
-    """The first budget that is used up, asked between two model calls of one turn."""
+    """The first budget that is used up, asked between two steps of a turn and before a final kernel is repaired."""
     return next((stop for budget in BUDGETS for stop in budget(state, settings)), None)
 
 

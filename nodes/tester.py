@@ -19,12 +19,15 @@ MAX_MESSAGE_CHARS = 300
 
 
 def tester(state: RunState, workshop: Workshop) -> Update:
-    """Judge the kernel. A pass is one depth, except for the first kernel; only a gain replaces the best."""
+    """Judge the kernel. A pass is one depth, except for the first kernel; only a gain replaces the best.
+
+    The repair of a final kernel is no depth either: its move was counted when the kernel passed.
+    """
     candidate = present(state.candidate, "candidate")
     verdict, device_seconds = _judge(state, candidate, workshop)
     gained = gains(verdict, state.best)
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
-    depth = state.depth + (verdict.passed and state.best is not None)
+    depth = state.depth + (verdict.passed and state.best is not None and not state.mending)
     step = Step(
         depth=depth,
         agent="tester",
@@ -43,7 +46,7 @@ def tester(state: RunState, workshop: Workshop) -> Update:
         "earlier": (*state.earlier, state.best) if gained and state.best else state.earlier,
         "depth": depth,
         "attempts": state.attempts + 1,
-        "repairs": 0 if verdict.passed else state.repairs,
+        "repairs": 0 if verdict.passed and not state.mending else state.repairs,
         "profile": None,
         "device_seconds": device_seconds,
     }

@@ -19,6 +19,6 @@ def tools_for(role: Speaker, state: RunState, workshop: Workshop, *, profiled: b
         case "generator" | "repairer":
             return (LOOK_UP, kernel.compile_kernel)
         case "diagnoser":
-            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel)
+            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
         case "optimizer":
             return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))

@@ -55,7 +55,10 @@ class KernelTools:
         self.run_kernel = _tool(self.run, "run_kernel", "Check a kernel against the reference, then time it.")
         self.profile_kernel = _tool(self.profile, "profile_kernel", "What limits the speed of a kernel that is right.")
         self.sanitize_kernel = _tool(
-            self.sanitize, "sanitize_kernel", "Watch a kernel's every access for memory errors and races."
+            self.sanitize,
+            "sanitize_kernel",
+            "Watch every access of a kernel, right or wrong, for memory errors and races; also of a variant of it that "
+            "only copies, to tell a wrong address from a wrong value.",
         )
 
     @property
@@ -71,13 +74,14 @@ class KernelTools:
     def run(self, source: str) -> tuple[str, Verdict]:
         """Build where that is still to do, then judge."""
         verdict = self._judged(source)
-        return say_verdict(verdict), verdict
+        return say_verdict(verdict, self._judge.target.name), verdict
 
     def profile(self, source: str) -> tuple[str, Profile]:
         """Profile the kernel. Raises `ToolException` where it does not pass, for then there is nothing to profile."""
         verdict = self._verdicts.get(self._candidate(source).digest) or self._judged(source)
         if not verdict.passed:
-            raise ToolException(f"Only a kernel that passes can be profiled. {say_verdict(verdict)}")
+            words = say_verdict(verdict, self._judge.target.name)
+            raise ToolException(f"Only a kernel that passes can be profiled. {words}")
         profile = self._judge.profile(self._task, verdict)
         return say_profile(profile), profile
 

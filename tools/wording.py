@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from harness.build import Build, Diagnostic
+from harness.candidate import TargetName
 from harness.profile.render import render
 from harness.profile.summary import Profile
 from harness.sanitize.report import SanitizerRun
@@ -36,25 +37,29 @@ def say_build(build: Build) -> str:
     return "\n".join([*lines, *_diagnostics(build.remarks, MAX_REMARKS)])
 
 
-def say_verdict(verdict: Verdict) -> str:
+def say_verdict(verdict: Verdict, target: TargetName) -> str:
     """The status, then what a repair or an optimization can start from."""
     if verdict.timing is not None:
-        return f"The kernel is right. {say_timing(verdict.timing)}"
+        return f"The kernel is right. {say_timing(verdict.timing, target)}"
     if verdict.status == "build_failed" and verdict.build is not None:
         return say_build(verdict.build)
     what = _FAILED.get(verdict.status, verdict.status)
     lines = [f"The kernel {what} (check {verdict.check}): {verdict.message[:MAX_MESSAGE_CHARS]}"]
     if verdict.correctness is not None:
         lines += [line for trial in verdict.correctness.trials for line in _trial(trial)]
+    if verdict.check == "sanitizer":
+        lines += [f"- {line}" for line in say_sanitizers(verdict.sanitizers).splitlines()]
+        lines.append("Its results were right on every input: what is wrong is what it touches on the way.")
     return "\n".join(lines)
 
 
-def say_timing(timing: Timing) -> str:
-    """Medians and speed-up with its interval."""
+def say_timing(timing: Timing, target: TargetName) -> str:
+    """Medians and speed-up with its interval. On a GPU the processor's threads say nothing of PyTorch's time."""
     interval = timing.speedup_interval
+    threads = f" on {timing.threads} threads" if target == "cpu" else ""
     words = (
-        f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch on "
-        f"{timing.threads} threads: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
+        f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch"
+        f"{threads}: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
     )
     if timing.duel is None:
         return words

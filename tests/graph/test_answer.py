@@ -138,7 +138,7 @@ def test_an_answer_nobody_asked_for(tmp_path: Path) -> None:
 
 def test_a_kernel_that_the_sanitizer_withdraws_is_told_apart_from_one_that_never_passed(tmp_path: Path) -> None:
     run, reply = tmp_path / "run", tmp_path / "reply.md"
-    begun(run, max_depth=0)
+    begun(run, max_depth=0, max_repairs=0)
     reads_on = RIGHT.replace("// LOOP", "volatile float beyond = in[count];\n    (void)beyond;")
     reply.write_text(written(reads_on), encoding="utf-8")
 

@@ -14,8 +14,8 @@ from harness.candidate import Candidate
 from harness.verdict import Verdict
 from nodes.optimizer import base, shown_profile
 from nodes.settings import Gates, Settings
-from nodes.state import RunState, Stop
-from nodes.stops import after_test, out_of_repairs
+from nodes.state import RunState, Stop, Usage
+from nodes.stops import after_giving_up, after_test, may_mend, out_of_repairs
 from tools.sweep import read_sweep
 
 DRAWN = {
@@ -41,6 +41,7 @@ DRAWN = {
     ("sweeper", "tester"),
     ("sweeper", "sanitizer"),
     ("optimizer", "sanitizer"),
+    ("sanitizer", "diagnoser"),
     ("sanitizer", "reporter"),
     ("reporter", "__end__"),
 }
@@ -167,7 +168,34 @@ def test_the_optimizer_sees_a_profile_only_past_the_gate_and_only_of_its_own_ker
 @given(states(), settings_of_any_kind)
 def test_a_stop_reason_leads_to_the_sanitizer_from_everywhere(state: RunState, settings: Settings) -> None:
     stopped = state.model_copy(update={"stop_reason": STOP})
-    assert {route(stopped, settings) for route in ROUTES.values()} == {"sanitizer"}
+    assert {route(stopped, settings) for name, route in ROUTES.items() if name != "sanitizer"} == {"sanitizer"}
+    assert routing.after_sanitizer(stopped, settings) == "reporter"
+
+
+@given(states(), settings_of_any_kind, st.booleans())
+def test_the_repair_of_a_final_kernel_ends_at_the_sanitizer(state: RunState, settings: Settings, spent: bool) -> None:
+    """However it goes: the run is at its end, and neither a move nor a new start comes after it."""
+    attempts = settings.max_attempts if spent else 0
+    mending = state.model_copy(update={"mending": True, "stop_reason": STOP, "attempts": attempts})
+    assert mending.verdict is not None
+    assert routing.after_sanitizer(mending, settings) == "diagnoser"
+    assert routing.after_diagnoser(mending, settings) == ("sanitizer" if mending.gave_up else "repairer")
+    assert routing.after_repairer(mending, settings) == ("sanitizer" if mending.gave_up else "tester")
+    more = not (mending.verdict.passed or spent or out_of_repairs(mending, settings))
+    assert routing.after_tester(mending, settings) == ("diagnoser" if more else "sanitizer")
+    assert after_test(mending, settings) == after_giving_up(mending, settings) == STOP
+
+
+@given(states(), settings_of_any_kind)
+def test_a_finding_is_repaired_within_the_repairs_of_one_kernel_and_the_budgets(
+    state: RunState, settings: Settings
+) -> None:
+    first = state.model_copy(update={"mending": False})
+    assert may_mend(first, settings) == (settings.max_repairs > 0)
+    again = state.model_copy(update={"mending": True})
+    assert may_mend(again, settings) == (state.repairs < settings.max_repairs)
+    for spent in ({"attempts": settings.max_attempts}, {"usage": Usage(dollars=settings.max_dollars)}):
+        assert not may_mend(first.model_copy(update=spent), settings)
 
 
 @given(states(), settings_of_any_kind)

@@ -268,22 +268,63 @@ def test_a_repair_that_gives_an_optimization_up_is_sent_back() -> None:
     assert model.calls() == 5
 
 
-def test_a_final_kernel_with_a_memory_error_gives_way_to_the_best_before_it() -> None:
-    stray = "    float* own = new float[4]();\n    volatile float stray = own[4];\n    delete[] own;\n"
-    faulty = FASTER.replace("#pragma omp simd", stray + "#pragma omp simd", 1)
-    model = ScriptedModel(
-        answers={"generator": [written(RIGHT)], "optimizer": [written(faulty, "SIMD"), "DONE: enough"]}
-    )
-    state = short_run(model)
-    *_, refused, kept = state.history
+STRAY = "    float* own = new float[4](); volatile float stray = own[4]; delete[] own;"
+FAULTY = FASTER.replace("    #pragma omp simd", f"{STRAY}\n    #pragma omp simd", 1)
+
+
+def ended_with_a_fault(repairs: list[str], **settings: Any) -> tuple[RunState, ScriptedModel, list[Any]]:
+    """A run whose final kernel reads past its own memory, the model, and what each agent did after the last move."""
+    model = ScriptedModel(answers={
+        "generator": [written(RIGHT)], "optimizer": [written(FAULTY, "SIMD"), "DONE: enough"],
+        "diagnoser": [diagnosed("own has four elements, and the fifth is read")] * len(repairs), "repairer": repairs,
+    })  # fmt: skip
+    state = short_run(model, **settings)
+    last = max(number for number, step in enumerate(state.history) if step.agent == "optimizer")
+    return state, model, [(step.agent, step.status) for step in state.history[last + 1 :]]
+
+
+def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() -> None:
+    no_better = edited(FAULTY, "own[4]", STRAY.replace("own[4]", "own[5]"))
+    mended = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", STRAY.replace("own[4]", "own[3]"))
+    state, model, after = ended_with_a_fault([no_better, mended])
+    one_repair: list[Any] = [("diagnoser", None), ("repairer", None), ("tester", "passed")]
+    assert after == [
+        ("sanitizer", "refused"), *one_repair, ("sanitizer", "refused"), *one_repair, ("sanitizer", "passed"),
+    ]  # fmt: skip
+    assert state.result is not None
+    assert state.result.best is not None
+    assert state.result.best.candidate.source == FAULTY.replace("own[4]", "own[3]")
+    assert state.result.stop.name == "no_moves_left"
+    assert (state.depth, state.attempts) == (1, 4)  # a repair is no further optimization
+    assert [held.candidate.source for held in state.earlier] == [RIGHT]
+    asked = next(request for request in model.requests if request.role == "diagnoser")
+    question = messages_for(asked)[1].text
+    assert "heap-buffer-overflow" in question
+    assert "Its results were right on every input" in question
+    assert {step.move for step in state.history if step.agent in ("diagnoser", "repairer")} == {"SIMD"}
+
+
+@pytest.mark.parametrize(
+    ("repairs", "settings", "between"),
+    [
+        (["CANNOT: it has to be so"], {}, ["diagnoser", "repairer"]),
+        (["Nice weather."], {"max_reasks": 0}, ["diagnoser", "repairer"]),
+        ([edited(FAULTY, "own[4]", f"{STRAY} oh")], {"max_repairs": 1}, ["diagnoser", "repairer", "tester"]),
+        ([], {"max_repairs": 0}, []),
+        ([], {"max_attempts": 2}, []),
+    ],
+)
+def test_where_it_cannot_be_repaired_the_best_kernel_before_it_is_the_result(
+    repairs: list[str], settings: dict[str, Any], between: list[str]
+) -> None:
+    state, _, after = ended_with_a_fault(repairs, **settings)
+    attempts = settings.get("max_attempts")
+    assert [agent for agent, _ in after if agent != "tester" or between] == ["sanitizer", *between, "sanitizer"]
+    assert [status for agent, status in after if agent == "sanitizer"] == ["refused", "passed"]
     assert state.result is not None
     assert state.result.best is not None
     assert state.result.best.candidate.source == RIGHT
-    assert [(step.agent, step.status) for step in (refused, kept)] == [
-        ("sanitizer", "refused"),
-        ("sanitizer", "passed"),
-    ]
-    assert "heap-buffer-overflow" in refused.message
+    assert state.result.stop.name == ("attempts" if attempts else "no_moves_left")
     assert state.earlier == ()
 
 

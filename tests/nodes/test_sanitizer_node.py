@@ -25,7 +25,7 @@ def shop(**settings):
 
 @pytest.mark.parametrize(("state", "settings"), [(run(), {}), (run(best=best()), {"sanitize": False})])
 def test_without_a_kernel_or_the_wish_nothing_changes(state, settings):
-    assert sanitizer(state, shop(**settings)) == {}
+    assert sanitizer(state, shop(**settings)) == {"mending": False}
 
 
 def test_a_finding_withdraws_a_pass_and_only_that():

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, ToolMessage
+from langchain_core.tools import StructuredTool, ToolException
 from run_samples import DEVICE, kernel, task
 
 from nodes.answers import Declined, Written, parse_kernel
@@ -91,6 +92,17 @@ def test_a_wrong_call_is_answered_with_what_is_wrong(message: AIMessage, said: s
     assert HEARD[1][-1].text == said
 
 
+def test_a_tool_that_refuses_says_so_to_the_model_and_its_time_on_the_device_counts() -> None:
+    def sanitize_kernel() -> str:
+        raise ToolException("The kernel is not run.")
+
+    refusing = StructuredTool.from_function(func=sanitize_kernel, name="sanitize_kernel", description="It refuses.")
+    served = serve(calling("sanitize_kernel").tool_calls[0], (refusing,))
+    assert served.message.text == "The kernel is not run."
+    assert served.device_seconds > 0
+    assert serve(calling("look_up", query="tile").tool_calls[0], (LOOK_UP,)).device_seconds == 0
+
+
 def test_calls_end_at_their_bound_and_the_answer_is_asked_for() -> None:
     endless = [calling("look_up", f"c{i}", query="tile") for i in range(4)]
     said = ask(Listening(answers=[*endless, GOOD]), max_tool_calls=3)
@@ -145,7 +157,7 @@ def test_which_role_may_call_what() -> None:
         role: [tool.name for tool in tools_for(role, run, shop)] for role in ("generator", "diagnoser", "optimizer")
     }
     assert named["generator"] == ["look_up", "compile_kernel"]
-    assert "run_kernel" in named["diagnoser"]
+    assert named["diagnoser"] == ["look_up", "compile_kernel", "run_kernel", "sanitize_kernel"]
     assert "profile_kernel" not in named["optimizer"]
     assert "profile_kernel" in [tool.name for tool in tools_for("optimizer", run, shop, profiled=True)]
     none = Workshop(settings=Settings(max_tool_calls=0), shelf=shop.shelf)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from run_samples import built, kernel, not_built, passed, profile, wrong
 
 from harness.build import Build, Diagnostic, Resources
+from harness.sanitize.report import Finding, SanitizerRun
 from harness.verdict import Verdict
 from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_profile, say_verdict
 
@@ -42,13 +43,29 @@ def test_remarks_and_resources_of_a_build_are_said_the_same_whether_it_was_built
 
 
 def test_each_status_has_its_words() -> None:
-    assert "0.667 ms" in say_verdict(passed(K, 1.5)).replace("0.6667", "0.667")
-    assert say_verdict(not_built(K)).startswith("The kernel does not compile:")
-    assert "gives wrong results (check accuracy): 25 % of the elements are off" in say_verdict(wrong(K))
+    assert "0.667 ms" in say_verdict(passed(K, 1.5), "cpu").replace("0.6667", "0.667")
+    assert say_verdict(not_built(K), "cpu").startswith("The kernel does not compile:")
+    assert "gives wrong results (check accuracy): 25 % of the elements are off" in say_verdict(wrong(K), "cpu")
     crashed = Verdict(
         status="crashed", candidate=K.digest, task="t", seed=1, tier="none", check="run", message="signal 11"
     )
-    assert say_verdict(crashed) == "The kernel crashed (check run): signal 11"
+    assert say_verdict(crashed, "cpu") == "The kernel crashed (check run): signal 11"
+
+
+def test_the_processors_threads_are_said_of_its_own_kernels_alone() -> None:
+    assert "ms of eager PyTorch on 2 threads: 1.500x" in say_verdict(passed(K, 1.5), "cpu")
+    assert "ms of eager PyTorch: 1.500x" in say_verdict(passed(K, 1.5), "cuda")
+
+
+def test_what_a_sanitizer_found_is_said_with_the_tools_that_found_nothing() -> None:
+    found = Finding(kind="read", message="line 3 reads x[16] of 16 elements", line=3)
+    runs = (SanitizerRun(tool="memcheck", status="found", findings=(found,)), SanitizerRun(tool="race", status="clean"))
+    assert say_verdict(passed(K, 1.5).sanitized(runs), "cpu").splitlines() == [
+        "The kernel was refused (check sanitizer): line 3 reads x[16] of 16 elements",
+        "- memcheck: line 3 reads x[16] of 16 elements",
+        "- race: clean",
+        "Its results were right on every input: what is wrong is what it touches on the way.",
+    ]
 
 
 def test_a_profile_fits_a_prompt() -> None:
