@@ -36,12 +36,14 @@ class Build(Frozen):
     """Outcome of one compilation: `library` where it succeeded, else at least one error among `diagnostics`.
 
     `remarks` are the optimizer's own remarks on the candidate's lines (a loop that was not vectorized).
+    `load_time` names what of the candidate's own would run when the library is loaded.
     """
 
     library: PathAsText | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
+    load_time: tuple[str, ...] = ()
     seconds: float
     cached: bool = False
 

@@ -29,6 +29,7 @@ from harness.profile.summary import Profile
 from harness.runner_process import Surroundings, how_it_ended, start_runner
 from harness.sanitize.report import SanitizerRun
 from harness.screen.imports import screen_library
+from harness.screen.load_time import screen_load_time
 from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
 from harness.several import combined
@@ -107,7 +108,7 @@ class Judge:
 
     def screen_build(self, build: Build) -> Refusal | None:
         """Why the built library may not be loaded, or None."""
-        return screen_library(build.library) if build.library is not None else None
+        return screen_load_time(build.load_time) or (screen_library(build.library) if build.library else None)
 
     def evaluate(
         self,

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from harness.build import Build, Diagnostic, Resources
 from harness.building.failures import failed_build
+from harness.building.load_time import load_time_code
 from harness.building.ninja_file import Edge
 from harness.building.runner import LIMITS, run_edges
 from harness.building.store import Store, write_text
@@ -22,6 +23,7 @@ from harness.isolation.policy import Limits
 from harness.verdict import Tier
 
 LIBRARY = "kernel.so"
+OBJECT = "kernel.o"
 LIBRARIES = Store("builds")
 _MESSAGES = "messages.json"
 
@@ -32,6 +34,7 @@ class Messages(Frozen):
     diagnostics: tuple[Diagnostic, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
+    load_time: tuple[str, ...] = ()
 
 
 class Toolchain(ABC):
@@ -60,6 +63,10 @@ class Toolchain(ABC):
     @abstractmethod
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """What the compiler printed or left in the folder, structured."""
+
+    def load_time(self, folder: Path) -> tuple[str, ...]:
+        """What of the kernel would run when its library is loaded, as the compiled object tells."""
+        return load_time_code(folder / OBJECT)
 
     def key(self, *parts: str) -> str:
         """The digest of all that a result depends on."""
@@ -97,9 +104,12 @@ def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits
     messages = toolchain.read_messages(output, folder, source)
     if completed.exit_code != 0 or not (folder / LIBRARY).is_file():
         return failed_build(completed, messages.diagnostics, output)
+    load_time = toolchain.load_time(folder)
     _keep_only(folder, {LIBRARY, toolchain.source_name})
     kept = tuple(diagnostic for diagnostic in messages.diagnostics if diagnostic.severity != "error")
-    write_text(folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept}).model_dump_json())
+    write_text(
+        folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept, "load_time": load_time}).model_dump_json()
+    )
     return None
 
 
@@ -123,6 +133,7 @@ def _load(entry: Path, seconds: float, *, cached: bool) -> Build:
         diagnostics=messages.diagnostics,
         remarks=messages.remarks,
         resources=messages.resources,
+        load_time=messages.load_time,
         seconds=seconds,
         cached=cached,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.building.compilation import LIBRARY, Messages, Toolchain
+from harness.building.compilation import LIBRARY, OBJECT, Messages, Toolchain
 from harness.building.gcc import parse_messages
 from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
@@ -26,7 +26,6 @@ _FLAGS = (
     "-fno-trapping-math", "-Wall", "-Wno-unknown-pragmas", "-fdiagnostics-plain-output",
     "-fno-diagnostics-show-option", "-fmax-errors=10",
 )  # fmt: skip
-_OBJECT = "kernel.o"
 _REMARKS = "remarks.txt"
 _PRECOMPILED = f"{PRELUDE_NAME}.gch"
 _PRECOMPILED_BYTES = 300 << 20
@@ -75,8 +74,8 @@ class CpuToolchain(Toolchain):
         remarks = f"-fopt-info-vec-optimized-missed={_REMARKS}"
         compiling = (*self.compiler.command, *compile_flags(), remarks, "-include", str(prelude))
         return (
-            Edge("compile", (*compiling, "-c", self.source_name, "-o", _OBJECT), (self.source_name,), _OBJECT),
-            Edge("link", (*self.compiler.command, _OBJECT, *link_flags(), "-o", LIBRARY), (_OBJECT,), LIBRARY),
+            Edge("compile", (*compiling, "-c", self.source_name, "-o", OBJECT), (self.source_name,), OBJECT),
+            Edge("link", (*self.compiler.command, OBJECT, *link_flags(), "-o", LIBRARY), (OBJECT,), LIBRARY),
         )
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:

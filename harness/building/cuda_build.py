@@ -69,8 +69,8 @@ class CudaToolchain(Toolchain):
         return steps or (self.whole(),)
 
     def whole(self) -> Edge:
-        """Compile and link in one go."""
-        return Edge("nvcc", (*self._command(), self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY)
+        """Compile and link in one go; the object file is kept, to be looked at."""
+        return Edge("nvcc", (*self._command(), "--keep", self.source_name, "-o", LIBRARY), (self.source_name,), LIBRARY)
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
         """nvcc's and ptxas's messages, and what each kernel uses."""

@@ -1,0 +1,160 @@
+"""What of a compiled kernel would run when its library is loaded or unloaded, as its object file says.
+
+C++ runs the initializers of objects outside of functions then, all those of a source in one function that the loader
+finds in `.init_array`. Three things there are no kernel's own doing: what <iostream> gives to whoever includes it, up
+to g++ 12; containers of std that begin empty, with the note to destroy them at the end; and nvcc's registration of
+kernels. They are known by what they call, not by their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import Section, Symbol, SymbolTableSection
+
+_ARRAYS = re.compile(r"\.(?:preinit_array|init_array|fini_array|ctors|dtors)(?:\..*)?")
+_CODE = re.compile(r"\.(?:init|fini)")
+_STREAMS = frozenset(("_ZNSt8ios_base4InitC1Ev", "_ZNSt8ios_base4InitD1Ev", "__dso_handle", "__cxa_atexit"))
+_DESTRUCTOR = re.compile(r"_ZNK?St\w+D[12]Ev")
+_STREAMS_BYTES, _CONTAINER_BYTES = 64, 96
+_CONTAINER_WORDS = 8
+"""On x86-64 the function has 39 bytes for the streams, and 40 to 75 for an empty container and the note to destroy it,
+more on other processors. What else finds room calls nobody, and writes constants at most."""
+_STREAM_OBJECT = "_ZStL8__ioinit"
+_GATHERED = "_GLOBAL__sub_I_"
+"""Begins the name of the function that holds all initializers of a source."""
+_REGISTRATION = "_ZL24__sti____cudaRegisterAllv"
+_REGISTERS = re.compile(r"__cuda\w+|atexit|_GLOBAL_OFFSET_TABLE_")
+_IFUNC = ("STT_LOOS", "STT_GNU_IFUNC")  # the same number
+_PLAIN = re.compile(r"_ZL?\d+(\w+)")
+
+
+@dataclass(frozen=True)
+class _Use:
+    """What one relocation refers to: a symbol's name, or "" for something in a section; `data` if it is no function."""
+
+    name: str
+    section: int
+    address: int
+    external: bool
+    data: bool
+
+
+class _Object:
+    """An object file, as far as is asked here."""
+
+    def __init__(self, elf: ELFFile) -> None:
+        self._elf = elf
+        table = elf.get_section_by_name(".symtab")
+        if not isinstance(table, SymbolTableSection):
+            raise ValueError("the object file has no symbols")
+        self._table = table
+
+    @cached_property
+    def symbols(self) -> list[Symbol]:
+        return list(self._table.iter_symbols())
+
+    def sections(self, named: re.Pattern[str]) -> Iterator[tuple[int, Section]]:
+        """Those that are not empty, with their numbers."""
+        for number, section in enumerate(self._elf.iter_sections()):
+            if named.fullmatch(section.name) and section["sh_size"]:
+                yield number, section
+
+    def uses(self, section: int, start: int = 0, size: int | None = None) -> list[_Use]:
+        """What the relocations of a part of a section refer to."""
+        found = []
+        for table in self._elf.iter_sections():
+            if isinstance(table, RelocationSection) and table["sh_info"] == section:
+                end = start + (size if size is not None else self._elf.get_section(section)["sh_size"])
+                found += [self._use(entry) for entry in table.iter_relocations() if start <= entry["r_offset"] < end]
+        return found
+
+    def _use(self, entry: object) -> _Use:
+        symbol = self.symbols[entry["r_info_sym"]]  # type: ignore[index]
+        place = symbol["st_shndx"]
+        external = not isinstance(place, int)
+        return _Use(
+            name=symbol.name if symbol["st_info"]["type"] != "STT_SECTION" else "",
+            section=0 if external else place,
+            address=symbol["st_value"] + entry["r_addend"],  # type: ignore[index]
+            external=external,
+            data=symbol["st_info"]["type"] in ("STT_SECTION", "STT_OBJECT") and not external,
+        )
+
+    def function_at(self, section: int, address: int) -> Symbol | None:
+        """The function that begins there."""
+        for symbol in self.symbols:
+            facts = symbol["st_info"]["type"], symbol["st_shndx"], symbol["st_value"]
+            if facts == ("STT_FUNC", section, address):
+                return symbol
+        return None
+
+    def object_near(self, use: _Use) -> str:
+        """The name of the variable that code refers to: its address, less up to 8 bytes that x86 takes off."""
+        for symbol in self.symbols:
+            here = symbol["st_shndx"] == use.section and symbol["st_info"]["type"] == "STT_OBJECT"
+            if here and use.address + 4 - symbol["st_size"] < symbol["st_value"] <= use.address + 8:
+                return symbol.name
+        return ""
+
+
+def load_time_code(file: Path) -> tuple[str, ...]:
+    """What runs at load time, by the names of what it is about; empty for an honest kernel."""
+    try:
+        with file.open("rb") as opened:
+            return tuple(dict.fromkeys(_foreign(_Object(ELFFile(opened)))))
+    except (ELFError, UnicodeDecodeError, ValueError) as failure:
+        return (f"an object file that cannot be read: {failure}",)
+
+
+def _foreign(found: _Object) -> Iterator[str]:
+    for symbol in found.symbols:
+        if symbol["st_info"]["type"] in _IFUNC:
+            yield _plain(symbol.name)
+    for _, section in found.sections(_CODE):
+        yield f"section {section.name}"
+    for number, section in found.sections(_ARRAYS):
+        entries = found.uses(number)
+        if not entries or not section.name.startswith(".init_array"):
+            yield f"section {section.name}"
+        for entry in entries:
+            yield from _strange(found, found.function_at(entry.section, entry.address))
+
+
+def _strange(found: _Object, function: Symbol | None) -> Iterator[str]:
+    """What a function that runs at load time is about, where it is not one of the two that are known."""
+    if function is None:
+        yield "a function without a name"
+        return
+    uses = found.uses(function["st_shndx"], function["st_value"], function["st_size"])
+    if not (_is_std(function, uses) or _registers_kernels(function, uses)):
+        named = [use.name or found.object_near(use) for use in uses] if _GATHERED in function.name else []
+        own = [name for name in named if name and name not in (*_STREAMS, _STREAM_OBJECT) and not name.startswith(".")]
+        yield from map(_plain, own or [function.name])
+
+
+def _is_std(function: Symbol, uses: list[_Use]) -> bool:
+    """Does it start the streams of std and make empty containers of std, and no more?"""
+    notes = [use.name for use in uses if use.name not in _STREAMS and _DESTRUCTOR.fullmatch(use.name)]
+    others = {use.name for use in uses if not use.data} - {*notes, *_STREAMS}
+    placed = {(use.section, use.address) for use in uses if use.data}
+    room, words = _STREAMS_BYTES + len(notes) * _CONTAINER_BYTES, 1 + len(notes) * _CONTAINER_WORDS
+    return not others and len(placed) <= words and function["st_size"] <= room
+
+
+def _registers_kernels(function: Symbol, uses: list[_Use]) -> bool:
+    calls = [use.name for use in uses if use.external]
+    return function.name == _REGISTRATION and all(_REGISTERS.fullmatch(name) for name in calls)
+
+
+def _plain(name: str) -> str:
+    """A variable's own name out of its mangled one; others are kept."""
+    match = _PLAIN.fullmatch(name)
+    return match[1] if match else name
