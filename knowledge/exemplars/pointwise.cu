@@ -169,9 +169,9 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
   if (aligned<kVector>(pX, pOut)) {
-    pointwise<kVector><<<1572864, kThreads, 0, stream>>>(pX, pOut);
+    pointwise<kVector><<<402653183 / (kThreads * kPacks) + 1, kThreads, 0, stream>>>(pX, pOut);
   } else {
-    pointwise<1><<<6291456, kThreads, 0, stream>>>(pX, pOut);
+    pointwise<1><<<1610612735 / (kThreads * kPacks) + 1, kThreads, 0, stream>>>(pX, pOut);
   }
   launched();
 }

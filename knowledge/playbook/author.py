@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
 from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
 from knowledge.playbook.operations import TABLE
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan, Recipe
+from knowledge.playbook.recipe import Decline, Draft, Move, Plan, Recipe
 from knowledge.playbook.reductions import RowRecipe
+from knowledge.playbook.sweeping import swept, within
 
 HOW_TO_SET_A_MODEL = (
     "To have a language model write it, set one: --model openai:NAME with OPENAI_API_KEY, or with the base URL of a "
@@ -38,19 +41,31 @@ def first_draft(problem: Problem) -> Draft | Decline:
     return Decline(_refusal(problem, reasons))
 
 
-def next_draft(problem: Problem, source: str, tried: tuple[str, ...], bottleneck: str | None = None) -> Draft | Decline:
+def next_draft(
+    problem: Problem, source: str, tried: tuple[str, ...], bottleneck: str | None = None, *, max_sweep: int = 12
+) -> Draft | Decline:
     """The kernel after the first move that is not among `tried` (moves from this very kernel that did not help).
 
-    Where a profile tells the `bottleneck`, the moves against it come first, else in the recipe's own order.
+    Where a profile tells the `bottleneck`, the moves against it come first, else in the recipe's own order. A sweep
+    has at most `max_sweep` variants.
     """
     plan = Plan.read(source)
     recipe = next((each for each in recipes() if plan is not None and each.name == plan.recipe), None)
     if plan is None or recipe is None:
         return Decline(f"The playbook optimizes only kernels that it wrote. {HOW_TO_SET_A_MODEL}")
     for move in sorted(recipe.moves(problem, plan), key=lambda move: bottleneck not in move.against):
-        if move.name not in tried:
-            return Draft(recipe.render(problem, move.plan), move.name, move.why)
+        after = None if move.name in tried else _kernel(recipe, problem, move, max_sweep)
+        if after is not None:
+            return Draft(after, move.name, move.why)
     return Decline("The playbook has no move left for this kernel.")
+
+
+def _kernel(recipe: Recipe, problem: Problem, move: Move, max_sweep: int) -> str | None:
+    """The kernel after the move; None where it would be a sweep, and none can be had."""
+    if not move.sweep:
+        return recipe.render(problem, move.plan)
+    values = within(move.sweep, move.plan, max_sweep)
+    return swept(partial(recipe.render, problem), move.plan, values) if values else None
 
 
 def writable_ops() -> tuple[str, ...]:

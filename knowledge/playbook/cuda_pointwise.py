@@ -18,7 +18,7 @@ MOST_PACKS = 4
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """Vector access, another block size, several packs in flight, then cache hints."""
     passes = passes_of(lower_problem(problem))
-    makers = (_vector, _threads, _packs, _once)
+    makers = (_vector, _threads, _packs, _once, _sweep)
     found = (maker(problem, plan, passes) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -43,7 +43,7 @@ def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
 
 def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     packs = 2 * Knobs.of(plan).packs
-    if packs > MOST_PACKS or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+    if "swept" in plan.knobs or packs > MOST_PACKS or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
     why = f"{packs} loads of a thread on their way at once hide more of the memory's latency"
     return Move("loads in flight", why, plan.with_knobs(packs=packs), ("latency",))
@@ -62,3 +62,13 @@ def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
         return None
     why = "smaller blocks make room for the next ones sooner"
     return Move("block size", why, plan.with_knobs(threads=128), ("occupancy", "latency"))
+
+
+def _sweep(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    """What is left when each was tried alone: their combinations."""
+    if "swept" in plan.knobs or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+        return None
+    knobs = Knobs.of(plan)
+    why = "registers, blocks a multiprocessor and loads in flight depend on both: only a trial tells"
+    after = plan.with_knobs(threads=knobs.threads, packs=knobs.packs, swept=1)
+    return Move("block size and loads", why, after, sweep={"threads": (128, 256, 512), "packs": (1, 2, 4)})

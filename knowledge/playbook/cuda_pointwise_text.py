@@ -177,8 +177,8 @@ class PassText:
         arguments = ", ".join([*(f"p{each.name}" for each in self.operands), *scalars])
 
         def start(vector: int) -> str:
-            name = f"pointwise{self.suffix}<{vector if vector == 1 else 'kVector' + self.suffix}>"
-            return f"{name}<<<{self.blocks(vector)}, kThreads, 0, stream>>>({arguments});"
+            width = vector if vector == 1 else f"kVector{self.suffix}"
+            return f"pointwise{self.suffix}<{width}><<<{self.blocks(vector)}, kThreads, 0, stream>>>({arguments});"
 
         if self.vector == 1:
             return [*lines, start(1), "launched();"]
@@ -186,10 +186,11 @@ class PassText:
         chosen = [f"if ({test}) {{", f"  {start(self.vector)}", "} else {", f"  {start(1)}", "}"]
         return [*lines, *chosen, "launched();"]
 
-    def blocks(self, vector: int) -> int:
-        """Blocks of the launch."""
-        tiles = -(-max(self.part.numel // vector, 1) // (self.knobs.threads * self.knobs.packs))
-        return min(tiles, self.knobs.resident * max(self.device.multiprocessors, 1)) if self.knobs.resident else tiles
+    def blocks(self, vector: int) -> str:
+        """Blocks of the launch, as an expression."""
+        tiles = f"{max(self.part.numel // vector, 1) - 1} / (kThreads * kPacks) + 1"
+        resident = self.knobs.resident * max(self.device.multiprocessors, 1)
+        return f"std::min<int64_t>({tiles}, {resident})" if resident else tiles
 
 
 def render(problem: Problem, plan: Plan, lowered: Lowered, passes: tuple[Pass, ...]) -> str:

@@ -163,7 +163,22 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
     if knobs["rows"] == 1 and form.m.extent >= ROWS:
         why = f"{ROWS} rows share each load of the vector, and memory serves as many streams at once."
         found.append(Move("register blocking", why, plan.with_knobs(rows=ROWS)))
-    return tuple(found)
+    return (*found, *_shapes(form, plan))
+
+
+def _shapes(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """Rows and accumulators together: both take registers."""
+    knobs = plan.knobs
+    rows, chains = int(knobs["rows"]), int(knobs["chains"])
+    sweep = {
+        "rows": tuple(count for count in (2, 4, 8) if count <= form.m.extent),
+        "chains": tuple(count for count in (2, 4, 8) if count * int(knobs["lanes"]) <= form.k.extent),
+    }
+    if "swept" in knobs or not any(sweep.values()):
+        return ()
+    why = "Streams that memory serves at once, and sums that hide a latency, share the registers: trials tell."
+    after = plan.with_knobs(rows=rows, chains=chains, swept=1)
+    return (Move("rows and accumulators", why, after, sweep=sweep),)
 
 
 def body(form: Form, plan: Plan) -> Body:

@@ -1,7 +1,7 @@
 """The tiled product: C tiles, K steps, panels in packed buffers, fragments in registers. Its knobs and its moves.
 
 Knobs: `lanes` (elements a SIMD register; 1 is scalar), `mr` x `nv` (fragment rows x registers a row), `bm`, `bn`,
-`bk` (a thread's tile), `pack` ("none", "B", "AB"), `threads` (0 or 1), `variant` (how many tile sizes were tried).
+`bk` (a thread's tile), `pack` ("none", "B", "AB"), `threads` (0 or 1), `swept` (1: trials have chosen the tile).
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ def first_plan(form: Form, device: Device) -> Plan:
     """Plain loops; where those would take seconds, the blocked and packed kernel of one thread."""
     plain: dict[str, int | str] = {
         "lanes": 1, "mr": 1, "nv": 1, "bm": form.m.extent, "bn": form.n.extent,
-        "bk": _even(form.k.extent, TARGET_BLK_K), "pack": "none", "threads": 0, "variant": 0,
+        "bk": _even(form.k.extent, TARGET_BLK_K), "pack": "none", "threads": 0, "swept": 0,
     }  # fmt: skip
     plan = Plan("gemm", plain)
     if form.flops < PATIENCE_FLOPS:
         return plan
     pack = "AB" if form.m.extent > 1 else "none"
     plan = plan.with_knobs(lanes=lanes(form, device), **fragment(form, device), pack=pack)
-    return plan.with_knobs(**tiles(form, device, plan, 0))
+    return plan.with_knobs(**tiles(form, device, plan))
 
 
 def lanes(form: Form, device: Device) -> int:
@@ -68,26 +68,17 @@ def fragment(form: Form, device: Device) -> dict[str, int]:
 STREAMS = 8
 MAX_PARTIALS = 2048
 
-# Move, and (rows, columns, depth) of its tiles in multiples of the first's; tried in this order.
-VARIANTS = (
-    ("tiling", (1.0, 1.0, 1.0)),
-    ("deeper tiles", (1.0, 1.0, 2.0)),
-    ("larger tiles", (2.0, 2.0, 1.0)),
-    ("smaller tiles", (0.5, 1.0, 1.0)),
-)
 
-
-def tiles(form: Form, device: Device, plan: Plan, variant: int) -> dict[str, int]:
+def tiles(form: Form, device: Device, plan: Plan) -> dict[str, int]:
     """Tile extents: B's panels take half the L2 cache, A's a quarter, and every thread gets as many tiles."""
-    _, (rows, columns, depth) = VARIANTS[variant]
     mr, nr = int(plan.knobs["mr"]), int(plan.knobs["nv"]) * int(plan.knobs["lanes"])
-    bk = _even(form.k.extent, int(TARGET_BLK_K * depth))
+    bk = _even(form.k.extent, TARGET_BLK_K)
     if form.m.extent == 1:
         # A vector times a matrix: nothing is reused, so the matrix is read in long runs, a few rows side by side.
         bk = _even(form.k.extent, max(STREAMS, form.k.extent // MAX_PARTIALS))
         return {"bm": 1, "bn": _round_up(ceil(form.n.extent / _parts(form, device)), nr), "bk": bk}
     elements = device.l2_bytes // BYTES[form.dtype] // TARGET_BLK_K
-    bm, bn = max(mr, int(elements * rows) // 4), max(nr, int(elements * columns) // 2)
+    bm, bn = max(mr, elements // 4), max(nr, elements // 2)
     m_parts, n_parts = ceil(form.m.extent / bm), ceil(form.n.extent / bn)
     share = device.threads * (4 if form.triangle else 1)
     while (m_parts * n_parts * form.batches) % share and m_parts * n_parts * form.batches < 8 * share:
@@ -132,14 +123,14 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
         found.append(_tiling(form, device, plan))
     found += _packing(form, plan)
     if _tiled(form, device, plan):
-        found += _variants(form, device, plan)
+        found += _sizes(form, plan)
     return tuple(found)
 
 
 def _tiled(form: Form, device: Device, plan: Plan) -> bool:
     """Whether no tile is larger than the caches ask for."""
-    size = tiles(form, device, plan, 0)
-    return bool(plan.knobs["variant"]) or all(int(plan.knobs[name]) <= value for name, value in size.items())
+    size = tiles(form, device, plan)
+    return bool(plan.knobs["swept"]) or all(int(plan.knobs[name]) <= value for name, value in size.items())
 
 
 def _refit(plan: Plan) -> Plan:
@@ -171,7 +162,7 @@ def _threads(form: Form, device: Device, plan: Plan) -> list[Move]:
 
 
 def _tiling(form: Form, device: Device, plan: Plan) -> Move:
-    size = tiles(form, device, plan, 0)
+    size = tiles(form, device, plan)
     if form.m.extent == 1:
         why = f"Read B in long runs of {size['bn']}, {size['bk']} rows side by side, as memory delivers it best."
         return Move("tiling", why, plan.with_knobs(**size))
@@ -190,12 +181,12 @@ def _packing(form: Form, plan: Plan) -> list[Move]:
     return found
 
 
-def _variants(form: Form, device: Device, plan: Plan) -> list[Move]:
-    found = []
-    for variant in range(int(plan.knobs["variant"]) + 1, len(VARIANTS)):
-        size = tiles(form, device, plan, variant)
-        if all(plan.knobs[name] == value for name, value in size.items()):
-            continue
-        why = f"Tiles of {size['bm']} x {size['bn']} x {size['bk']} instead: another balance of reuse and cache room."
-        found.append(Move(VARIANTS[variant][0], why, plan.with_knobs(variant=variant, **size)))
-    return found
+def _sizes(form: Form, plan: Plan) -> list[Move]:
+    """Tiles of half and twice the rows, and of twice the depth."""
+    if plan.knobs["swept"] or form.m.extent == 1:
+        return []
+    bm, mr = int(plan.knobs["bm"]), int(plan.knobs["mr"])
+    rows = tuple(size for size in (_round_up(ceil(bm / 2), mr), 2 * bm) if size < form.m.extent + mr)
+    sweep = {"bm": rows, "bk": (_even(form.k.extent, 2 * TARGET_BLK_K),)}
+    why = "What a tile reuses and what room it leaves in the caches pull against each other: trials tell."
+    return [Move("tile sizes", why, plan.with_knobs(swept=1), sweep=sweep)]

@@ -19,14 +19,14 @@ TILE = 16 << 10
 
 @dataclass(frozen=True)
 class Knobs:
-    """A pointwise plan's knobs with their meanings. `lanes` is 1 for one element at a time."""
+    """A pointwise plan's knobs with their meanings. `lanes` is 1 for one element at a time; `tile` absent: usual."""
 
     threads: bool
     lanes: int
     exact: bool
     streaming: bool
     unroll: int
-    tile: int
+    tile: int | None
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -38,7 +38,7 @@ class Knobs:
             exact=bool(numbers.get("exact", 0)),
             streaming=bool(numbers.get("streaming", 0)),
             unroll=numbers.get("unroll", 1),
-            tile=numbers.get("tile", TILE),
+            tile=numbers.get("tile"),
         )
 
     @property
@@ -89,11 +89,13 @@ class PassText:
 
     def _tiled(self) -> list[str]:
         columns, rows = self.part.space.columns, self.part.space.rows
-        tile = min(self.knobs.tile, -(-columns // self.knobs.lanes) * self.knobs.lanes)
-        per_row = -(-columns // tile)
+        size = min(TILE, -(-columns // self.knobs.lanes) * self.knobs.lanes)
+        tile, per_row, several = str(size), str(-(-columns // size)), columns > size
+        if self.knobs.tile is not None:
+            tile, per_row, several = "kTile", f"(({columns} - 1) / kTile + 1)", True
         flat = len(self.part.space.extents) == 1
-        column = "t" if flat else f"t % {per_row}" if per_row > 1 else "0"
-        row = "t" if per_row == 1 else f"t / {per_row}"
+        column = "t" if flat else f"t % {per_row}" if several else "0"
+        row = f"t / {per_row}" if several else "t"
         tiler, where = f"Shape<Int<{tile}>>{{}}", f"make_coord({column})"
         if not flat:
             tiler, where = f"Shape<Int<{tile}>, _1>{{}}", f"make_coord({column}, {row})"
@@ -101,13 +103,15 @@ class PassText:
             f"Tensor g{name} = local_tile(m{name}, {tiler}, {where}){'' if flat else '(_, 0)'};  // ({tile})"
             for name in (*self.loads, *self.outputs)
         ]
-        whole = columns % tile == 0
-        count = tile if whole else columns if per_row == 1 else 0
+        whole = self.knobs.tile is None and columns % size == 0
+        count = size if whole else columns if not several else 0
         start = f"({column}) * {tile}" if "%" in column else f"{column} * {tile}"
         body.append(f"int const n = {count or f'int(min(int64_t({tile}), {columns} - {start}))'};")
-        body += self._lane_loop(ragged=not count or count % self.knobs.lanes != 0)
+        aligned = columns if self.knobs.tile else count  # every tile to try is whole registers
+        body += self._lane_loop(ragged=not aligned or aligned % self.knobs.lanes != 0)
         pragma = ["#pragma omp parallel for schedule(static)"] if self.knobs.threads else []
-        return [*pragma, f"for (int64_t t = 0; t < {per_row * rows}; ++t) {{", *indented(body), "}"]
+        tiles = f"{per_row} * {rows}" if self.knobs.tile else str(int(per_row) * rows)
+        return [*pragma, f"for (int64_t t = 0; t < {tiles}; ++t) {{", *indented(body), "}"]
 
     def _lane_loop(self, ragged: bool) -> list[str]:
         if self.knobs.lanes == 1:
@@ -175,6 +179,8 @@ def render(problem: Problem, plan: Plan, lowered: Lowered, passes: tuple[Pass, .
     knobs = Knobs.of(plan)
     parts = [PassText(problem, plan, part, index) for index, part in enumerate(passes)]
     functions = "\n".join("\n".join([*part.arithmetic(), ""]) for part in parts)
+    if knobs.tile is not None:
+        functions = f"constexpr int kTile = {knobs.tile};  // elements\n\n{functions}"
     body = [line for part in parts for line in (*_scoped(part.loop(), len(parts) > 1), "")][:-1]
     operations = sum(part.numel * operations_per_element(part) for part in passes)
     moved = source_text.bytes_moved(problem)

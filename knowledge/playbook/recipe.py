@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -15,7 +17,8 @@ PLAN_MARK = "// playbook plan: "
 class Plan:
     """Which recipe, and the value of each of its knobs: everything the source is rendered from.
 
-    It stands in the kernel's source as one comment line, so that the next move can start from the kernel alone.
+    It stands in the kernel's source as one comment line, so that the next move can start from the kernel alone. There
+    "=NAME" is the value of the source's constant NAME, which a sweep has chosen.
     """
 
     recipe: str
@@ -34,8 +37,19 @@ class Plan:
         """The plan a kernel's source carries, or None where the playbook did not write it."""
         for line in source.splitlines():
             if line.startswith(PLAN_MARK):
-                return cls(**json.loads(line.removeprefix(PLAN_MARK)))
+                return cls(**json.loads(line.removeprefix(PLAN_MARK)))._settled(source)
         return None
+
+    def _settled(self, source: str) -> Plan | None:
+        """With the values of the constants that knobs refer to."""
+        knobs = dict(self.knobs)
+        for knob, value in self.knobs.items():
+            if isinstance(value, str) and value.startswith("="):
+                found = re.search(rf"\b{re.escape(value[1:])} = (?:Int<)?(\d+)", source)
+                if found is None:
+                    return None
+                knobs[knob] = int(found[1])
+        return Plan(self.recipe, knobs)
 
 
 @dataclass(frozen=True)
@@ -43,12 +57,15 @@ class Move:
     """One optimization: its name in the field ("threads", "register blocking"), what it gains, the plan after it.
 
     `against` names the bottlenecks, in the profiler's words ("memory", "occupancy"), that it works on.
+    Where nobody can tell which values of some knobs are best, `sweep` names them and what to try instead of the
+    plan's own; each must stand in one constant of the rendered source.
     """
 
     name: str
     why: str
     plan: Plan
     against: tuple[str, ...] = ()
+    sweep: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from nodes.diagnosis import Diagnosis
 from nodes.models.local import LocalModel, request_of
-from nodes.models.retrace import line_edits, moves_to, origin_of
+from nodes.models.retrace import WRITERS, line_edits, moves_to, origin_of
 from nodes.request import Request
 
 
@@ -68,7 +68,7 @@ def tried_moves(request: Request) -> tuple[str, ...]:
     tried = (
         step.move
         for step in request.history
-        if step.agent == "optimizer" and step.move and (step.parent == parent or step.candidate in failed)
+        if step.agent in WRITERS and step.move and (step.parent == parent or step.candidate in failed)
     )
     return tuple(dict.fromkeys(tried))
 
@@ -89,7 +89,8 @@ def _optimize(request: Request) -> str:
         return _declined("DONE", problem)
     source = request.candidate.source if request.candidate else ""
     bottleneck = request.profile.bottleneck if request.profile else None
-    return _written("DONE", next_draft(problem, source, tried_moves(request), bottleneck))
+    draft = next_draft(problem, source, tried_moves(request), bottleneck, max_sweep=request.max_sweep)
+    return _written("DONE", draft)
 
 
 def _written(refusal: str, outcome: Draft | Decline) -> str:
@@ -128,7 +129,7 @@ def _repair(request: Request) -> str:
         return _declined("CANNOT", problem)
     if candidate is None:
         return _declined("CANNOT", Decline("There is no kernel to repair."))
-    origin = origin_of(problem, candidate.source, request.history, candidate.digest)
+    origin = origin_of(problem, candidate.source, request.history, candidate.digest, max_sweep=request.max_sweep)
     if origin is None:
         return _declined("CANNOT", Decline("The playbook can only take back a move, and no move of its own led here."))
     return json.dumps({"edits": line_edits(candidate.source, origin.source)}, indent=1)

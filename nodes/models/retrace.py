@@ -7,13 +7,18 @@ first kernel to any later one.
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline
-from nodes.state import Step
+from nodes.state import Step, Variant
+from tools.sweep import read_sweep
+
+WRITERS = frozenset(("optimizer", "sweeper"))
+"""The agents whose steps say which kernel a move made."""
 
 
 @dataclass(frozen=True)
@@ -26,42 +31,62 @@ class Origin:
 
 def moves_to(history: Sequence[Step], digest: str) -> tuple[str, ...]:
     """The optimizer's moves from the first kernel to the kernel with this digest, oldest first."""
-    made = {step.candidate: step for step in history if step.agent == "optimizer" and step.candidate and step.move}
-    moves: list[str] = []
+    return tuple(step.move for step in _steps_to(history, digest))
+
+
+def origin_of(
+    problem: Problem, source: str, history: Sequence[Step], digest: str, *, max_sweep: int = 12
+) -> Origin | None:
+    """Where the kernel `source` comes from; None where the history does not lead to it from the first kernel."""
+    steps = _steps_to(history, digest)
+    first = first_draft(problem)
+    if not steps or isinstance(first, Decline):
+        return None
+    parent, kernel = "", first.source
+    for step in steps:
+        following = _apply(problem, kernel, step, max_sweep)
+        if following is None:
+            return None
+        parent, kernel = kernel, following
+    return Origin(steps[-1].move, parent.rstrip() + "\n") if kernel.strip() == source.strip() else None
+
+
+def _steps_to(history: Sequence[Step], digest: str) -> tuple[Step, ...]:
+    """The steps that made the kernels on the way from the first one to that with this digest, oldest first."""
+    # A sweep may be written from the values at hand: that step made nothing, the sweeper's does.
+    made = {
+        step.candidate: step
+        for step in history
+        if step.agent in WRITERS and step.candidate and step.move and step.candidate != step.parent
+    }
+    steps: list[Step] = []
     at: str | None = digest
     while at in made:
         # Taken out, so that a history in which two kernels are each other's parent ends, too.
         step = made.pop(at)
-        moves.append(step.move)
+        steps.append(step)
         at = step.parent
-    return tuple(reversed(moves))
+    return tuple(reversed(steps))
 
 
-def origin_of(problem: Problem, source: str, history: Sequence[Step], digest: str) -> Origin | None:
-    """Where the kernel `source` comes from; None where the history does not lead to it from the first kernel."""
-    moves = moves_to(history, digest)
-    first = first_draft(problem)
-    if not moves or isinstance(first, Decline):
-        return None
-    parent, kernel = "", first.source
-    for move in moves:
-        following = _apply(problem, kernel, move)
-        if following is None:
-            return None
-        parent, kernel = kernel, following
-    return Origin(moves[-1], parent.rstrip() + "\n") if kernel.strip() == source.strip() else None
-
-
-def _apply(problem: Problem, source: str, move: str) -> str | None:
-    """The kernel after the named move, which must be among those that the playbook has for `source`."""
+def _apply(problem: Problem, source: str, step: Step, max_sweep: int) -> str | None:
+    """The kernel after the step's move, which must be among those that the playbook has for `source`."""
     passed_over: list[str] = []
     while True:
-        draft = next_draft(problem, source, tuple(passed_over))
+        draft = next_draft(problem, source, tuple(passed_over), max_sweep=max_sweep)
         if isinstance(draft, Decline) or draft.move in passed_over:
             return None
-        if draft.move == move:
-            return draft.source
+        if draft.move == step.move:
+            return _settled(draft.source, step.variants)
         passed_over.append(draft.move)
+
+
+def _settled(source: str, variants: Sequence[Variant]) -> str:
+    """A sweep's kernel with the values that were chosen; where none was, with those that went on to the test."""
+    written, sweep = read_sweep(source, sys.maxsize)
+    if sweep is None or not variants:
+        return written
+    return sweep.source(written, next((each for each in variants if each.chosen), variants[0]).values)
 
 
 def line_edits(before: str, after: str) -> list[dict[str, str | int]]:

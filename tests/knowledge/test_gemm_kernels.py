@@ -84,7 +84,7 @@ def test_every_move_leaves_the_result_right(compiler, name):
 def test_packed_operands_of_every_stride(compiler, name):
     function, inputs = PLAIN[name]
     problem = trace(function, *inputs)
-    knobs = {"lanes": 8, "mr": 3, "nv": 1, "bm": 3, "bn": 8, "bk": 3, "pack": "AB", "threads": 1, "variant": 0}
+    knobs = {"lanes": 8, "mr": 3, "nv": 1, "bm": 3, "bn": 8, "bk": 3, "pack": "AB", "threads": 1, "swept": 0}
     run_all(compiler, problem, [Plan("gemm", knobs)], function, inputs)
 
 

@@ -9,11 +9,11 @@ from harness.candidate import Candidate
 from harness.task import Program, Ref, ScalarSpec, Task, TracedOp
 from knowledge.playbook.problem import Problem, Scalar
 from knowledge.playbook.recipe import Decline, Plan
-from nodes.answers import Declined, Written, parse_diagnosis, parse_kernel, parse_patch
+from nodes.answers import Declined, Written, parse_diagnosis, parse_kernel, parse_move, parse_patch
 from nodes.models.playbook import PlaybookModel, problem_of, tried_moves
 from nodes.models.retrace import moves_to, origin_of
 from nodes.request import Request
-from nodes.state import Step
+from nodes.state import Step, Variant
 from tools.patch import Patch
 
 SOFT = ("aten.abs.default", "aten.exp.default")
@@ -40,6 +40,7 @@ class Run:
 
     def __init__(self, of: Task) -> None:
         self.task = of
+        self.max_sweep = 1
         self.history: tuple[Step, ...] = ()
         self.best = candidate(wrote(request("generator", task=of)).source)
         self._tell("generator", self.best, "first kernel")
@@ -56,7 +57,7 @@ class Run:
         self.best = kernel if improved else self.best
 
     def asked(self, role: str, kernel: Candidate) -> Request:
-        facts = {"task": self.task, "candidate": kernel, "history": self.history}
+        facts = {"task": self.task, "candidate": kernel, "history": self.history, "max_sweep": self.max_sweep}
         return request(role, **facts, verdict=crashed(kernel))  # type: ignore[arg-type]
 
     def _tell(self, agent: str, kernel: Candidate, move: str, **facts: object) -> None:
@@ -156,6 +157,44 @@ def test_the_repair_takes_back_only_the_last_of_several_moves(run: Run) -> None:
         patch = parse_patch(said(run.asked("repairer", kernel)))
         assert isinstance(patch, Patch)
         assert patch.apply(kernel.source) == parent.source
+
+
+def swept(run: Run, chosen: int | None) -> Candidate:
+    """Keep every move up to the sweep, and settle that on a variant; on the first one where none is right."""
+    run.max_sweep = 12
+    while True:
+        answer = parse_move(said(run.asked("optimizer", run.best)), max_sweep=12)
+        assert isinstance(answer, Written)
+        kernel = candidate(answer.source, parent=run.best.digest)
+        run._tell("optimizer", kernel, answer.move)
+        if answer.sweep is not None:
+            break
+        run.test(kernel, "passed", improved=True)
+    variants = tuple(
+        Variant(values=values, status="wrong" if chosen is None else "passed", chosen=index == chosen)
+        for index, values in enumerate(answer.sweep.points())
+    )
+    kernel = candidate(answer.sweep.source(answer.source, variants[chosen or 0].values), parent=run.best.digest)
+    run._tell("sweeper", kernel, answer.move, variants=variants)
+    return kernel
+
+
+@pytest.mark.parametrize("chosen", [0, 3, None])
+def test_the_way_back_leads_over_the_variant_that_a_sweep_chose(run: Run, chosen: int | None) -> None:
+    kernel = swept(run, chosen)
+    patch = parse_patch(said(run.asked("repairer", kernel)))
+    assert isinstance(patch, Patch)
+    assert patch.apply(kernel.source) == run.best.source
+    moves = moves_to(run.history, kernel.digest)
+    assert moves[-1] == "tile size"
+    assert len(moves) == len(set(moves)) > 2
+
+
+def test_a_sweep_whose_winner_failed_is_not_tried_from_another_kernel(run: Run) -> None:
+    kernel = swept(run, 2)
+    run.test(kernel, "wrong")
+    other = candidate("// some other kernel", parent=run.best.digest)
+    assert "tile size" in tried_moves(run.asked("optimizer", other))
 
 
 def test_a_repair_that_no_rule_gives_is_declined(run: Run) -> None:
