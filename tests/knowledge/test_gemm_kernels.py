@@ -217,7 +217,7 @@ def test_tiles_are_whole_fragments_and_enough_for_all_cores(shape, threads):
     device = Device(threads=threads, simd_floats=8)
     form = form_of(trace(lambda a, b: a @ b, torch.empty(shape[0], 300), torch.empty(300, shape[1])))
     plan = Plan("gemm", {"lanes": 8, "mr": 6, "nv": 2})
-    size = tiles(form, device, plan, 0)
+    size = tiles(form, device, plan)
     assert size["bm"] % 6 == 0
     assert size["bn"] % 16 == 0
     count = -(-shape[0] // size["bm"]) * -(-shape[1] // size["bn"])
