@@ -43,7 +43,11 @@ def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
 
 def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     packs = 2 * Knobs.of(plan).packs
-    if "swept" in plan.knobs or packs > MOST_PACKS or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
+    if (
+        "swept" in plan.knobs
+        or packs > MOST_PACKS
+        or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT
+    ):
         return None
     why = f"{packs} loads of a thread on their way at once hide more of the memory's latency"
     return Move("loads in flight", why, plan.with_knobs(packs=packs), ("latency",))
