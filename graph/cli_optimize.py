@@ -15,7 +15,7 @@ from rich.text import Text
 from graph.api import RunResult, begin, carry_on, load_task
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded
 from graph.cli_settings import none_with_resume, settings_with
-from graph.progress import Terminal, table
+from graph.progress import Terminal, spent, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
 from harness.errors import CutegenError, UserError
@@ -181,6 +181,8 @@ def _sentences(result: RunResult) -> list[str]:
     return [
         _headline(record),
         f"Ended because: {record.stop_reason}",
+        *(fell_back.sentence for fell_back in record.usage.fell_back),
+        *([f"The models: {used}."] if (used := spent(record.usage)) else []),
         *(["Written by the playbook, not by a language model."] if _by_playbook(record) else []),
         f"In {short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
     ]

@@ -27,7 +27,7 @@ from harness.errors import UserError
 from tools.judges import choose_target, choose_tier
 
 MOST_JOBS = 8
-TABLE_WIDTH = 140
+TABLE_WIDTH = 152
 
 
 @dataclass(frozen=True)

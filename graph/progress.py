@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import structlog
 from rich.console import Console
@@ -14,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.runs import machine_error
-from nodes.state import Step
+from nodes.state import FellBack, Step, Usage
 
 DOING = {
     "intake": "reading the task",
@@ -44,6 +46,37 @@ class Observer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class Speech:
+    """What a model is doing. `waiting_since` (time.monotonic) is absent between questions; `usage` is the run's."""
+
+    waiting_since: float | None
+    characters: int
+    failed_tries: int
+    usage: Usage
+
+    def text(self) -> str:
+        """On one line: the answer so far, or how long there has been none, and the cost so far."""
+        tried = f"try {self.failed_tries + 1}" if self.failed_tries else ""
+        return ", ".join(part for part in (self._present(), tried, spent(self.usage)) if part)
+
+    def _present(self) -> str:
+        if self.waiting_since is None:
+            return ""
+        if self.characters:
+            return f"{self.characters:,} characters so far"
+        return f"no word for {time.monotonic() - self.waiting_since:.0f} s"
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """An observer that is also told about the models while they answer."""
+
+    def heard(self, speech: Speech) -> None:
+        """A question was put, a piece of its answer came in, or the last one."""
+        ...
+
+
 class Quiet:
     """Tells nobody."""
 
@@ -60,15 +93,22 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._status: Status | None = None
+        self._doing = _Doing()
         self._headed = False
+        self._fell_back: set[FellBack] = set()
 
     def started(self, agent: str) -> None:
         """Show what is being done, below the lines."""
         if not self.console.is_terminal:
             return
         self.stop()
-        self._status = self.console.status(Text(DOING.get(agent, agent), style="dim"))
+        self._doing = _Doing(DOING.get(agent, agent))
+        self._status = self.console.status(self._doing)
         self._status.start()
+
+    def heard(self, speech: Speech) -> None:
+        """Show how far a model's answer is, and what the run has cost."""
+        self._doing.speech = speech
 
     def stepped(self, step: Step) -> None:
         """Print the step's line."""
@@ -76,12 +116,28 @@ class Terminal:
             self.console.print(Text(HEAD, style="dim"), soft_wrap=True)
             self._headed = True
         self.console.print(line(step), soft_wrap=True)
+        for fell_back in step.usage.fell_back:
+            if fell_back not in self._fell_back:
+                self._fell_back.add(fell_back)
+                self.console.print(Text(fell_back.sentence, style="yellow"), soft_wrap=True)
 
     def stop(self) -> None:
         """Take away what is being done."""
         if self._status is not None:
             self._status.stop()
             self._status = None
+
+
+@dataclass
+class _Doing:
+    """What is being done right now. Drawn anew several times a second, so that a silence is seen to last."""
+
+    what: str = ""
+    speech: Speech | None = None
+
+    def __rich__(self) -> Text:
+        told = self.speech.text() if self.speech else ""
+        return Text(f"{self.what}: {told}" if told else self.what, style="dim")
 
 
 class Log:
@@ -124,7 +180,16 @@ def line(step: Step) -> Text:
     text = Text(f"{step.depth:>5}  {step.agent:<9}  {_cut(_what(step)):<{MOVE_WIDTH}}  ")
     text.append(f"{verdict:<20}", style=_style(step))
     text.append(f"  {step.seconds:>7.2f}  {_so_far(step)}")
+    cost = step.usage.cost if step.usage.tokens else ""
+    text.append(f"  {cost}" if cost else "")
     return text
+
+
+def spent(usage: Usage) -> str:
+    """What was used so far, in few words; nothing where no tokens were."""
+    if not usage.tokens and not usage.unpriced_calls:
+        return ""
+    return f"{usage.calls} calls, {usage.tokens:,} tokens, {usage.cost}"
 
 
 def table(steps: tuple[Step, ...]) -> Table:

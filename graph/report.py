@@ -15,7 +15,7 @@ from harness.frozen import Frozen
 from harness.profile.render import render as render_profile
 from harness.profile.summary import Profile
 from harness.verdict import OutputError, Verdict
-from nodes.state import Step, Variant
+from nodes.state import Step, Usage, Variant
 from tools.sweep import say_values
 
 WIDE, NARROW = 940, 400
@@ -138,20 +138,13 @@ def _profiles(record: RunRecord) -> list[tuple[str, Profile]]:
     return [(f"depth {depths.get(digest, 0)}", profile) for digest, profile in ordered]
 
 
-def _costs(record: RunRecord) -> list[tuple[str, int, float, int, int, float]]:
-    """A row an agent: name, steps, seconds, input and output tokens, dollars."""
+def _costs(record: RunRecord) -> list[tuple[str, int, float, Usage]]:
+    """A row an agent: name, steps, seconds, what its model used."""
     rows: dict[str, list[Step]] = defaultdict(list)
     for step in record.steps:
         rows[step.agent].append(step)
     return [
-        (
-            agent,
-            len(steps),
-            sum(step.seconds for step in steps),
-            sum(step.usage.input_tokens for step in steps),
-            sum(step.usage.output_tokens for step in steps),
-            sum(step.usage.dollars for step in steps),
-        )
+        (agent, len(steps), sum(step.seconds for step in steps), sum((step.usage for step in steps), Usage()))
         for agent, steps in rows.items()
     ]
 

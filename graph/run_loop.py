@@ -14,7 +14,8 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from graph.export import export_drop_in
-from graph.progress import Log, Observer, open_log
+from graph.meter import Meter
+from graph.progress import Listener, Log, Observer, open_log
 from graph.report import render
 from graph.run_machine import this_machine
 from graph.run_record import Outcome, RunRecord
@@ -80,9 +81,10 @@ class Session:
             return None
         fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
         way_on: Command[Any] | TaskInput | None = None if snapshot.next else fresh
+        meter = Meter([each for each in observers if isinstance(each, Listener)], self._state().usage)
         stream = self.graph.stream(
             way_on if answer is None else Command(resume=answer),
-            self.config,
+            {**self.config, "callbacks": [meter]},
             context=self.manifest.settings,
             stream_mode=["tasks", "updates"],
             durability="sync",

@@ -11,7 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from graph.progress import DOING, Observer
+from graph.progress import DOING, Observer, Speech
 from graph.suite_record import Row
 from graph.suite_table import STATUS, interval
 from graph.suite_tasks import SuiteTask
@@ -29,6 +29,7 @@ class Running:
     doing: str = "starting"
     depth: int = 0
     speedup: float | None = None
+    speech: Speech | None = None
     began: float = field(default_factory=time.monotonic)
 
 
@@ -72,7 +73,7 @@ class SuiteTerminal:
             for each in sorted(self._running.values(), key=lambda running: running.task.id):
                 best = f"{each.speedup:.2f}x" if each.speedup is not None else "-"
                 seconds = f"{time.monotonic() - each.began:.0f} s"
-                table.add_row(each.task.name, f"depth {each.depth}", f"best {best}", seconds, each.doing)
+                table.add_row(each.task.name, f"depth {each.depth}", f"best {best}", seconds, _doing(each))
         return table
 
 
@@ -86,10 +87,19 @@ class _Watch:
         """Note what is being done."""
         self._running.doing = DOING.get(agent, agent)
 
+    def heard(self, speech: Speech) -> None:
+        """Note how far an answer is, and the cost."""
+        self._running.speech = speech
+
     def stepped(self, step: Step) -> None:
         """Note depth and best speed-up."""
         self._running.depth = step.depth
         self._running.speedup = step.speedup
+
+
+def _doing(running: Running) -> str:
+    told = running.speech.text() if running.speech else ""
+    return f"{running.doing}: {told}" if told else running.doing
 
 
 def line(row: Row, done: int, total: int) -> Text:
@@ -104,5 +114,6 @@ def line(row: Row, done: int, total: int) -> Text:
     text.append(
         f"  {row.timing.speedup:>6.2f}x ({interval(row.timing.speedup_interval)})  "
         f"{row.timing.candidate_ms:.4g} ms  {floor}  depth {row.depth}  {row.seconds:.0f} s"
+        + (f"  {row.usage.cost}" if row.usage.tokens else "")
     )
     return text

@@ -56,6 +56,17 @@ class Row(Frozen):
         return self.status not in UNDER_WAY
 
     @property
+    def dollars(self) -> float | None:
+        """What its models cost; absent where the price of a call is unknown."""
+        return None if self.usage.unpriced_calls else self.usage.dollars
+
+    @property
+    def tenths(self) -> float:
+        """How many tenths of the baseline's speed its kernel gained: 12 for 2.2x, none below the baseline."""
+        won = self.timing is not None and not self.timing.task_defect
+        return max(0.0, (self.timing.speedup - 1) * 10) if won and self.timing else 0.0
+
+    @property
     def floor_share(self) -> float | None:
         """The floor over the kernel's time: 1 is as fast as the device allows."""
         return self.floor_ms / self.timing.candidate_ms if self.floor_ms and self.timing else None
@@ -64,7 +75,9 @@ class Row(Frozen):
 class Figures(Frozen):
     """Speed-ups over eager in sum. `geomean` and `median` are of the `right` kernels; `fast` counts failures as slow.
 
-    `fast["1.2"]` is the share of all tasks whose kernel is right and more than 1.2 times as fast.
+    `fast["1.2"]` is the share of all tasks whose kernel is right and more than 1.2 times as fast. `dollars` are those
+    of all rows together, failed ones included, absent where a price is unknown: `per_kernel` for each right kernel,
+    `per_tenth` for each 0.1x of speed-up that was gained.
     """
 
     tasks: int
@@ -73,6 +86,9 @@ class Figures(Frozen):
     geomean: float | None
     median: float | None
     fast: dict[str, float]
+    dollars: float | None = None
+    per_kernel: float | None = None
+    per_tenth: float | None = None
 
 
 class SuiteRecord(Frozen):
@@ -168,6 +184,7 @@ def figures(rows: Sequence[Row]) -> Figures:
     """Sum up rows. Those without a kernel, not ended or degenerate count as failures."""
     timings = [row.timing for row in rows if row.timing is not None and not row.timing.task_defect]
     speedups = [timing.speedup for timing in timings]
+    dollars = summed([row.dollars for row in rows])
     return Figures(
         tasks=len(rows),
         right=len(speedups),
@@ -175,4 +192,18 @@ def figures(rows: Sequence[Row]) -> Figures:
         geomean=math.exp(statistics.fmean(map(math.log, speedups))) if speedups else None,
         median=statistics.median(speedups) if speedups else None,
         fast={f"{p:g}": sum(speedup > p for speedup in speedups) / max(1, len(rows)) for p in FAST},
+        dollars=dollars,
+        per_kernel=ratio(dollars, len(speedups)),
+        per_tenth=ratio(dollars, sum(row.tenths for row in rows)),
     )
+
+
+def summed(dollars: Sequence[float | None]) -> float | None:
+    """The sum; absent where one of them is."""
+    known = [each for each in dollars if each is not None]
+    return sum(known) if len(known) == len(dollars) else None
+
+
+def ratio(dollars: float | None, parts: float) -> float | None:
+    """Dollars a part; absent where either is."""
+    return dollars / parts if dollars is not None and parts > 0 else None

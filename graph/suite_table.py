@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graph.bench_tables import Sheet, markdown
 from graph.run_machine import Machine
-from graph.suite_record import Figures, Row, SuiteRecord
+from graph.suite_record import Figures, Row, SuiteRecord, ratio
 from harness.verdict import Interval, Timing
 
 STATUS = {
@@ -22,7 +22,7 @@ STATUS = {
 }
 HEAD = (
     "id", "task", "status", "speed-up", "95 % interval", "over compile", "kernel ms", "eager ms", "of floor", "depth",
-    "judged", "run s", "cost $",
+    "judged", "run s", "cost $", "$ per 0.1x",
 )  # fmt: skip
 
 
@@ -33,7 +33,10 @@ def rows_sheet(title: str, rows: Sequence[Row]) -> Sheet:
 
 def figures_sheet(named: Sequence[tuple[str, Figures]]) -> Sheet:
     """One line a group of tasks."""
-    head = ("tasks", "right", "faster", "geomean", "median", "fast_1", "fast_1.2", "fast_2")
+    head = (
+        "tasks", "right", "faster", "geomean", "median", "fast_1", "fast_1.2", "fast_2", "cost $", "$ a kernel",
+        "$ per 0.1x",
+    )  # fmt: skip
     return Sheet("In sum, speed-up over eager", head, tuple(_figures(name, found) for name, found in named))
 
 
@@ -101,7 +104,8 @@ def _line(row: Row) -> tuple[str, ...]:
         str(row.depth),
         str(row.kernels_judged),
         f"{row.seconds:.0f}",
-        f"{row.usage.dollars:.2f}",
+        _dollars(row.dollars),
+        _dollars(ratio(row.dollars, row.tenths)) if row.tenths else "",
     )
 
 
@@ -126,4 +130,12 @@ def _figures(name: str, found: Figures) -> tuple[str, ...]:
         f"{found.geomean:.2f}x" if found.geomean else "",
         f"{found.median:.2f}x" if found.median else "",
         *(f"{share:.0%}" for share in found.fast.values()),
+        _dollars(found.dollars),
+        _dollars(found.per_kernel) if found.right else "",
+        _dollars(found.per_tenth) if found.faster else "",
     )
+
+
+def _dollars(amount: float | None) -> str:
+    """To the cent where there are some; what is unknown is not called 0."""
+    return "?" if amount is None else f"{amount:.2f}" if amount == 0 or amount >= 0.1 else f"{amount:.4f}"

@@ -43,6 +43,16 @@ class FellBack(Frozen):
     answered_by: str
     because: str
 
+    @property
+    def sentence(self) -> str:
+        """For the user."""
+        return f"{self.answered_by} goes on for {self.model}. {self.because}"
+
+
+def money(dollars: float) -> str:
+    """Dollars, to the cent where there are some."""
+    return f"${dollars:.2f}" if dollars == 0 or dollars >= 0.1 else f"${dollars:.4f}"
+
 
 class Usage(Frozen):
     """What model calls cost; `+` adds them up. Tokens and dollars are 0 for the playbook.
@@ -79,10 +89,10 @@ class Usage(Frozen):
     def cost(self) -> str:
         """The dollars in words. What has no known price is not called free."""
         if self.unpriced_calls == 0:
-            return f"${self.dollars:.2f}" if self.dollars == 0 or self.dollars >= 0.1 else f"${self.dollars:.4f}"
+            return money(self.dollars)
         if self.unpriced_calls == self.calls:
-            return "unknown (the model's price is)"
-        return f"${self.dollars:.2f} and {self.unpriced_calls} calls of unknown price"
+            return "unknown price"
+        return f"{money(self.dollars)} and {self.unpriced_calls} of {self.calls} calls of unknown price"
 
 
 class Variant(Frozen):

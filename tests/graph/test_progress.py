@@ -2,12 +2,17 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
+import pytest
+from chat_server import chat_endpoint
 from rich.console import Console
 
-from graph.progress import HEAD, Terminal, line, open_log, table
-from nodes.state import Step
+from graph.meter import Meter
+from graph.progress import HEAD, Speech, Terminal, line, open_log, table
+from nodes.models.select import ModelOptions, open_model
+from nodes.state import FellBack, Step, Usage
 
 PASSED = Step(
     depth=2, agent="tester", move="streaming stores", candidate="abc", status="passed", seconds=7.123,
@@ -53,6 +58,58 @@ def test_without_a_terminal_there_are_only_lines() -> None:
 
 def test_on_a_terminal_the_present_work_is_shown() -> None:
     assert "compiling and judging" in shown(terminal=True)
+
+
+def test_a_steps_cost_stands_behind_its_line() -> None:
+    bought = PASSED.model_copy(update={"usage": Usage(calls=2, input_tokens=900, output_tokens=90, dollars=0.25)})
+    assert line(bought).plain.endswith("1.90x  $0.25")
+    unknown = Usage(calls=2, input_tokens=900, unpriced_calls=2)
+    assert line(PASSED.model_copy(update={"usage": unknown})).plain.endswith("unknown price")
+    assert line(PASSED.model_copy(update={"usage": Usage(calls=1)})).plain.endswith("1.90x")
+
+
+def test_a_model_that_goes_on_for_another_is_told_once() -> None:
+    fell_back = FellBack(model="openai:a", answered_by="openai:b", because="It is down.")
+    text = io.StringIO()
+    display = Terminal(Console(file=text, width=200))
+    for _ in range(2):
+        display.stepped(PASSED.model_copy(update={"usage": Usage(calls=1, fell_back=(fell_back,))}))
+    assert text.getvalue().count("openai:b goes on for openai:a. It is down.") == 1
+
+
+class Ear:
+    """Listens like a terminal does."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def heard(self, speech: Speech) -> None:
+        self.told.append(speech.text())
+
+
+def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    ear = Ear()
+    meter = Meter([ear], Usage(calls=1, input_tokens=1000, dollars=0.5))
+    with chat_endpoint("broken", "answer", answer="one\ntwo") as endpoint:
+        open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=1)).invoke(
+            "Write.", config={"callbacks": [meter]}
+        )
+    assert ear.told[0] == "no word for 0 s, 1 calls, 1,000 tokens, $0.50"
+    assert "no word for 0 s, try 2, 1 calls, 1,000 tokens, $0.50" in ear.told
+    assert any(told.startswith("7 characters so far") for told in ear.told)
+    assert ear.told[-1].endswith("2 calls, 1,018 tokens, $0.50")
+
+
+def test_a_silence_is_seen_to_last() -> None:
+    speech = Speech(waiting_since=time.monotonic() - 42, characters=0, failed_tries=0, usage=Usage())
+    assert speech.text() == "no word for 42 s"
+    text = io.StringIO()
+    display = Terminal(Console(file=text, force_terminal=True, width=100, color_system=None))
+    display.started("generator")
+    display.heard(speech)
+    display.stop()
+    assert "writing a first kernel" in text.getvalue()
 
 
 def test_the_table_lists_what_was_judged() -> None:

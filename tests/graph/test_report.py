@@ -15,7 +15,7 @@ from graph.report_diff import hunks
 from graph.run_record import RunRecord
 from harness.sanitize.report import SanitizerRun
 from harness.verdict import Correctness, Trial
-from nodes.state import Step, Variant
+from nodes.state import FellBack, Step, Usage, Variant
 
 HOSTILE = """</pre></script><script>alert(1)</script><img src=x onerror="alert(2)">' " & {{ 7*7 }} </svg>"""
 
@@ -236,3 +236,15 @@ def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
     words = Page(render(swept)).words
     assert all(said in words for said in ("kTile = 64", "1.25 ms", "2.50x", "kTile = <b>", "static <b>", "not tried"))
     assert "kTile" not in Page(render(record)).words
+
+
+def test_what_models_cost_is_said_for_each_step_and_agent() -> None:
+    fell_back = FellBack(model="openai:a", answered_by="openai:b", because="A <script> is down.")
+    usage = Usage(calls=3, input_tokens=900, cached_tokens=700, output_tokens=80, dollars=0.25, fell_back=(fell_back,))
+    record = full_record()
+    first, *rest = record.steps
+    record = record.model_copy(update={"steps": (first.model_copy(update={"usage": usage}), *rest), "usage": usage})
+    shown = render(record)
+    assert "openai:b goes on for openai:a. A &lt;script&gt; is down." in shown
+    assert shown.count("$0.25") == 3, "in sum, of the step, of the agent"
+    assert '<td class="num">700</td>' in shown

@@ -23,7 +23,7 @@ from graph.suite_tasks import SuiteTask
 from harness.task import Workload
 from harness.verdict import Compiled, Interval
 from nodes.settings import Settings
-from nodes.state import Step
+from nodes.state import Step, Usage
 
 
 def test_failures_count_as_slow_and_not_into_the_means() -> None:
@@ -35,6 +35,28 @@ def test_failures_count_as_slow_and_not_into_the_means() -> None:
     nothing = figures((row(1, None),))
     assert (nothing.geomean, nothing.median, nothing.fast["1"]) == (None, None, 0.0)
     assert figures(()).fast["1"] == 0.0
+
+
+def test_what_a_kernel_and_a_tenth_cost() -> None:
+    rows = (
+        row(1, 2.2, usage=Usage(calls=9, dollars=1.2)),
+        row(2, 0.9, usage=Usage(calls=9, dollars=0.6)),
+        row(3, None, usage=Usage(calls=9, dollars=0.6)),
+    )
+    found = figures(rows)
+    assert (found.dollars, found.per_kernel) == (pytest.approx(2.4), pytest.approx(1.2))
+    assert found.per_tenth == pytest.approx(2.4 / 12), "what failed was paid for, too"
+    cells = [line[HEAD.index("cost $") :] for line in rows_sheet("", rows).rows]
+    assert cells == [("1.20", "0.1000"), ("0.60", ""), ("0.60", "")]
+
+
+def test_a_cost_that_is_not_known_is_not_called_nothing() -> None:
+    rows = (row(1, 2.0, usage=Usage(calls=2, unpriced_calls=1, dollars=1.0)), row(2, 2.0))
+    found = figures(rows)
+    assert (found.dollars, found.per_kernel, found.per_tenth) == (None, None, None)
+    assert rows_sheet("", rows).rows[0][-2:] == ("?", "?")
+    assert figures_sheet((("all", found),)).rows[0][-3:] == ("?", "?", "?")
+    assert figures(()).per_kernel is None
 
 
 def test_a_row_is_read_from_a_runs_record() -> None:

@@ -66,8 +66,8 @@ def test_a_price_that_is_none_is_refused(wrong: dict[str, object]) -> None:
         (Usage(), "$0.00"),
         (Usage(calls=2, dollars=1.5), "$1.50"),
         (Usage(calls=1, dollars=0.0025), "$0.0025"),
-        (Usage(calls=3, unpriced_calls=3), "unknown (the model's price is)"),
-        (Usage(calls=3, unpriced_calls=1, dollars=0.5), "$0.50 and 1 calls of unknown price"),
+        (Usage(calls=3, unpriced_calls=3), "unknown price"),
+        (Usage(calls=3, unpriced_calls=1, dollars=0.5), "$0.50 and 1 of 3 calls of unknown price"),
     ],
 )
 def test_an_unknown_price_is_said_and_not_called_free(usage: Usage, words: str) -> None:
