@@ -4,22 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
+from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ValidationError
 
 from harness.frozen import Frozen
 from nodes.diagnosis import Diagnosis
-from tools.patch import Patch
+from nodes.models.usage import Bill
+from tools.patch import Patch, PatchError
 from tools.sweep import Sweep, SweepError, read_sweep
 
 MAX_SOURCE_CHARS = 200_000
+MAX_ECHO_CHARS = 40_000
 MAX_PROBLEMS = 8
 MAX_MOVE_CHARS = 80
 MAX_REASON_CHARS = 1000
 
 AnswerProblem = Literal[
+    "refused",
+    "cut_off",
     "empty",
     "not_text",
     "no_code",
@@ -39,6 +45,9 @@ AnswerProblem = Literal[
 ]
 
 Model = TypeVar("Model", bound=BaseModel)
+Answer = TypeVar("Answer")
+
+_NO_HARM = "All that is asked for is a program that computes what the task says. Answer in the form that was asked for."
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
@@ -129,6 +138,34 @@ def parse_patch(answer: str) -> Patch | Declined:
     if _looks_like_diff(text, blocks):
         raise AnswerError("diff", 'This is a diff. Answer with one JSON object {"edits": [...]} of line edits instead.')
     return _model(Patch, _json(text))
+
+
+def read(message: AIMessage, parse: Callable[[str], Answer]) -> Answer:
+    """Read a message by `parse`. What the endpoint says of its end names what else is wrong with it.
+
+    Raises `AnswerError`, and what `parse` raises.
+    """
+    bill = Bill.of(message)
+    if bill.refusal:
+        raise AnswerError("refused", f'You refused: "{_one_line(bill.refusal)[:MAX_REASON_CHARS]}" {_NO_HARM}')
+    try:
+        return parse(str(message.text))
+    except (AnswerError, PatchError) as error:
+        if bill.finish == "length":
+            told = "Your answer reached the limit of its length and was cut off there. Think less and answer shorter."
+            raise AnswerError("cut_off", f"{told} {error}") from error
+        if bill.finish == "content_filter":
+            raise AnswerError("refused", f"A filter withheld your answer. {_NO_HARM}") from error
+        raise
+
+
+def echo(message: AIMessage) -> str:
+    """The answer as it goes back to a model that has to give another: one that is far too long does not go whole."""
+    text = str(message.text)
+    if len(text) <= MAX_ECHO_CHARS:
+        return text
+    half = MAX_ECHO_CHARS // 2
+    return f"{text[:half]}\n({len(text) - 2 * half} characters left out here)\n{text[-half:]}"
 
 
 def _readable(answer: str) -> str:

@@ -10,7 +10,7 @@ from nodes.node import Update
 from nodes.request import Request
 from nodes.roles import Speaker
 from nodes.speak import TurnEndedError
-from nodes.state import Best, RunState, Step, present
+from nodes.state import Best, RunState, Step, Usage, present
 from nodes.workshop import Workshop
 
 
@@ -31,9 +31,10 @@ def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any
     )
 
 
-def author(role: Speaker, workshop: Workshop) -> str:
-    """How a kernel names who wrote it: "agent:model"."""
-    return f"{role}:{workshop.settings.model_for(role)}"
+def author(role: Speaker, workshop: Workshop, usage: Usage) -> str:
+    """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
+    model = usage.fell_back[-1].answered_by if usage.fell_back else workshop.settings.model_for(role)
+    return f"{role}:{model}"
 
 
 def best_speedup(best: Best | None) -> float | None:

@@ -30,7 +30,9 @@ def generator(state: RunState, workshop: Workshop) -> Update:
         stop = Stop(name="declined", message=said.answer.reason)
         return {"history": (step,), "usage": said.usage, "stop_reason": stop}
     candidate = Candidate(
-        source=said.answer.source, target=present(state.target, "target"), author=author("generator", workshop)
+        source=said.answer.source,
+        target=present(state.target, "target"),
+        author=author("generator", workshop, said.usage),
     )
     step = Step(
         depth=0,

@@ -56,7 +56,7 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
     candidate = Candidate(
         source=said.answer.source,
         target=start.candidate.target,
-        author=author("optimizer", workshop),
+        author=author("optimizer", workshop, said.usage),
         parent=start.candidate.digest,
     )
     made = {

@@ -36,7 +36,7 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
     if isinstance(said.answer, Declined):
         return _given_up(state, workshop, said.answer.reason, said.usage)
     candidate = Candidate(
-        source=said.answer, target=broken.target, author=author("repairer", workshop), parent=broken.digest
+        source=said.answer, target=broken.target, author=author("repairer", workshop, said.usage), parent=broken.digest
     )
     if state.best is not None and candidate.digest == state.best.candidate.digest:
         return _given_up(

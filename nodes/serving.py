@@ -18,10 +18,11 @@ _ON_THE_DEVICE = frozenset(("run_kernel", "profile_kernel", "sanitize_kernel"))
 
 @dataclass(frozen=True)
 class Served:
-    """A tool's answer, and the seconds for which it held the device."""
+    """A tool's answer, the seconds for which it held the device, and the builds that it asked for, known ones too."""
 
     message: ToolMessage
     device_seconds: float = 0.0
+    builds: int = 0
 
 
 def unanswered(messages: Sequence[BaseMessage]) -> Sequence[ToolCall | InvalidToolCall]:
@@ -56,7 +57,7 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
     except ToolException as error:
         words = str(error)
     held = time.monotonic() - started if tool.name in _ON_THE_DEVICE else 0.0
-    return Served(_answer(call, words), held)
+    return Served(_answer(call, words), held, int("source" in arguments))
 
 
 def refuse(call: ToolCall | InvalidToolCall, why: str) -> Served:

@@ -162,7 +162,10 @@ class Settings(BaseModel):
     )
     max_calls: int = Field(default=2000, ge=1, title="Model calls", description="Re-asks and tool rounds included.")
     max_builds: int = Field(
-        default=1000, ge=1, title="Builds", description="Kernels compiled, those that the models try out included."
+        default=1000,
+        ge=1,
+        title="Builds",
+        description="Kernels given to the compiler, those that the models try out included.",
     )
 
     profile_from_depth: Gates = Field(

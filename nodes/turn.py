@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict
 
-from nodes.answers import AnswerError
+from nodes.answers import AnswerError, echo, read
 from nodes.models.conversation import exchange
 from nodes.models.usage import usage_of
 from nodes.recording import record
@@ -97,7 +97,7 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     return {
         "messages": [served.message],
         "tool_calls": int(allowed),
-        "usage": Usage(device_seconds=served.device_seconds),
+        "usage": Usage(device_seconds=served.device_seconds, builds=served.builds),
         "seconds": time.monotonic() - began,
     }
 
@@ -134,16 +134,15 @@ def _asked(turn: TurnState, context: TurnContext) -> tuple[AIMessage, Usage]:
 
 def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpdate:
     """Whether the answer can be used; what is wrong with it goes back to the model, `max_reasks` times."""
-    text = str(message.text)
     try:
-        context.parse(text)
+        read(message, context.parse)
     except (AnswerError, PatchError) as error:
         rejected = turn.rejected + 1
         if rejected > context.settings.max_reasks:
             return {"rejected": 1, "stop": Stop(name="model_unusable", message=_given_up(turn.role, rejected, error))}
         complaint = HumanMessage(f"Your answer cannot be used.\n{error}\nAnswer again, complete.")
-        return {"rejected": 1, "messages": [AIMessage(text), complaint]}
-    return {"messages": [AIMessage(text)], "answered": True}
+        return {"rejected": 1, "messages": [AIMessage(echo(message)), complaint]}
+    return {"messages": [AIMessage(str(message.text))], "answered": True}
 
 
 def _spent(turn: TurnState, context: TurnContext) -> Stop | None:

@@ -28,6 +28,7 @@ class Scripted:
     tool: str = ""
     arguments: str = ""
     cut: bool = False
+    refusal: str = ""
     tokens: int = 18
 
     def completion(self, number: int) -> dict[str, Any]:
@@ -36,7 +37,9 @@ class Scripted:
             "type": "function",
             "function": {"name": self.tool, "arguments": self.arguments},
         }
-        message = {"role": "assistant", "content": self.text} | ({"tool_calls": [call]} if self.tool else {})
+        message: dict[str, Any] = {"role": "assistant", "content": self.text}
+        message |= {"tool_calls": [call]} if self.tool else {}
+        message |= {"refusal": self.refusal, "content": None} if self.refusal else {}
         finish = "tool_calls" if self.tool else "length" if self.cut else "stop"
         usage = {"prompt_tokens": self.tokens - 7, "completion_tokens": 7, "total_tokens": self.tokens, "cost": 0.0025}
         body = _completion(self.text, usage)
@@ -257,6 +260,8 @@ def _chunks_of(completion: dict[str, Any], body: dict[str, Any]) -> Iterator[dic
     yield _chunk({"role": "assistant", "content": ""})
     for piece in (message["content"] or "").splitlines(keepends=True):
         yield _chunk({"content": piece})
+    for piece in (message.get("refusal") or "").split(" ") if message.get("refusal") else ():
+        yield _chunk({"refusal": piece + " "})
     for index, call in enumerate(message.get("tool_calls", [])):
         function = call["function"]
         yield _chunk({"tool_calls": [{**call, "index": index, "function": {**function, "arguments": ""}}]})

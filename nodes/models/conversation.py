@@ -10,6 +10,7 @@ from typing import Any
 from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.frozen import Frozen
+from nodes.models.usage import Bill
 from nodes.roles import Speaker
 from nodes.state import Usage
 
@@ -32,7 +33,8 @@ class Called(Frozen):
 class Exchange(Frozen):
     """A prompt and its answer, which may call tools.
 
-    `index` counts a run's exchanges from 0; `prompt_sha256` is `digest_of(prompt)`.
+    `finish` and `refusal` are as in `nodes.models.usage.Bill`. `index` counts a run's exchanges from 0; `prompt_sha256`
+    is `digest_of(prompt)`.
     """
 
     index: int
@@ -42,6 +44,8 @@ class Exchange(Frozen):
     answer: str
     tool_calls: tuple[Called, ...] = ()
     usage: Usage = Usage()
+    finish: str = ""
+    refusal: str = ""
 
     def line(self) -> str:
         """This exchange as one line of `conversation.jsonl`, newline included."""
@@ -64,6 +68,7 @@ def exchange(
 ) -> Exchange:
     """The exchange that these messages and this answer make."""
     prompt = prompt_of(messages)
+    bill = Bill.of(answer)
     return Exchange(
         index=index,
         role=role,
@@ -72,6 +77,8 @@ def exchange(
         answer=str(answer.text),
         tool_calls=_called(answer),
         usage=usage or Usage(),
+        finish=bill.finish,
+        refusal=bill.refusal,
     )
 
 

@@ -145,7 +145,10 @@ class Endpoint(ChatOpenAI):
         else:
             result = super()._generate(messages, stop, run_manager, **kwargs)
         _hide(self._key, result.generations[0].message)
-        return _billed(result, Bill(dollars=self._cost(result)))
+        answer = result.generations[0]
+        finish = str((answer.generation_info or {}).get("finish_reason") or "")
+        refusal = without(self._key, str(answer.message.additional_kwargs.get("refusal") or ""))
+        return _billed(result, Bill(dollars=self._cost(result), finish=finish, refusal=refusal))
 
     @property
     def _key(self) -> str:
@@ -170,9 +173,14 @@ class Endpoint(ChatOpenAI):
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
+        if converted is None or not isinstance(converted.message, AIMessageChunk):
+            return converted
         cost = (chunk.get("usage") or {}).get("cost")
-        if converted is not None and cost is not None and isinstance(converted.message, AIMessageChunk):
+        if cost is not None:
             converted.message.response_metadata["token_usage"] = {"cost": cost}
+        for choice in chunk.get("choices") or ():
+            if refusal := (choice.get("delta") or {}).get("refusal"):
+                converted.message.additional_kwargs["refusal"] = refusal
         return converted
 
     def _cost(self, result: ChatResult) -> float | None:

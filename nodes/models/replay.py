@@ -142,7 +142,12 @@ def _message(recorded: Exchange) -> AIMessage:
         },
     )
     fell_back = usage.fell_back[0] if usage.fell_back else None
-    Bill(dollars=None if usage.unpriced_calls else usage.dollars, fell_back=fell_back).attach(message)
+    Bill(
+        dollars=None if usage.unpriced_calls else usage.dollars,
+        fell_back=fell_back,
+        finish=recorded.finish,
+        refusal=recorded.refusal,
+    ).attach(message)
     return message
 
 

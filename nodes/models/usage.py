@@ -13,10 +13,16 @@ _PLACE = "cutegen"
 
 
 class Bill(Frozen):
-    """What an endpoint's answer carries beside its text. `dollars` is absent where nobody knows the price."""
+    """What an endpoint's answer carries beside its text. `dollars` is absent where nobody knows the price.
+
+    `finish` is why the answer ended, in the protocol's words ("stop", "length", "content_filter"), `refusal` what the
+    model said in the place that the protocol has for refusals.
+    """
 
     dollars: float | None
     fell_back: FellBack | None = None
+    finish: str = ""
+    refusal: str = ""
 
     @classmethod
     def of(cls, message: BaseMessage) -> Self:

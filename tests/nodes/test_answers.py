@@ -7,18 +7,23 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.messages import AIMessage
 
 from nodes.answers import (
+    MAX_ECHO_CHARS,
     MAX_SOURCE_CHARS,
     AnswerError,
     Declined,
     Written,
+    echo,
     parse_diagnosis,
     parse_kernel,
     parse_move,
     parse_patch,
+    read,
 )
 from nodes.diagnosis import Diagnosis
+from nodes.models.usage import Bill
 from tools.patch import Patch
 
 CODE = "int main() {\n  return 0;\n}\n"
@@ -159,6 +164,42 @@ def test_each_bad_diagnosis_has_its_name(answer: str, problem: str) -> None:
 )
 def test_each_bad_patch_has_its_name(answer: str, problem: str) -> None:
     assert problem_of(answer, parse_patch) == problem
+
+
+def said(text: str, **bill: str) -> AIMessage:
+    message = AIMessage(text)
+    Bill(dollars=0.0, **bill).attach(message)
+    return message
+
+
+@pytest.mark.parametrize(
+    ("message", "problem", "words"),
+    [
+        (said("", refusal="I will not."), "refused", 'You refused: "I will not."'),
+        (said("", finish="content_filter"), "refused", "A filter withheld"),
+        (said("", finish="length"), "cut_off", "answer shorter"),
+        (said(f"MOVE: x\n```cpp\n{CODE}", finish="length"), "cut_off", "never closed"),
+        (said("", finish="stop"), "empty", "The answer is empty"),
+    ],
+)
+def test_the_end_of_an_answer_names_what_is_wrong_with_it(message: AIMessage, problem: str, words: str) -> None:
+    with pytest.raises(AnswerError, match=words) as refused:
+        read(message, kernel)
+    assert refused.value.problem == problem
+
+
+def test_an_answer_that_is_whole_before_its_limit_is_taken() -> None:
+    whole = said(f"MOVE: x\n```cpp\n{CODE}```\nAnd then I would", finish="length")
+    assert read(whole, kernel) == Written(source=CODE, move="x")
+
+
+def test_an_endless_answer_goes_back_in_part() -> None:
+    back = echo(said("a" * 100_000 + "b" * 100_000))
+    assert len(back) < MAX_ECHO_CHARS + 100
+    assert "160000 characters left out here" in back
+    assert back.startswith("a")
+    assert back.endswith("b")
+    assert echo(said("short")) == "short"
 
 
 def test_a_schema_error_names_the_field_that_is_wrong() -> None:

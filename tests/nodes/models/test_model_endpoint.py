@@ -17,7 +17,7 @@ from harness.errors import MachineError
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.prices import Price
 from nodes.models.select import ModelOptions, open_model
-from nodes.models.usage import usage_of
+from nodes.models.usage import Bill, usage_of
 from nodes.state import Usage
 
 KEY = "sk-a-key-that-nobody-may-see"
@@ -90,6 +90,16 @@ def test_half_a_tool_call_is_none(arguments: str) -> None:
         message = opened(endpoint).invoke(PROMPT)
     assert message.tool_calls == []
     assert [(call["name"], call["args"]) for call in message.invalid_tool_calls] == [("compile_kernel", arguments)]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_why_an_answer_ended_is_known(stream: bool) -> None:
+    script = [Scripted("I may"), Scripted("half an", cut=True), Scripted(refusal="I will not.")]
+    with chat_endpoint(script=script) as endpoint:
+        bills = [Bill.of(opened(endpoint, stream=stream).invoke(PROMPT)) for _ in script]
+    assert [(bill.finish, bill.refusal.strip()) for bill in bills] == [
+        ("stop", ""), ("length", ""), ("stop", "I will not."),
+    ]  # fmt: skip
 
 
 def test_the_tokens_of_an_answer_are_told_as_they_come() -> None:
