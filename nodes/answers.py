@@ -33,6 +33,7 @@ AnswerProblem = Literal[
     "two_blocks",
     "diff",
     "too_long",
+    "prose",
     "no_move",
     "unchanged",
     "code_and_refusal",
@@ -55,6 +56,10 @@ _REFUSAL = re.compile(r"^[\s*_#]*(?:CANNOT|DONE)[*_]*:[*_]*[ \t]*(?P<reason>\S.*
 _MOVE = re.compile(
     r"^[\s*_#]*MOVE[*_]*:[*_]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{EN DASH}\N{EM DASH}]+\s+(?P<why>.*))?$", re.MULTILINE
 )
+_DIFF_FENCES = ("diff", "patch")
+# Four words and more, the first with a capital, a full stop or colon at the end, and nothing that code is made of.
+_SENTENCE = re.compile(r"^\s*[A-Z][A-Za-z']*(?:,? [A-Za-z0-9'`-]+){3,}[.:!]$", re.MULTILINE)
+_BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DIFF = re.compile(r"^(?:@@ .* @@|--- .*\n\+\+\+ )", re.MULTILINE)
 
 
@@ -101,7 +106,10 @@ def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
         raise AnswerError(
             "code_and_refusal", f'There is a code block and the line "{refusal[0].strip()}". Give one or the other.'
         )
-    source = _only(blocks).text + "\n"
+    block = _only(blocks)
+    if block.info.lower() in _DIFF_FENCES:
+        raise AnswerError("diff", "The code block is a diff. Give the whole source file as it shall stand.")
+    source = block.text + "\n"
     _check_source(source)
     move = _MOVE.search(prose)
     if move is None and move_required:
@@ -227,6 +235,11 @@ def _check_source(source: str) -> None:
         raise AnswerError("no_code", "The code block is empty. Give the whole source file.")
     if _DIFF.search(source):
         raise AnswerError("diff", "The code block holds a diff. Give the whole source file as it shall stand.")
+    if prose := _SENTENCE.search(_BLOCK_COMMENT.sub("", source)):
+        raise AnswerError(
+            "prose",
+            f'There is prose in the code block: "{prose[0].strip()}" Put it above the block, or into a comment.',
+        )
     if len(source) > MAX_SOURCE_CHARS:
         raise AnswerError(
             "too_long", f"The source has {len(source)} characters; at most {MAX_SOURCE_CHARS} are accepted."
@@ -234,7 +247,7 @@ def _check_source(source: str) -> None:
 
 
 def _looks_like_diff(text: str, blocks: list[_Block]) -> bool:
-    return any(block.info.lower() in ("diff", "patch") for block in blocks) or bool(_DIFF.search(text))
+    return any(block.info.lower() in _DIFF_FENCES for block in blocks) or bool(_DIFF.search(text))
 
 
 def _json(text: str) -> Any:

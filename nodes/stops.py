@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from nodes.settings import Settings
-from nodes.state import RunState, Stop
+from nodes.state import RunState, Stop, money
 from nodes.story import barren
 
 
@@ -127,7 +127,7 @@ def _tokens(state: RunState, settings: Settings) -> Iterator[Stop]:
 def _dollars(state: RunState, settings: Settings) -> Iterator[Stop]:
     used, limit = state.usage.dollars, settings.max_dollars
     if used >= limit:
-        yield Stop(name="dollars", message=f"The models cost ${used:.2f}; ${limit:.2f} were allowed.")
+        yield Stop(name="dollars", message=f"The models cost {money(used)}; {money(limit)} were allowed.")
 
 
 def _calls(state: RunState, settings: Settings) -> Iterator[Stop]:

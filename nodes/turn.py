@@ -35,7 +35,8 @@ class TurnState(BaseModel):
 
     `messages` are what was said after the prompt, which is rendered again from the run where a killed turn goes on.
     They are appended as they come: LangGraph's own reducer for messages writes ids into them, and would take an answer
-    that a script gives twice for one. `seconds` is the time of all steps, `tool_calls` those that were allowed.
+    that a script gives twice for one. `seconds` is the time of all steps; of the tool calls some were allowed, and the
+    others `refused`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -43,6 +44,7 @@ class TurnState(BaseModel):
     role: Speaker
     messages: Annotated[list[AnyMessage], operator.add] = []
     tool_calls: Annotated[int, operator.add] = 0
+    refused: Annotated[int, operator.add] = 0
     rejected: Annotated[int, operator.add] = 0
     usage: Annotated[Usage, add_usage] = Usage()
     seconds: Annotated[float, add_seconds] = 0.0
@@ -89,6 +91,10 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     began = time.monotonic()
     call = unanswered(state.messages)[0]
     allowed = _calls_left(state, context)
+    if state.refused > context.settings.max_tool_calls + context.settings.max_reasks:
+        return {
+            "stop": Stop(name="model_unusable", message=f"The {state.role}'s model calls tools and gives no answer.")
+        }
     served: Served = (
         serve(call, context.tools)
         if allowed
@@ -97,6 +103,7 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     return {
         "messages": [served.message],
         "tool_calls": int(allowed),
+        "refused": int(not allowed),
         "usage": Usage(device_seconds=served.device_seconds, builds=served.builds),
         "seconds": time.monotonic() - began,
     }

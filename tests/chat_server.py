@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 Behaviour = Literal[
     "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
     "other_json", "too_long", "unknown_model", "no_usage", "script", "quota", "bad_event", "error_event", "odd_usage",
-    "tells_the_key", "answers_the_key", "endless",
+    "tells_the_key", "answers_the_key", "endless", "looks_up",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -65,6 +65,7 @@ class ChatEndpoint:
     usage: dict[str, Any] = field(default_factory=lambda: dict(USAGE))
     retry_after: str = "0"
     delay_s: float = 0.0
+    lookups: int = 0
     at_once: int = 0
     began: list[float] = field(default_factory=list)
     _under_way: int = 0
@@ -94,6 +95,10 @@ class ChatEndpoint:
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     server: _Server
+
+    def handle(self) -> None:
+        with suppress(ConnectionResetError):  # a client that ended its last connection in a hurry
+            super().handle()
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
         """Keep the test's output clean."""
@@ -139,6 +144,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _answers_the_key(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._complete(_completion(f"You sent {self.headers.get('Authorization')}.", endpoint.usage), body)
+
+    def _looks_up(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        """One conversation among several: it calls a tool `lookups` times, then gives the answer."""
+        served = sum(message["role"] == "tool" for message in body["messages"])
+        call = Scripted(tool="look_up", arguments='{"query": "tile"}').completion(served)
+        self._complete(call if served < endpoint.lookups else _completion(endpoint.answer, endpoint.usage), body)
 
     def _odd_usage(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         usage = {"prompt_tokens": -3, "completion_tokens": 7, "total_tokens": 4, "cost": "free"}

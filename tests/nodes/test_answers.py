@@ -115,6 +115,9 @@ def test_a_refusal_says_why(word: str) -> None:
         (f"MOVE: x\n```cpp\n{CODE}```\nor\n```cpp\n{CODE}```", "two_blocks"),
         ("MOVE: x\n```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n```", "diff"),
         ("MOVE: x\n```cpp\n@@ -1,2 +1,2 @@ void run\n-a\n+b\n```", "diff"),
+        (f"MOVE: x\n```diff\n-int y;\n+{CODE}```", "diff"),
+        (f"MOVE: x\n```cpp\nHere is the kernel with tiles:\n\n{CODE}```", "prose"),
+        (f"MOVE: x\n```cpp\n{CODE}This should be twice as fast.\n```", "prose"),
         (f"```cpp\n{CODE}```", "no_move"),
         (f"DONE: enough\n```cpp\n{CODE}```", "code_and_refusal"),
         ("MOVE: x\n```cpp\n" + "x" * MAX_SOURCE_CHARS + "\n```", "too_long"),
@@ -186,6 +189,20 @@ def test_the_end_of_an_answer_names_what_is_wrong_with_it(message: AIMessage, pr
     with pytest.raises(AnswerError, match=words) as refused:
         read(message, kernel)
     assert refused.value.problem == problem
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "// Here is the kernel with tiles:\n",
+        "/*\nHere is the kernel with tiles:\n*/\n",
+        "struct S {\npublic:\n  int x;\n};\n",
+        'auto s = "One sentence within the code.";\n',
+        "template <class A, class B>\nTensor make(A a, B b) noexcept;\n",
+    ],
+)
+def test_words_may_stand_in_comments_and_code_may_look_like_words(code: str) -> None:
+    assert kernel(f"MOVE: x\n```cpp\n{code}```") == Written(source=code, move="x")
 
 
 def test_an_answer_that_is_whole_before_its_limit_is_taken() -> None:
