@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from langchain_core.tools import BaseTool
 
@@ -56,7 +56,9 @@ def speak(
         settings=workshop.settings,
         run=state,
     )
-    turn = TurnState.model_validate(workshop.turn.invoke(TurnState(role=request.role), context=context))
+    # As plain data: the checkpoint of a beginning turn then needs no type of its own to be read.
+    begun: Any = {"role": request.role}
+    turn = TurnState.model_validate(workshop.turn.invoke(begun, context=context))
     if turn.stop is not None:
         raise TurnEndedError(turn.stop, turn.usage)
     return Spoken(parse(str(turn.messages[-1].text)), turn.usage)

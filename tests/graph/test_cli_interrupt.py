@@ -5,7 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from chat_server import Scripted, chat_endpoint
+from chat_server import Behaviour, Scripted, chat_endpoint
 from command_line import agent_began, cutegen, events, never_built, one_object, softsign, start, wait_until
 
 from graph.run_record import RunRecord
@@ -67,27 +67,30 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
     assert agents.count("generator") == 1, "the generator's step was checkpointed and is not repeated"
 
 
-def test_kill_9_between_two_model_calls_of_one_answer_pays_for_none_again(tmp_path: Path) -> None:
-    """The second call hangs, the process dies; the first call and what the tool said are still there afterwards."""
+@pytest.mark.parametrize("answered", [0, 1])
+def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answered: int, tmp_path: Path) -> None:
+    """The call hangs, the process dies; the first call and what the tool said are still there afterwards."""
     run = tmp_path / "run"
     look_up = Scripted(tool="look_up", arguments='{"query": "predicates at the edge"}')
-    script = (look_up, Scripted("never sent"), Scripted("CANNOT: enough was seen"))
-    with chat_endpoint("script", "hang", "script", script=script) as endpoint:
+    script = (*[look_up] * answered, Scripted("never sent"), Scripted("CANNOT: enough was seen"))
+    behaviours: list[Behaviour] = [*["script"] * answered, "hang", "script"]  # type: ignore[list-item]
+    with chat_endpoint(*behaviours, script=script) as endpoint:
         model = ("--model", "openai:m", "--base-url", endpoint.base_url, "--target", "cpu")
         process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path)
-        wait_until(lambda: len(endpoint.requests) == 2 or process.poll() is not None, "the second call")
+        wait_until(lambda: len(endpoint.requests) > answered or process.poll() is not None, "the call that hangs")
         process.kill()
         process.communicate(timeout=60)
         assert process.returncode == -signal.SIGKILL
         done = cutegen("optimize", "--resume", run, "--json")
     assert done.returncode == 1, done.stderr
-    assert len(endpoint.requests) == 3, "the answered call was asked for again"
-    assert endpoint.requests[2]["messages"] == endpoint.requests[1]["messages"]
-    assert "Predicates" in endpoint.requests[2]["messages"][-1]["content"]
+    assert len(endpoint.requests) == answered + 2, "the answered call was asked for again"
+    *_, killed, resumed = (request["messages"] for request in endpoint.requests)
+    assert resumed == killed
+    assert ("Predicates" in resumed[-1]["content"]) == bool(answered)
     record = RunRecord.model_validate_json((run / "record.json").read_bytes())
-    assert (record.stop_reason, record.usage.calls) == ("enough was seen", 2)
+    assert (record.stop_reason, record.usage.calls) == ("enough was seen", answered + 1)
     exchanges = ReplayModel.load(run / "conversation.jsonl").exchanges
-    assert [said.index for said in exchanges] == [0, 1]
+    assert [said.index for said in exchanges] == list(range(answered + 1))
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:

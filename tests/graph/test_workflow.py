@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
+from langchain_core.messages import AIMessage
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from softsign_script import (
@@ -272,11 +273,14 @@ STRAY = "    float* own = new float[4](); volatile float stray = own[4]; delete[
 FAULTY = FASTER.replace("    #pragma omp simd", f"{STRAY}\n    #pragma omp simd", 1)
 
 
-def ended_with_a_fault(repairs: list[str], **settings: Any) -> tuple[RunState, ScriptedModel, list[Any]]:
+def ended_with_a_fault(
+    repairs: list[str], looks: tuple[AIMessage, ...] = (), **settings: Any
+) -> tuple[RunState, ScriptedModel, list[Any]]:
     """A run whose final kernel reads past its own memory, the model, and what each agent did after the last move."""
     model = ScriptedModel(answers={
         "generator": [written(RIGHT)], "optimizer": [written(FAULTY, "SIMD"), "DONE: enough"],
-        "diagnoser": [diagnosed("own has four elements, and the fifth is read")] * len(repairs), "repairer": repairs,
+        "diagnoser": [*looks, *[diagnosed("own has four elements, and the fifth is read")] * len(repairs)],
+        "repairer": repairs,
     })  # fmt: skip
     state = short_run(model, **settings)
     last = max(number for number, step in enumerate(state.history) if step.agent == "optimizer")
@@ -286,7 +290,8 @@ def ended_with_a_fault(repairs: list[str], **settings: Any) -> tuple[RunState, S
 def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() -> None:
     no_better = edited(FAULTY, "own[4]", STRAY.replace("own[4]", "own[5]"))
     mended = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", STRAY.replace("own[4]", "own[3]"))
-    state, model, after = ended_with_a_fault([no_better, mended])
+    call = {"type": "tool_call", "id": "c1", "name": "sanitize_kernel", "args": {"source": FAULTY}}
+    state, model, after = ended_with_a_fault([no_better, mended], looks=(AIMessage("", tool_calls=[call]),))
     one_repair: list[Any] = [("diagnoser", None), ("repairer", None), ("tester", "passed")]
     assert after == [
         ("sanitizer", "refused"), *one_repair, ("sanitizer", "refused"), *one_repair, ("sanitizer", "passed"),
@@ -300,6 +305,7 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
     asked = next(request for request in model.requests if request.role == "diagnoser")
     question = messages_for(asked)[1].text
     assert "heap-buffer-overflow" in question
+    assert state.usage.device_seconds > 0, "the diagnoser had the kernel watched itself"
     assert "Its results were right on every input" in question
     assert {step.move for step in state.history if step.agent in ("diagnoser", "repairer")} == {"SIMD"}
 

@@ -60,6 +60,14 @@ def test_the_seconds_go_into_the_steps_and_the_clock() -> None:
     assert seen[0].settings.max_depth == 1
 
 
+def test_a_turn_that_was_broken_off_counts_with_all_it_took() -> None:
+    def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
+        return {"usage": Usage(calls=2, seconds=500.0), "history": (Step(depth=0, agent="optimizer"),)}
+
+    update = as_node(agent, SHELF)(run(), runtime=Runtime())
+    assert update["seconds"] == update["history"][0].seconds == 500.0
+
+
 def test_without_a_context_the_defaults_hold() -> None:
     def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
         return {"move": workshop.settings.model}

@@ -137,7 +137,7 @@ def test_long_answers_are_cut() -> None:
     [
         ({"max_tokens": 100}, RunState(source="", usage=Usage(input_tokens=95)), "tokens"),
         ({"max_dollars": 1.0}, RunState(source="", usage=Usage(dollars=0.99)), "dollars"),
-        ({"max_wall_s": 5.0}, RunState(source="", seconds=5.0), "wall_time"),
+        ({"max_wall_s": 5.000001}, RunState(source="", seconds=5.0), "wall_time"),
     ],
 )
 def test_a_budget_ends_the_turn_between_two_calls(settings: dict[str, Any], run: RunState, stop: str) -> None:

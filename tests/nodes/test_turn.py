@@ -157,6 +157,15 @@ def test_questions_to_a_person_come_one_at_a_time_and_are_asked_once() -> None:
     assert (state.move, state.usage.calls) == ("a person's word", 3)
 
 
+def test_a_fork_of_the_run_asks_anew() -> None:
+    agent = Agent(ScriptedModel(answers=[called("say"), "first", "second", "third"]), tool("say", lambda: "y"))
+    assert agent.begin().move == "first"
+    [before] = [saved for saved in agent.graph.get_state_history(CONFIG) if saved.next == ("generator",)]
+    assert agent.graph.invoke(None, before.config, durability="sync")["move"] == "second"
+    fork = agent.graph.update_state(before.config, {"name": "other"})
+    assert agent.graph.invoke(None, fork, durability="sync")["move"] == "third"
+
+
 def test_a_run_that_is_asked_to_end_ends_between_two_steps_of_a_turn() -> None:
     control, saver = RunControl(), InMemorySaver()
 
