@@ -119,6 +119,29 @@ def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
     assert settings["target"]["enum"] == ["auto", "cpu", "cuda"]
 
 
+def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
+    """The question waits within the agent's own graph, whose state the server shows."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def talk() -> tuple[list[Any], Any]:
+        client, waiting = get_client(url=url), []
+        thread = (await client.threads.create())["thread_id"]
+        task = {"source": SOURCE, "name": "softsign"}
+        await client.runs.wait(thread, await assistant(client), input=task, context=manual)
+        for answer in ("I would rather not.", "CANNOT: softsign is beyond me"):
+            state = await client.threads.get_state(thread, subgraphs=True)
+            waiting.append(state["tasks"][0])
+            await client.runs.wait(thread, await assistant(client), command={"resume": answer}, context=manual)
+        return waiting, await client.threads.get_state(thread)
+
+    waiting, ended = asyncio.run(talk())
+    assert [task["name"] for task in waiting] == ["generator"] * 2
+    assert [task["interrupts"][0]["value"]["role"] for task in waiting] == ["generator"] * 2
+    assert [len(task["state"]["values"]["messages"]) for task in waiting] == [0, 2]
+    assert Result.model_validate(ended["values"]["result"]).stop.message == "softsign is beyond me"
+    assert "messages" not in ended["values"]
+
+
 def test_a_task_runs_to_its_result(url: str) -> None:
     async def run() -> tuple[list[Step], Any]:
         client = get_client(url=url)
