@@ -9,12 +9,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, replace
 from functools import cache
+from threading import Lock
 
 from harness.candidate import Candidate
 from harness.verdict import Timing, Verdict
 from nodes.asking import best_speedup
 from nodes.node import Update
-from nodes.state import RunState, Step, Stop, Variant, present
+from nodes.state import RunState, Step, Stop, Usage, Variant, present
 from nodes.stops import over_budget
 from nodes.workshop import Workshop
 from tools.kernel_tools import call_tool
@@ -56,6 +57,7 @@ def sweeper(state: RunState, workshop: Workshop) -> Update:
         parent=written.parent,
         message=_told(entries, winner),
         speedup=best_speedup(state.best),
+        usage=contest.usage,
         variants=tuple(_variant(entry, chosen=entry is winner) for entry in entries),
     )
     return {
@@ -64,6 +66,7 @@ def sweeper(state: RunState, workshop: Workshop) -> Update:
         "attempts": state.attempts + contest.ran,
         "device_seconds": contest.device_seconds,
         "history": (step,),
+        "usage": contest.usage,
         "stop_reason": None if winner else contest.stop(),
     }
 
@@ -94,27 +97,40 @@ class _Contest:
     def __init__(self, state: RunState, workshop: Workshop) -> None:
         self.device_seconds = 0.0
         self.ran = 0
+        self._built: set[str] = set()
+        self._counting = Lock()
         self._began = time.monotonic()
         self._state = state
         self._settings = workshop.settings
         self._judge = workshop.judge(state)
         self._tools = workshop.tools(state, hurried=True)
 
+    @property
+    def usage(self) -> Usage:
+        """The builds that are no attempts: of variants that did not run."""
+        return Usage(builds=len(self._built) - self.ran)
+
     def run(self, entries: Sequence[Entry]) -> list[Entry]:
-        """The entries with their verdicts, as far as the budgets reached."""
+        """The entries with their verdicts, as far as the budgets reached. What the screen refuses is not built."""
         task = present(self._state.task, "task")
-        wanted = [entry for entry in entries if self._judge.screen(task, entry.candidate) is None]
+        refused = {entry.candidate.digest for entry in entries if self._judge.screen(task, entry.candidate)}
+        wanted = [entry for entry in entries if entry.candidate.digest not in refused]
         for building in [_builders().submit(copy_context().run, self._build, entry) for entry in wanted]:
             building.result()
-        return [self._judged(entry) for entry in entries]
+        ready = refused | self._built
+        return [self._judged(entry) if entry.candidate.digest in ready else entry for entry in entries]
 
     def stop(self) -> Stop | None:
         """The budget that is spent, if one is."""
-        return over_budget(self._spent(), self._settings)
+        spent = self._spent()
+        return over_budget(spent.model_copy(update={"usage": spent.usage + self.usage}), self._settings)
 
     def _build(self, entry: Entry) -> None:
-        if not self._exhausted():
-            call_tool(self._tools.compile_kernel, entry.candidate.source)
+        with self._counting:
+            if self._exhausted(builds=len(self._built)):
+                return
+            self._built.add(entry.candidate.digest)
+        call_tool(self._tools.compile_kernel, entry.candidate.source)
 
     def _judged(self, entry: Entry) -> Entry:
         if self._exhausted():
@@ -126,10 +142,11 @@ class _Contest:
             self.device_seconds += time.monotonic() - began
         return replace(entry, verdict=verdict)
 
-    def _exhausted(self) -> bool:
+    def _exhausted(self, builds: int = 0) -> bool:
         """Whether a budget is spent; one test is left over for the variant that is chosen."""
         spent = self._spent()
-        return over_budget(spent.model_copy(update={"attempts": spent.attempts + 1}), self._settings) is not None
+        reserved = {"attempts": spent.attempts + 1, "usage": spent.usage + Usage(builds=builds)}
+        return over_budget(spent.model_copy(update=reserved), self._settings) is not None
 
     def _spent(self) -> RunState:
         """The state with what the sweep has used so far."""

@@ -75,6 +75,19 @@ def test_with_a_budget_spent_nothing_is_built_and_the_run_ends() -> None:
     assert update["candidate"].source == SOURCE
 
 
+def test_no_more_is_built_than_the_budget_of_builds_allows() -> None:
+    """Four attempts were builds, and one build is left over for the test of the variant that is chosen."""
+    source, sweep = read_sweep("int a = 1;  // sweep: 2, 3\nstatic_assert(a > 5);", 12)
+    start = best()
+    state = run(candidate=kernel(source, parent=start.candidate), sweep=sweep, best=start, attempts=4)
+    update = sweep_under(state, max_builds=7)
+    [step] = update["history"]
+    assert [each.status for each in step.variants] == ["build_failed", "build_failed", None]
+    assert (update["usage"].builds, update["attempts"]) == (2, 4)
+    assert step.usage == update["usage"]
+    assert update["stop_reason"] is None
+
+
 def sweep_under(state: Any, **settings: Any) -> Any:
     shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[])))
     return sweeper(state, shop)
