@@ -89,11 +89,21 @@ class Judge:
     """Judges candidates for one target. Threads may share it; evaluations take turns, builds do not."""
 
     def __init__(
-        self, target: Target, *, tier: Tier, precision: Precision = "ieee", timing_s: float = TIMING_S
+        self,
+        target: Target,
+        *,
+        tier: Tier,
+        precision: Precision = "ieee",
+        timing_s: float = TIMING_S,
+        trials: int | None = None,
     ) -> None:
-        """`timing_s`: the rounds of each workload end after about so long, converged or not."""
+        """`timing_s`: the rounds of each workload end after about so long, converged or not.
+
+        `trials`: a pass is no more than so many comparisons, where kernels are only to be ranked; else all.
+        """
         self.target = target
         self.timing_s = timing_s
+        self.trials = trials
         self.tier = tier
         self.precision = precision
 
@@ -241,6 +251,7 @@ class Judge:
                 "slot_target_bytes": 2 * self.target.facts().l3_bytes,
                 "memory_bytes": around.memory_bytes,
                 "timing_s": self.timing_s,
+                "trials": self.trials,
                 "load_within_s": 60.0,
             }
             yield _Stage(held, scratch, around, runner, link, payload)

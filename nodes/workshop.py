@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from harness.judge import TIMING_S, Judge
+from harness.judge import Judge
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
@@ -21,7 +21,6 @@ from tools.kernel_tools import KernelTools
 OpenModel = Callable[[str, ModelOptions], BaseChatModel]
 
 _KEPT = 64
-RANKING_S = 0.25
 
 
 class ModelShelf:
@@ -76,9 +75,9 @@ class Workshop:
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
     def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
-        """The judge of the run's target; a hurried one times for a shorter while, which is enough to rank kernels."""
+        """The judge of the run's target; a hurried one finds out less of a kernel, which is enough to rank several."""
         target, tier = present(state.target, "target"), present(state.tier, "tier")
-        return judge_for(target, tier, self.settings.precision, RANKING_S if hurried else TIMING_S)
+        return judge_for(target, tier, self.settings.precision, hurried=hurried)
 
     def tools(self, state: RunState, *, hurried: bool = False) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled."""

@@ -6,10 +6,13 @@ from functools import lru_cache
 from typing import Literal
 
 from harness.isolation.tiers import resolve_tier
-from harness.judge import TIMING_S, Judge
+from harness.judge import Judge
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
 from harness.verdict import Precision, Tier
+
+HURRIED_S = 0.25
+HURRIED_TRIALS = 1
 
 
 def choose_target(requested: Literal["auto", "cpu", "cuda"]) -> Target:
@@ -25,6 +28,12 @@ def choose_tier(requested: Literal["auto"] | Tier) -> Tier:
 
 
 @lru_cache(maxsize=16)
-def judge_for(target: Literal["cpu", "cuda"], tier: Tier, precision: Precision, timing_s: float = TIMING_S) -> Judge:
-    """The judge that runs in this process with this target, isolation, precision and length of timing share."""
-    return Judge(resolve_target(target), tier=tier, precision=precision, timing_s=timing_s)
+def judge_for(target: Literal["cpu", "cuda"], tier: Tier, precision: Precision, *, hurried: bool = False) -> Judge:
+    """The judge that runs in this process with this target, isolation and precision share.
+
+    A hurried one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.
+    """
+    made = resolve_target(target)
+    if not hurried:
+        return Judge(made, tier=tier, precision=precision)
+    return Judge(made, tier=tier, precision=precision, timing_s=HURRIED_S, trials=HURRIED_TRIALS)

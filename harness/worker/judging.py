@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any
 
 import torch
@@ -47,7 +48,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
     `payload`: source, name, variant, signature, op_class, library, seed, runner_pid, device, precision,
-    slot_target_bytes, memory_bytes, timing_s, load_within_s, timed (else it is only checked),
+    slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed (else it is only checked),
     compile (what `compile_reference` takes, or nothing); with `rival_fd` also
     rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
@@ -60,7 +61,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
                 payload, RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
             )
         with _phase(seconds, "check"):
-            timeout_s = _check(bench, payload["seed"], trials)
+            timeout_s = _check(bench, payload, trials)
         if payload["timed"]:
             compiled = compile_reference(bench, payload["compile"])
             if compiled:
@@ -154,10 +155,10 @@ def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch
     return model
 
 
-def _check(bench: Bench, seed: int, trials: list[Trial]) -> float:
-    """Run the trials, the first failing one last; returns the time a call may take."""
-    timeout_s = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench)
-    for position, (distribution, trial_seed) in enumerate(plan_trials(seed)):
+def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
+    """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take."""
+    timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
+    for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:

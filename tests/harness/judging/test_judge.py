@@ -50,6 +50,16 @@ def test_an_honest_kernel_passes(bench):
     assert {"build", "load", "check", "time"} <= set(verdict.seconds)
 
 
+def test_a_hurried_judge_compares_once_and_is_fooled_by_more_than_the_whole_one(bench):
+    hurried = type(bench.judge)(bench.judge.target, tier=bench.tier, timing_s=0.1, trials=1)
+    found = {}
+    for name in ("right for positive numbers", "nothing written"):
+        candidate, build = bench.build(WRONG[name])
+        found[name] = hurried.evaluate(bench.task(bench.softsign), candidate, build)
+    assert [verdict.status for verdict in found.values()] == ["passed", "wrong"]
+    assert [len(verdict.correctness.trials) for verdict in found.values()] == [1, 1]
+
+
 def test_a_kernel_that_does_not_compile(bench):
     verdict = bench.verdict("void run(TensorView x, TensorView y) { nonsense(); }")
     assert (verdict.status, verdict.check) == ("build_failed", "build")
