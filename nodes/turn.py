@@ -20,6 +20,8 @@ from pydantic import BaseModel, ConfigDict
 
 from nodes.answers import AnswerError, echo, read
 from nodes.models.conversation import exchange
+from nodes.models.deadline import within
+from nodes.models.errors import ModelUnavailableError
 from nodes.models.usage import usage_of
 from nodes.recording import record
 from nodes.roles import Speaker
@@ -78,7 +80,15 @@ def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     if stop := _spent(state, context):
         return {"stop": stop}
     began = time.monotonic()
-    message, cost = _asked(state, context)
+    try:
+        with within(context.settings.max_wall_s - context.run.seconds - state.seconds):
+            message, cost = _asked(state, context)
+    except ModelUnavailableError:
+        # An endpoint that used up the run's time has not failed the run: it has ended it.
+        seconds = time.monotonic() - began
+        if stop := _over(state.model_copy(update={"seconds": state.seconds + seconds}), context):
+            return {"stop": stop, "seconds": seconds}
+        raise
     update = {"messages": [message]} if unanswered([message]) else _read(state, context, message)
     return {**update, "usage": cost, "seconds": time.monotonic() - began}
 
@@ -154,8 +164,10 @@ def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpda
 
 def _spent(turn: TurnState, context: TurnContext) -> Stop | None:
     """Only between two steps of a turn: before the first one the run's own edges have looked."""
-    if turn.usage.calls == 0:
-        return None
+    return _over(turn, context) if turn.usage.calls else None
+
+
+def _over(turn: TurnState, context: TurnContext) -> Stop | None:
     run = context.run
     spent = {"usage": run.usage + turn.usage, "seconds": run.seconds + turn.seconds}
     return over_budget(run.model_copy(update=spent), context.settings)

@@ -26,9 +26,10 @@ from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import run_in_executor
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
-from tenacity import Retrying, retry_if_exception, stop_after_attempt
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
 from nodes.models.address import NO_KEY, Address
+from nodes.models.deadline import left_s
 from nodes.models.endpoint_errors import EndlessStreamError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.pace import limiter_of
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 MAX_ANSWER_CHARS = 1_000_000
 
 _CONNECT_S = 10.0
+_LEAST_S = 0.01
 
 
 def open_endpoint(
@@ -53,7 +55,6 @@ def open_endpoint(
         model_name=address.model,
         openai_api_key=SecretStr(address.key),
         openai_api_base=address.base_url,
-        request_timeout=httpx.Timeout(options.timeout_s, connect=min(options.timeout_s, _CONNECT_S)),
         max_retries=0,
         max_tokens=options.max_output_tokens,
         reasoning_effort=options.effort,
@@ -74,9 +75,10 @@ class Endpoint(ChatOpenAI):
     """`ChatOpenAI` that asks `tries` times; failures are `ModelUnavailableError`, answers carry a `Bill`.
 
     Every caller goes one way, `_generate`, which itself streams where `streamed` (`disable_streaming` is about the
-    callers): the tokens reach the callbacks as they come. `answer_s` bounds a streamed answer as a whole: a server
-    that trickles would otherwise never time out. Once this endpoint has failed for good, `spare` answers, and each of
-    its answers says so. `spec` is the model's name in the settings, `pace` bounds the requests of all runs.
+    callers): the tokens reach the callbacks as they come. `answer_s`, and what a run has left (see `deadline`),
+    bound a streamed answer as a whole: a server that trickles would otherwise never time out. Once this endpoint has
+    failed for good, `spare` answers, and each of its answers says so. `spec` is the model's name in the settings,
+    `pace` bounds the requests of all runs.
     """
 
     tries: int
@@ -122,13 +124,13 @@ class Endpoint(ChatOpenAI):
     ) -> ChatResult:
         """Ask until there is an answer, the tries are used up, or asking again is of no use."""
         again = Retrying(
-            stop=stop_after_attempt(self.tries),
+            stop=stop_after_attempt(self.tries) | stop_before_delay(left_s()),
             wait=lambda state: pause_s(state.outcome.exception() if state.outcome else None, state.attempt_number),
             retry=retry_if_exception(may_pass),
             before_sleep=run_manager.on_retry if run_manager else None,
             reraise=True,
         )
-        with naming(self.model_name, str(self.openai_api_base), self.answer_s, self._key):
+        with naming(self.model_name, str(self.openai_api_base), min(self.answer_s, left_s()), self._key):
             return again(self._once, messages, stop, run_manager, **kwargs)
 
     def _once(
@@ -140,8 +142,10 @@ class Endpoint(ChatOpenAI):
     ) -> ChatResult:
         if self.pace is not None:
             self.pace.acquire()
+        answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
+        kwargs["timeout"] = httpx.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
-            result = _whole(self._in_time(self._stream(messages, stop, run_manager, **kwargs)))
+            result = _whole(_in_time(self._stream(messages, stop, run_manager, **kwargs), answer_s))
         else:
             result = super()._generate(messages, stop, run_manager, **kwargs)
         _hide(self._key, result.generations[0].message)
@@ -154,20 +158,6 @@ class Endpoint(ChatOpenAI):
     def _key(self) -> str:
         key = self.openai_api_key
         return key.get_secret_value() if isinstance(key, SecretStr) else NO_KEY
-
-    def _in_time(self, chunks: Iterator[ChatGenerationChunk]) -> Iterator[ChatGenerationChunk]:
-        deadline = time.monotonic() + self.answer_s
-        length, empty = 0, True
-        for chunk in chunks:
-            if time.monotonic() > deadline:
-                raise EndlessStreamError
-            length += len(chunk.text)
-            if length > MAX_ANSWER_CHARS:
-                raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")
-            empty = False
-            yield chunk
-        if empty:
-            raise ValueError("no event of the stream was one of a chat completion")
 
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
@@ -199,6 +189,22 @@ class Endpoint(ChatOpenAI):
             cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
             output_tokens=tokens["output_tokens"],
         )
+
+
+def _in_time(chunks: Iterator[ChatGenerationChunk], seconds: float) -> Iterator[ChatGenerationChunk]:
+    """The pieces as they come. Raises `EndlessStreamError`, and `ValueError` for none and for far too many."""
+    deadline = time.monotonic() + seconds
+    length, empty = 0, True
+    for chunk in chunks:
+        if time.monotonic() > deadline:
+            raise EndlessStreamError
+        length += len(chunk.text)
+        if length > MAX_ANSWER_CHARS:
+            raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")
+        empty = False
+        yield chunk
+    if empty:
+        raise ValueError("no event of the stream was one of a chat completion")
 
 
 def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:

@@ -14,6 +14,7 @@ from chat_server import Behaviour, Scripted, chat_endpoint
 from softsign_script import FASTER, SOURCE, written
 
 from graph.api import RunResult, optimize, resume
+from graph.progress import Observer, Quiet, Speech
 from graph.run_record import RunRecord
 from nodes.models.errors import ModelUnavailableError
 from nodes.state import TaskInput
@@ -67,12 +68,12 @@ def record(folder: Path) -> RunRecord:
     return RunRecord.model_validate_json((folder / "record.json").read_bytes())
 
 
-def go_on(folder: Path, base_url: str, **settings: Any) -> RunResult:
+def go_on(folder: Path, base_url: str, observer: Observer | None = None, **settings: Any) -> RunResult:
     """Resume the run with its model at another address."""
     manifest = json.loads((folder / "run.json").read_text(encoding="utf-8"))
     manifest["settings"] |= {"base_url": base_url, **settings}
     (folder / "run.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return resume(folder)
+    return resume(folder, observer=observer)
 
 
 FAILURES: dict[Behaviour, str] = {
@@ -160,6 +161,36 @@ def test_another_model_goes_on_and_everything_says_so(run: Path) -> None:
     assert f"{small} goes on for openai:m." in (run / "report.html").read_text(encoding="utf-8")
     assert small in (run / "log.jsonl").read_text(encoding="utf-8")
     assert other.keys == [f"Bearer {KEYS['LOCAL_API_KEY']}"]
+
+
+@pytest.mark.parametrize("behaviour", ["hang", "trickle"])
+def test_the_runs_time_is_over_within_a_call_too(behaviour: Behaviour, run: Path) -> None:
+    """The run has then ended, and not failed."""
+    allowed = record(run).seconds + 1.5
+    with chat_endpoint(behaviour) as endpoint:
+        result = go_on(run, endpoint.base_url, max_wall_s=allowed, model_timeout_s=60.0, model_retries=9)
+    assert f"{allowed:g} s were allowed" in result.record.stop_reason
+    assert result.record.seconds < allowed + 10
+    assert result.kernel == FASTER
+
+
+class Ear(Quiet):
+    """Listens to the models like a terminal does."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def heard(self, speech: Speech) -> None:
+        self.told.append(speech.text())
+
+
+def test_who_watches_a_run_hears_its_models(run: Path) -> None:
+    ear = Ear()
+    with chat_endpoint(answer="DONE: nothing is left") as endpoint:
+        go_on(run, endpoint.base_url, observer=ear)
+    assert ear.told[0] == "no word for 0 s, 1 calls, 18 tokens, $0.0025"
+    assert any(told.startswith("21 characters so far") for told in ear.told)
+    assert ear.told[-1] == "2 calls, 36 tokens, $0.0050"
 
 
 def test_a_model_that_only_calls_tools_is_given_up(run: Path) -> None:

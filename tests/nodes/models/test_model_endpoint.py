@@ -14,6 +14,7 @@ from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
 from harness.errors import MachineError
+from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.prices import Price
 from nodes.models.select import ModelOptions, open_model
@@ -174,6 +175,14 @@ def test_a_wait_that_the_endpoint_asks_for_is_kept() -> None:
         opened(endpoint, retries=1).invoke(PROMPT)
     first, second = endpoint.began
     assert second - first >= 1.0
+
+
+def test_nobody_asks_again_when_the_time_is_over() -> None:
+    started = time.monotonic()
+    with chat_endpoint("broken") as endpoint, pytest.raises(ModelUnavailableError, match="fell over"), within(1.2):
+        opened(endpoint, retries=9).invoke(PROMPT)
+    assert time.monotonic() - started < 1.2
+    assert len(endpoint.requests) == 2
 
 
 def test_a_wait_of_an_hour_is_not() -> None:
