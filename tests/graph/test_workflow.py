@@ -313,8 +313,6 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
 @pytest.mark.parametrize(
     ("repairs", "settings", "between"),
     [
-        (["CANNOT: it has to be so"], {}, ["diagnoser", "repairer"]),
-        (["Nice weather."], {"max_reasks": 0}, ["diagnoser", "repairer"]),
         ([edited(FAULTY, "own[4]", f"{STRAY} oh")], {"max_repairs": 1}, ["diagnoser", "repairer", "tester"]),
         ([], {"max_attempts": 2}, []),
     ],

@@ -1,14 +1,17 @@
-"""The sanitizer's node where there is nothing to watch; what it does with a faulty kernel the graph's tests tell."""
+"""The ending of a run where there is nothing to watch, or nobody to repair; the rest the graph's tests tell."""
 
 from __future__ import annotations
 
 import pytest
-from run_samples import best, run
+from run_samples import best, kernel, passed, run, wrong
 
 from harness.sanitize.report import Finding, SanitizerRun
+from nodes.diagnoser import diagnoser
 from nodes.models.scripted import ScriptedModel
+from nodes.repairer import repairer
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
+from nodes.state import Stop
 from nodes.workshop import ModelShelf, Workshop
 from tools.wording import say_sanitizers
 
@@ -19,8 +22,13 @@ SKIPPED = SanitizerRun(tool="racecheck", status="skipped", note="it did not end 
 CLEAN = SanitizerRun(tool="initcheck", status="clean")
 
 
-def shop(**settings):
-    return Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[])))
+K = kernel("faulty\n")
+STOP = Stop(name="depth", message="Deep enough.")
+
+
+def shop(*answers, **settings):
+    model = ScriptedModel(answers=list(answers))
+    return Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
 
 
 @pytest.mark.parametrize(("state", "settings"), [(run(), {}), (run(best=best()), {"sanitize": False})])
@@ -35,6 +43,28 @@ def test_a_finding_withdraws_a_pass_and_only_that():
     assert refused.timing is None and refused.sanitizers == (CLEAN, FOUND)
     kept = passed.sanitized((CLEAN, SKIPPED))
     assert kept.passed and kept.timing == passed.timing and kept.sanitizers == (CLEAN, SKIPPED)
+
+
+def mending(**fields):
+    """A run at its end, whose final kernel has failed the sanitizer."""
+    refused = passed(K, 1.5).sanitized((FOUND,))
+    return run(candidate=K, verdict=refused, best=best(), mending=True, stop_reason=STOP, **fields)
+
+
+@pytest.mark.parametrize("agent", [diagnoser, repairer])
+def test_a_model_that_is_of_no_use_gives_the_repair_up_and_changes_nothing_about_why_the_run_ended(agent):
+    update = agent(mending(), shop("Nice weather.", max_reasks=0))
+    assert update["gave_up"]
+    assert "stop_reason" not in update
+    assert "cannot be used" in update["history"][0].message
+
+
+def test_a_repairer_that_declines_gives_the_repair_up_for_the_same_reason_as_before():
+    update = repairer(mending(), shop("CANNOT: it has to be so"))
+    assert (update["gave_up"], update["stop_reason"]) == (True, STOP)
+    assert repairer(run(candidate=K, verdict=wrong(K)), shop("CANNOT: so", max_regenerations=0))[
+        "stop_reason"
+    ].name == ("repairs_exhausted")
 
 
 def test_what_ran_is_said_in_a_line_each():
