@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -122,7 +123,9 @@ def _parsers() -> str:
 
 def _keep_only(folder: Path, names: set[str]) -> None:
     for path in folder.iterdir():
-        if path.name not in names and not path.is_dir():
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        elif path.name not in names:
             path.unlink()
 
 

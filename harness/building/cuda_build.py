@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from harness.building.compilation import LIBRARY, Messages, Toolchain
+from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.ninja_file import Edge
 from harness.building.nvcc import parse_nvcc_messages, parse_resources
 from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
@@ -58,8 +59,10 @@ class CudaToolchain(Toolchain):
         return (*self._command(), PRELUDE)
 
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
-        """The prelude as plain text: nvcc has no precompiled headers."""
+        """The prelude as plain text, since nvcc precompiles no headers, and as few of CuTe's as the source needs."""
         write_text(folder / PRELUDE_NAME, PRELUDE)
+        if suffices((folder / self.source_name).read_text(encoding="utf-8"), self.architecture):
+            write_lean_headers(folder)
         write_text(folder / MODULE_ID, MODULE_ID_TEXT)
         return ()
 
@@ -81,7 +84,7 @@ class CudaToolchain(Toolchain):
 
     def _command(self) -> tuple[str, ...]:
         tvm = tvm_ffi_folder() / "lib"
-        include = (word for folder in headers().include for word in ("-isystem", str(folder)))
+        include = (word for folder in (FOLDER, *headers().include) for word in ("-isystem", str(folder)))
         linking = (f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "-Xlinker", "-z,defs", *_ONLY_WHAT_IS_USED)
         host = ("-ccbin", host_compiler().command[0])
         number = self.architecture.removeprefix("sm_")

@@ -88,7 +88,8 @@ constexpr int SharedBytes = Stages * (OperandA::size + OperandB::size) * int(siz
 // Start copying one tile (rows from row0, k's from k0) into a stage; what lies outside the operand becomes zero.
 template <class X>
 CUTE_DEVICE void copy_tile(T const* x, T* shared, int stage, int row0, int k0, int thread) {
-  CUTE_UNROLL
+  // Single elements are too many to have all of their places in registers.
+#pragma unroll (X::Copy == 1 ? 4 : X::copies)
   for (int copy = 0; copy < X::copies; ++copy) {
     int const index = thread + copy * Threads, line = index / X::per_line, place = index % X::per_line * X::Copy;
     int const row = X::k_major ? line : place, k = X::k_major ? place : line;

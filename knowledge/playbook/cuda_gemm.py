@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
+from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
 from knowledge.playbook.cuda_gemm_text import render as render_exemplar
-from knowledge.playbook.gemm_form import Form
+from knowledge.playbook.gemm_form import NARROW, Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 
@@ -18,17 +19,21 @@ def first_plan(form: Form, device: Device) -> Plan | Decline:
     """The plain SIMT kernel, or why the form is not covered."""
     if form.kind == "scale":
         return Decline("The GEMM recipe covers products with a diagonal matrix on the cpu only.")
+    if form.dtype in NARROW and _is_ampere(device):
+        return narrow.first_plan()
     if form.dtype != "float32":
-        return Decline(f"On a GPU the GEMM recipe covers float32; this is {form.dtype}.")
+        return Decline(f"On this GPU the GEMM recipe does not cover {form.dtype}.")
     return simt.first_plan(form, device)
 
 
 def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     """The moves not yet in `plan`, the most promising first."""
+    if plan.knobs["kernel"] in narrow.KERNELS:
+        return narrow.moves(form, problem.device, plan)
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
-    if plan.knobs["kernel"] == fused.KERNEL:
-        return (*_split_beforehand(problem, form), *fused.moves(form, plan))
+    if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
+        return (*_split_beforehand(problem, form), *fused.moves(problem, form, plan))
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return wgmma.moves(form, plan)
     if not _is_ampere(problem.device):
@@ -38,10 +43,15 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
 
 def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
+    if plan.knobs["kernel"] in narrow.KERNELS:
+        return render_exemplar(
+            problem, form, plan, narrow.knobs_text(form, problem.device, plan), narrow.describe(plan)
+        )
     if plan.knobs["kernel"] == tensor.KERNEL:
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
-    if plan.knobs["kernel"] == fused.KERNEL:
-        return render_exemplar(problem, form, plan, fused.knobs_text(problem, form, plan), fused.describe(form, plan))
+    if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
+        lines = fused.describe(problem, form, plan)
+        return render_exemplar(problem, form, plan, fused.knobs_text(problem, form, plan), lines)
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
     return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
@@ -50,14 +60,15 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
 def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
     """To tensor cores, the fastest way first."""
     after = tensor.first_plan(problem, form)
+    busy = ("compute", "on_chip", "latency")
     if problem.precision == "tf32":
-        return (Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after),)
+        return (Move("tensor cores", "Multiply on the tensor cores, in TF32 as the precision allows.", after, busy),)
     why = "Split every float32 in two TF32 parts and multiply on the tensor cores: three products, float32's accuracy."
-    slower = (Move("tensor cores, 3xTF32", why, after),)
+    slower = (Move("tensor cores, 3xTF32", why, after, busy),)
     if not fused.suits(problem):
         return slower
     why = "Hopper's wgmma in three TF32 products, float32's accuracy; the operands are split on their way to it."
-    first = Move("tensor cores, 3xTF32 by wgmma", why, fused.first_plan(problem, form))
+    first = Move("tensor cores, 3xTF32 by wgmma", why, fused.first_plan(problem, form), busy)
     return (first, *_split_beforehand(problem, form), *slower)
 
 
@@ -66,7 +77,7 @@ def _split_beforehand(problem: Problem, form: Form) -> tuple[Move, ...]:
     if not wgmma.pays(problem, form):
         return ()
     why = "Split the operands in a kernel of their own, so that the product's blocks copy whole tiles by bulk copies."
-    return (Move("operands split beforehand", why, wgmma.first_plan()),)
+    return (Move("operands split beforehand", why, wgmma.first_plan(), ("on_chip", "compute", "latency")),)
 
 
 def _is_ampere(device: Device) -> bool:

@@ -1,8 +1,9 @@
-"""Products at float32 grade by Hopper's wgmma, the operands split on their way (exemplar gemm_wgmma_fused).
+"""Products at float32 grade by Hopper's wgmma, the operands split on their way (exemplars gemm_wgmma_fused, _stream_k).
 
-Needs no scratch for split operands. Blocks stay and take one tile after the other. Knobs: `producers` (threads that
-read and split), `splits` (blocks that share a tile's K), `group` (tile rows side by side), `spans` (1: ranges of K that
-hold only zeros are found and skipped).
+Neither needs scratch for split operands. Blocks stay and take one tile after the other; by stream-K the tiles of the
+last waves are cut into equal shares instead. Knobs: `bn` (columns of a block's tile of 128 rows and 32 k's), `stages`
+(tiles in shared memory), `producers` (threads that read and split), `group` (tile rows side by side); without stream-K
+`splits` (blocks that share a tile's K) and `spans` (1: ranges of K that hold only zeros are found and skipped).
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Move, Plan
 
 KERNEL = "gemm_wgmma_fused"
+STREAM_K = "gemm_wgmma_stream_k"
 ARCHITECTURE = "sm_90a"
-_BM, _BN, _BK, _STAGES = 128, 128, 32, 3
+_BM, _BK = 128, 32
 # Tiles of K that a block must have left, so that filling its pipeline does not cost more than sharing gains.
 _FEWEST_TILES = 16
+# Share of the multiprocessors' time that a last wave leaves idle, from which on stream-K is worth its partial sums.
+_IDLE = 0.08
 
 
 def suits(problem: Problem) -> bool:
@@ -29,50 +33,109 @@ def suits(problem: Problem) -> bool:
 def first_plan(problem: Problem, form: Form) -> Plan:
     """K shared among as many blocks as there are multiprocessors to spare; triangles without their empty ranges."""
     spans = int(form.triangle is not None)
-    splits = 1 if spans else _shares(problem, form)
-    return Plan("gemm", {"kernel": KERNEL, "producers": 256, "splits": splits, "group": 8, "spans": spans})
+    knobs: dict[str, int | str] = {"kernel": KERNEL, "bn": 128, "stages": 3, "producers": 256, "group": 8}
+    plan = Plan("gemm", {**knobs, "splits": 1, "spans": spans})
+    return plan if spans else plan.with_knobs(splits=_shares(problem, form, plan))
 
 
-def _shares(problem: Problem, form: Form) -> int:
-    tiles = ceil(form.m.extent / _BM) * ceil(form.n.extent / _BN) * form.batches
+def _shares(problem: Problem, form: Form, plan: Plan) -> int:
+    tiles = _tile_count(form, plan)
     if 2 * tiles > problem.device.multiprocessors:
         return 1
     return max(1, min(problem.device.multiprocessors // tiles, ceil(form.k.extent / _BK) // _FEWEST_TILES))
 
 
-def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
-    """Fewer producers, and other orders of the tiles."""
-    found = []
+def _tile_count(form: Form, plan: Plan) -> int:
+    return ceil(form.m.extent / _BM) * ceil(form.n.extent / int(plan.knobs["bn"])) * form.batches
+
+
+def idle(problem: Problem, form: Form, plan: Plan) -> float:
+    """The share of the multiprocessors' time that the last wave leaves idle."""
+    works = _tile_count(form, plan) * int(plan.knobs.get("splits", 1))
+    slots = max(1, problem.device.multiprocessors)
+    return 1 - works / (ceil(works / slots) * slots)
+
+
+def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
+    """Each changes one thing: how the last wave is cut, the block's tile, the producers, the order of the tiles."""
+    return (*_stream_k(problem, form, plan), *_producers(plan), *_tiles(problem, form, plan), *_orders(form, plan))
+
+
+def _stream_k(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
+    if plan.knobs["kernel"] == STREAM_K or form.triangle or idle(problem, form, plan) < _IDLE:
+        return ()
+    if _tile_count(form, plan) * ceil(form.k.extent / _BK) < problem.device.multiprocessors * _FEWEST_TILES:
+        return ()
+    kept = {name: value for name, value in plan.knobs.items() if name not in ("kernel", "splits", "spans")}
+    why = "The last wave of tiles leaves multiprocessors idle: cut it into equal shares of K, wherever a tile ends."
+    return (Move("stream K", why, Plan("gemm", {"kernel": STREAM_K, **kept}), ("occupancy", "latency")),)
+
+
+def _producers(plan: Plan) -> tuple[Move, ...]:
     if plan.knobs["producers"] == 256:
         why = (
             "One warpgroup reads and splits, with two tiles' loads in flight a thread, and leaves consumers registers."
         )
-        found.append(Move("one producer warpgroup", why, plan.with_knobs(producers=128), ("latency",)))
-    if form.triangle or form.m.extent <= _BM or form.n.extent <= _BN:
-        return tuple(found)
-    for group in (16, 4):
-        if plan.knobs["group"] != group:
-            why = f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache."
-            found.append(Move(f"raster order {group}", why, plan.with_knobs(group=group), ("memory",)))
-    return tuple(found)
+        return (Move("one producer warpgroup", why, plan.with_knobs(producers=128), ("latency", "spills")),)
+    why = "Two warpgroups read and split, so that the consumers wait less for their next tile."
+    return (Move("two producer warpgroups", why, plan.with_knobs(producers=256), ("on_chip", "memory")),)
+
+
+def _tiles(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
+    """The other tile, with as many stages as fit."""
+    if plan.knobs["bn"] == 64:
+        after, against = plan.with_knobs(bn=128, stages=3), ("on_chip", "compute")
+        why = "Wider tiles: each element of A that is read and split is used by twice as many columns."
+    else:
+        after, against = plan.with_knobs(bn=64, stages=4), ("occupancy", "latency")
+        why = "Narrower tiles, more of them, and a stage more in flight."
+    if int(plan.knobs.get("splits", 1)) > 1:
+        after = after.with_knobs(splits=_shares(problem, form, after))
+    return (Move(f"tile 128x{after.knobs['bn']}, {after.knobs['stages']} stages", why, after, against),)
+
+
+def _orders(form: Form, plan: Plan) -> tuple[Move, ...]:
+    if form.triangle or form.m.extent <= _BM or form.n.extent <= int(plan.knobs["bn"]):
+        return ()
+    return tuple(
+        Move(
+            f"raster order {group}",
+            f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
+            plan.with_knobs(group=group),
+            ("memory",),
+        )
+        for group in (16, 4)
+        if plan.knobs["group"] != group
+    )
 
 
 def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs, triangle = plan.knobs, form.triangle
-    half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
     values = {
-        "Stages": _STAGES, "Producers": knobs["producers"], "Blocks": problem.device.multiprocessors or 132,
-        "Splits": knobs["splits"], "Group": knobs["group"], "CopyA": _copy(form, A), "CopyB": _copy(form, B),
-        "StoreC": min(2, width(form, C)), "Triangle": half, "Offset": triangle.offset if triangle else 0,
+        "Stages": knobs["stages"], "Producers": knobs["producers"], "Blocks": _blocks(problem, form, plan),
+        "Group": knobs["group"], "CopyA": _copy(form, A), "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
     }  # fmt: skip
+    lines = []
+    if knobs["kernel"] == KERNEL:
+        half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
+        values |= {"Splits": knobs["splits"], "Triangle": half, "Offset": triangle.offset if triangle else 0}
+        lines = [f"constexpr bool SkipZeros = {'true' if knobs['spans'] else 'false'};"]
     return "\n".join(
         [
-            f"using BLK_N = Int<{_BN}>;",
+            f"using BLK_N = Int<{knobs['bn']}>;",
             *(f"constexpr int {name} = {value};" for name, value in values.items()),
-            f"constexpr bool SkipZeros = {'true' if knobs['spans'] else 'false'};",
+            *lines,
         ]
     )
+
+
+def _blocks(problem: Problem, form: Form, plan: Plan) -> int:
+    """One for each multiprocessor; by stream-K never more than there are tiles of K to share."""
+    blocks = problem.device.multiprocessors or 132
+    if plan.knobs["kernel"] == KERNEL:
+        return blocks
+    return min(blocks, _tile_count(form, plan) * ceil(form.k.extent / _BK))
 
 
 def _copy(form: Form, place: int) -> int:
@@ -80,16 +143,20 @@ def _copy(form: Form, place: int) -> int:
     return 4 if contiguous(form, place) is form.k and width(form, place) == 4 else 1
 
 
-def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile and shared memory."""
-    size = _BM * _BK * 2 * _STAGES * 4
+    bn, stages, splits = (int(plan.knobs.get(name, 1)) for name in ("bn", "stages", "splits"))
+    size_a, size_b = (rows * _BK * 2 * stages * 4 for rows in (_BM, bn))
     lines = [
-        f"tile: block {_BM} x {_BN} x {_BK}, 2 warpgroups of 64 x {_BN} (TF32 wgmma), "
+        f"tile: block {_BM} x {bn} x {_BK}, 2 warpgroups of 64 x {bn} (TF32 wgmma), "
         f"{plan.knobs['producers']} threads that read and split",
-        f"  shared memory: A {_BM} x {_BK} x 2 x {_STAGES} x 4 = {size} bytes, B as much",
+        f"  shared memory: A {_BM} x {_BK} x 2 x {stages} x 4 = {size_a} bytes, "
+        f"B {bn} x {_BK} x 2 x {stages} x 4 = {size_b} bytes",
     ]
-    splits = int(plan.knobs["splits"])
-    if splits > 1:
+    if plan.knobs["kernel"] == STREAM_K:
+        blocks = _blocks(problem, form, plan)
+        lines.append(f"  partial sums: 2 x {blocks} x {_BM} x {bn} x 4 = {8 * blocks * _BM * bn} bytes")
+    elif splits > 1:
         partial = splits * form.batches * form.m.extent * form.n.extent * 4
         lines.append(f"  partial sums: {splits} x L x M x N x 4 = {partial} bytes of device memory")
     return tuple(lines)

@@ -25,14 +25,17 @@ _GAINS = {
         "vector access",
         "Load and store 4 elements at once, fetch the next tile while this one is multiplied, and read fragments of "
         "shared memory by 16 bytes.",
+        ("coalescing", "memory", "on_chip"),
     ),
     MULTISTAGE: (
         "asynchronous copies",
         "Copy tiles to shared memory without passing registers, two tiles ahead, so that their latency hides.",
+        ("latency", "memory"),
     ),
     SWIZZLED: (
         "swizzled shared memory",
         "Swizzle the tiles instead of padding them: no bank conflicts, and less shared memory.",
+        ("bank_conflicts", "occupancy"),
     ),
 }
 
@@ -52,8 +55,8 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
     knobs: dict[str, int | str] = {"kernel": after, **block, "bk": 16, "blocks": 2, "group": 8}
     if after != VECTORIZED:
         knobs["stages"] = 3
-    name, why = _GAINS[after]
-    return (Move(name, why, Plan("gemm", knobs)),)
+    name, why, against = _GAINS[after]
+    return (Move(name, why, Plan("gemm", knobs), against),)
 
 
 def knobs_text(form: Form, plan: Plan) -> str:

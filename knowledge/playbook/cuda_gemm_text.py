@@ -9,10 +9,13 @@ from __future__ import annotations
 from string import Template
 
 from knowledge.exemplars.source import load
-from knowledge.playbook.gemm_form import A, Axis, B, C, Form
+from knowledge.playbook.gemm_form import NARROW, A, Axis, B, C, Form
 from knowledge.playbook.gemm_source import bound, checks, epilogue, extents, headline, layout, parameters
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
+
+ELEMENTS = {"float16": "half_t", "bfloat16": "bfloat16_t"}
+"""The narrow types as CuTe calls them; float is the exemplars' own."""
 
 ENTRY = Template("""\
 namespace product {
@@ -20,7 +23,7 @@ namespace product {
 // Shape, strides in elements and element type the kernel was written for; a dimension of 1 may have any stride.
 void require(tvm::ffi::TensorView t, char const* name, std::initializer_list<int64_t> shape,
              std::initializer_list<int64_t> strides) {
-  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == kDLFloat && t.dtype().bits == 8 * sizeof(T);
+  bool fits = t.ndim() == int(shape.size()) && t.dtype().code == $code && t.dtype().bits == 8 * sizeof(T);
   for (int i = 0; fits && i < t.ndim(); ++i) {
     fits = t.size(i) == shape.begin()[i] && (t.size(i) == 1 || t.stride(i) == strides.begin()[i]);
   }
@@ -55,9 +58,11 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 
 def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[str, ...]) -> str:
     """The exemplar that the plan's knob `kernel` names, for this problem. `lines` go into its header."""
-    widths = {place: width(form, place) for place in (A, B, C)}
-    operands = zip(form.operands[:3], widths.values(), strict=True)
+    narrow = form.dtype in NARROW
+    widths = (width(form, place, (8, 2) if narrow else (4, 2)) for place in (A, B, C))
+    operands = zip(form.operands[:3], widths, strict=True)
     entry = ENTRY.substitute(
+        code="kDLBfloat" if form.dtype == "bfloat16" else "kDLFloat",
         parameters=parameters(problem),
         checks="\n".join(f"  product::require({each});" for each in checks(problem)),
         output=form.operands[C],
@@ -75,6 +80,7 @@ def problem_text(problem: Problem, form: Form) -> str:
     rows, columns, depth = ("M", form.m), ("N", form.n), ("K", form.k)
     return "\n".join(
         [
+            *([f"using T = {ELEMENTS[form.dtype]};"] if form.dtype in NARROW else ()),
             *extents(form),
             f"using LayoutA = {layout(form, A, (rows, depth))};  // (M,K,L)",
             f"using LayoutB = {layout(form, B, (columns, depth))};  // (N,K,L)",
@@ -84,8 +90,8 @@ def problem_text(problem: Problem, form: Form) -> str:
     )
 
 
-def width(form: Form, place: int) -> int:
-    """Elements of an operand that one access can take: 4, 2 or 1 neighbours, wherever a tile of 4 or more starts.
+def width(form: Form, place: int, counts: tuple[int, ...] = (4, 2)) -> int:
+    """Elements of an operand that one access can take: the first of `counts` that fits, wherever a tile starts, or 1.
 
     Along its contiguous dimension every extent, and across it every stride, must be a multiple of them.
     """
@@ -94,7 +100,7 @@ def width(form: Form, place: int) -> int:
         return 1
     others = [axis.strides[place] for axis in (form.m, form.n, form.k, *form.batch) if axis is not lengthwise]
     sizes = (lengthwise.extent, *(stride for stride in others if stride))
-    return next((count for count in (4, 2) if all(size % count == 0 for size in sizes)), 1)
+    return next((count for count in counts if all(size % count == 0 for size in sizes)), 1)
 
 
 def contiguous(form: Form, place: int) -> Axis | None:

@@ -20,11 +20,7 @@ _BM, _BK = 128, 32
 # counted as two; and the seconds to split one element.
 _WGMMA_RATE, _MMA_RATE, _SPLIT_S = 400e12, 175e12, 5e-12
 
-# Columns of a tile, stages, cluster, group, blocks.
-_FIRST = (128, 3, 2, 4, 1)
-_OTHERS = ((128, 3, 1, 16, 1), (128, 3, 2, 8, 1))
 # Where K is short, most of a block's time is its beginning and its end, when another can multiply.
-_SHORT = ((128, 1, 1, 16, 2), (128, 1, 2, 8, 2))
 _SHORT_K = 2 * _BK
 
 
@@ -42,28 +38,60 @@ def pays(problem: Problem, form: Form) -> bool:
 
 def first_plan() -> Plan:
     """The tile that is best where K is long and there are enough tiles."""
-    return _plan(_FIRST)
+    return Plan("gemm", {"kernel": KERNEL, "bn": 128, "stages": 3, "cluster": 2, "group": 4, "blocks": 1})
 
 
 def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
-    """The other tiles and clusters; each is tried from the best kernel so far."""
-    short = form.k.extent <= _SHORT_K
+    """Each changes one thing: blocks a multiprocessor, the order of the tiles, the cluster, the tile."""
+    return (*_blocks(form, plan), *_orders(plan), *_clusters(plan), *_tiles(form, plan))
+
+
+def _blocks(form: Form, plan: Plan) -> tuple[Move, ...]:
+    if form.k.extent > _SHORT_K or plan.knobs["blocks"] == 2:
+        return ()
+    why = "K is short: a second block multiplies while the first begins or stores its tile."
+    after = plan.with_knobs(stages=1, blocks=2, bn=128)
+    return (Move("2 blocks a multiprocessor", why, after, ("latency", "occupancy", "memory")),)
+
+
+def _orders(plan: Plan) -> tuple[Move, ...]:
+    return tuple(
+        Move(
+            f"raster order {group}",
+            f"Run {group} rows of clusters side by side, so that their tiles are still in the L2 cache.",
+            plan.with_knobs(group=group),
+            ("memory",),
+        )
+        for group in (8, 16, 2, 4)
+        if plan.knobs["group"] != group
+    )
+
+
+def _clusters(plan: Plan) -> tuple[Move, ...]:
+    """More blocks share each tile of B: less traffic from the L2 cache, and more that wait for each other."""
     found = []
-    for shape in (_FIRST, *(_SHORT if short else _OTHERS)):
-        after = _plan(shape)
-        if after != plan:
-            _, stages, cluster, group, blocks = shape
-            name = f"{blocks} blocks of {stages} stages, clusters of {cluster}, {group} side by side"
-            why = "Another balance of traffic between the L2 cache and shared memory."
-            if blocks > 1:
-                why = "K is short: a second block multiplies while the first begins or stores its tile."
-            found.append(Move(name, why, after))
+    for cluster in (1, 2, 4):
+        if plan.knobs["cluster"] != cluster:
+            larger = cluster > int(plan.knobs["cluster"])
+            why = f"{cluster} blocks share each tile of B: " + (
+                "less traffic between the L2 cache and shared memory." if larger else "fewer wait for each other."
+            )
+            against = ("on_chip", "memory") if larger else ("latency", "compute")
+            found.append(Move(f"clusters of {cluster}", why, plan.with_knobs(cluster=cluster), against))
     return tuple(found)
 
 
-def _plan(shape: tuple[int, ...]) -> Plan:
-    names = ("bn", "stages", "cluster", "group", "blocks")
-    return Plan("gemm", {"kernel": KERNEL, **dict(zip(names, shape, strict=True))})
+def _tiles(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """The other widths of a tile, with as many stages as fit."""
+    if plan.knobs["blocks"] == 2:
+        return ()
+    found = []
+    for bn, stages, against in ((64, 4, ("occupancy", "latency")), (128, 3, ("compute",)), (192, 2, ("on_chip",))):
+        if plan.knobs["bn"] != bn and form.n.extent > bn // 2:
+            why = f"Tiles of {bn} columns, {stages} of them in flight: another balance of reuse, latency and last wave."
+            after = plan.with_knobs(bn=bn, stages=stages)
+            found.append(Move(f"tile {_BM}x{bn}, {stages} stages", why, after, against))
+    return tuple(found)
 
 
 def knobs_text(form: Form, plan: Plan) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from knowledge.playbook import cuda_gemm, gemm_diag, gemm_rows, gemm_tiled, gemm_tiled_source
-from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.gemm_form import NARROW, form_of
 from knowledge.playbook.gemm_source import render_frame
 from knowledge.playbook.gemm_views import UncoveredError
 from knowledge.playbook.problem import Problem
@@ -14,8 +14,8 @@ class GemmRecipe:
     """Writes a forward that is one product of two operands, with what directly follows it fused in.
 
     Covers mm, bmm, mv, dot, matmul, addmm, baddbmm, linear and einsum of two operands, transposed and reshaped
-    operands without a copy, diag(a) @ B, triu and tril of a product: in float32 and float64 on the cpu, in float32 on
-    a GPU.
+    operands without a copy, diag(a) @ B, triu and tril of a product: in float32 and float64 on the cpu, in float32,
+    float16 and bfloat16 on a GPU.
     """
 
     name = "gemm"
@@ -28,6 +28,8 @@ class GemmRecipe:
             return Decline(str(refusal))
         if problem.target == "cuda":
             return cuda_gemm.first_plan(form, problem.device)
+        if form.dtype in NARROW:
+            return Decline(f"On the cpu the GEMM recipe covers float32 and float64; this is {form.dtype}.")
         if form.kind == "scale":
             return gemm_diag.first_plan()
         return gemm_rows.first_plan(form) if form.rows_only else gemm_tiled.first_plan(form, problem.device)

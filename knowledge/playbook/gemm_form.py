@@ -14,7 +14,9 @@ from knowledge.playbook.gemm_views import UncoveredError, View, pair
 from knowledge.playbook.identifiers import identifiers
 from knowledge.playbook.problem import Problem, Scalar
 
-BYTES = {"float32": 4, "float64": 8}
+BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
+NARROW = frozenset({"float16", "bfloat16"})
+"""Types that are multiplied as they are and summed in float32."""
 # CuTe computes offsets of static layouts in int.
 MAX_SPAN = 2**31
 
@@ -95,7 +97,7 @@ def _one_dtype(problem: Problem) -> str:
     tensors = [argument for argument in problem.arguments if not isinstance(argument, Scalar)]
     dtypes = {tensor.dtype for tensor in (*tensors, *(result for op in problem.ops for result in op.results))}
     if len(dtypes) != 1 or not dtypes <= BYTES.keys():
-        raise UncoveredError(f"the GEMM recipe covers float32 and float64, one of them; this has {sorted(dtypes)}.")
+        raise UncoveredError(f"the GEMM recipe covers {', '.join(BYTES)}, one of them; this has {sorted(dtypes)}.")
     return dtypes.pop()
 
 

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from string import Template
 
-from knowledge.playbook.gemm_form import BYTES, Axis, Form
+from knowledge.playbook.gemm_form import BYTES, NARROW, Axis, Form
 from knowledge.playbook.gemm_trace import SCALAR_PREFIX
 from knowledge.playbook.identifiers import identifiers
 from knowledge.playbook.problem import Problem, Scalar, Tensor
@@ -175,7 +175,8 @@ def bound(problem: Problem, form: Form, scope: str = "") -> list[str]:
     """What the epilogue is made with: its operands' pointers, then its scalars. `scope` stands before our names."""
     names = identifiers(argument.name for argument in problem.arguments)
     pointers = [f"{scope}data({name})" for name in form.extras]
-    return pointers + [f"{scope}T({names[scalar.name]})" for scalar in _used(problem, form)]
+    number = "float" if form.dtype in NARROW else f"{scope}T"
+    return pointers + [f"{number}({names[scalar.name]})" for scalar in _used(problem, form)]
 
 
 def headline(form: Form) -> tuple[str, ...]:
@@ -224,19 +225,28 @@ def _used(problem: Problem, form: Form) -> list[Scalar]:
 
 
 def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
-    """A functor: what follows the product, on one element. `qualifier` stands before its call operator."""
+    """A functor: what follows the product, on one element. `qualifier` stands before its call operator.
+
+    Steps on narrow types are computed in float32, as PyTorch does, and rounded one by one.
+    """
     names = identifiers(argument.name for argument in problem.arguments)
     scalars = [SCALAR_PREFIX + names[scalar.name] for scalar in _used(problem, form)]
     places = range(3, len(form.operands))
+    narrow = form.dtype in NARROW
+    number = "float" if narrow else "T"
     layouts = [f"using LayoutD{i - 3} = {layout(form, i, (('M', form.m), ('N', form.n)))};  // (M,N,L)" for i in places]
-    members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places] + [f"  T {name};" for name in scalars]
-    loads = [f"    T const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
+    members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places]
+    members += [f"  {number} {name};" for name in scalars]
+    loads = [f"    {number} const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
     steps = [f"    x = {code};" for code in form.codes]
-    last = "    return x;"
+    if narrow:
+        codes = (re.sub(r"\bT\(", "float(", code) for code in form.codes)
+        steps = ["    float x = sum;", *(f"    x = float(T({code}));" for code in codes)]
+    last = "    return T(x);" if narrow else "    return x;"
     if form.triangle:
         sign = ">=" if form.triangle.half == "upper" else "<="
-        last = f"    return n - m {sign} {form.triangle.offset} ? x : T(0);"
+        last = f"    return n - m {sign} {form.triangle.offset} ? {'T(x)' if narrow else 'x'} : T(0);"
     coordinates = ", ".join(f"[[maybe_unused]] int {name}" for name in "mnl")
-    head = f"  {qualifier}T operator()(T x, {coordinates}) const {{"
+    head = f"  {qualifier}T operator()(T {'sum' if narrow else 'x'}, {coordinates}) const {{"
     struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
     return "\n".join([*layouts, *struct, "  }", "};"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 import tvm_ffi
 from conftest import scaled_error
-from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu
+from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
 
 from harness.building.toolchain import cuda_compiler
@@ -21,7 +21,8 @@ from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
 from knowledge.playbook.gemm_form import form_of
-from knowledge.playbook.problem import Device
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Move
 
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
@@ -57,6 +58,12 @@ def test_k_is_shared_among_idle_multiprocessors_and_triangles_are_not():
     assert "Triangle = 1;" in text and "SkipZeros = true;" in text and "Blocks = 132;" in text
 
 
+def moves_of(problem: Problem) -> tuple[Move, ...]:
+    """From the first plan."""
+    form = form_of(problem)
+    return fused.moves(problem, form, fused.first_plan(problem, form))
+
+
 def test_only_aligned_k_major_operands_are_read_by_vectors():
     copies = {}
     for number in (1, 8, 17, 18):
@@ -68,23 +75,39 @@ def test_only_aligned_k_major_operands_are_read_by_vectors():
 
 
 def test_moves_change_producers_and_order():
-    form = form_of(LEVEL1[1])
-    first = fused.first_plan(LEVEL1[1], form)
-    assert [move.name for move in fused.moves(form, first)] == [
-        "one producer warpgroup",
-        "raster order 16",
-        "raster order 4",
-    ]
-    assert [move.name for move in fused.moves(form_of(LEVEL1[14]), first)] == ["one producer warpgroup"]
+    names = {number: [move.name for move in moves_of(LEVEL1[number])] for number in (1, 14)}
+    assert names[14] == ["one producer warpgroup", "tile 128x64, 4 stages"]
+    assert names[1] == [*names[14], "raster order 16", "raster order 4"]
+
+
+def test_every_move_changes_the_kernel_and_has_a_way_back():
+    problem = shaped(1664, 1664, 4096)
+    for move in moves_of(problem):
+        assert move.against
+        back = [each.plan for each in fused.moves(problem, form_of(problem), move.plan)]
+        assert move.plan not in back and len({RECIPE.render(problem, plan) for plan in (move.plan, *back)}) > len(back)
+
+
+def test_a_short_last_wave_is_cut_into_equal_shares():
+    short = shaped(1664, 1664, 4096)  # 169 tiles for 132 multiprocessors
+    move, *_ = moves_of(short)
+    assert move.name == "stream K" and move.plan.knobs["kernel"] == fused.STREAM_K
+    assert "Blocks = 132;" in RECIPE.render(short, move.plan) and "Splits" not in RECIPE.render(short, move.plan)
+    assert "stream K" not in [each.name for each in fused.moves(short, form_of(short), move.plan)]
+    for other in (LEVEL1[1], LEVEL1[14], shaped(256, 256, 64)):
+        assert "stream K" not in [each.name for each in moves_of(other)]
 
 
 # The forward, its inputs, and knobs other than the first ones.
-Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int]]
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int | str]]
 CASES: dict[str, Case] = {
     "odd": (lambda a, b: a @ b, (rand(205, 77), rand(77, 149)), {}),
     "both transposed": (lambda a, b: a.T @ b.T, (rand(1000, 300), rand(140, 1000)), {"producers": 128}),
     "batches": (torch.bmm, (rand(3, 140, 36), rand(3, 36, 70)), {}),
     "k shared": (lambda a, b: a @ b, (rand(130, 1003), rand(1003, 131)), {"splits": 5}),
+    "stream k": (lambda a, b: a @ b, (rand(1001, 300), rand(300, 1102)), {"kernel": fused.STREAM_K}),
+    "stream k, narrow tiles": (torch.bmm, (rand(2, 300, 500), rand(2, 500, 301)),
+                               {"kernel": fused.STREAM_K, "bn": 64, "stages": 4, "producers": 128}),
     "upper": (lambda a, b: torch.triu(a @ b), (rand(515, 515).triu(), rand(515, 515).triu()), {}),
     "dense to lower": (lambda a, b: torch.tril(a @ b, -3), (rand(260, 300), rand(300, 280)), {}),
     "gelu": (*(PLAIN | STEPS)["gelu"], {}),
@@ -136,7 +159,7 @@ def test_as_exact_as_float32(library, name, size):
 
 @pytest.mark.gpu
 @HOPPER
-@pytest.mark.parametrize("name", ["odd", "k shared", "dense to lower"])
+@pytest.mark.parametrize("name", ["odd", "k shared", "dense to lower", "stream k"])
 def test_infinities_and_nan_go_where_float32_puts_them(library, name):
     a, b = (each.clone() for each in CASES[name][1])
     a[3, 5], a[7, 9], b[11, 13], b[20, 20] = torch.inf, torch.nan, -torch.inf, 3e38

@@ -39,14 +39,24 @@ def test_it_pays_for_large_products_and_not_for_few_tiles_triangles_or_wide_oper
         assert not wgmma.pays(square.model_copy(update=changes), form_of(square))
 
 
-def test_it_is_a_move_of_its_own_and_its_own_moves_are_other_tiles():
+def test_it_is_a_move_of_its_own_and_each_of_its_own_changes_one_thing():
     plain = RECIPE.first_plan(LEVEL1[1])
     assert isinstance(plain, Plan)
     _, second, *_ = RECIPE.moves(LEVEL1[1], plain)
     assert second.plan == wgmma.first_plan()
     others = RECIPE.moves(LEVEL1[1], second.plan)
-    assert len(others) == 2 and second.plan not in [move.plan for move in others]
-    assert len({move.name for move in others}) == 2
+    assert len(others) >= 6 and second.plan not in [move.plan for move in others]
+    assert len({move.name for move in others}) == len(others) and all(move.against for move in others)
+    for move in others:
+        changed = {name for name, value in move.plan.knobs.items() if second.plan.knobs[name] != value}
+        assert changed in ({"group"}, {"cluster"}, {"bn", "stages"})
+
+
+def test_where_k_is_short_a_second_block_shares_the_multiprocessor():
+    form = form_of(LEVEL1[7])
+    move, *_ = wgmma.moves(form, wgmma.first_plan())
+    assert move.plan.knobs["blocks"] == 2 and "latency" in move.against
+    assert not [each for each in wgmma.moves(form, move.plan) if each.plan.knobs["stages"] != 1]
 
 
 @pytest.mark.parametrize(("a", "b", "copies"), [("N", "N", (4, 1)), ("N", "T", (4, 4)), ("T", "N", (1, 1))])

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.errors import MachineError
 from knowledge.exemplars.source import Exemplar, load, names, representative
@@ -137,7 +138,10 @@ def test_all_that_run_on_an_architecture_compile_for_it(architecture, tmp_path):
         pytest.skip(str(failure))
     kernels = [kernel for kernel in map(load, names()) if kernel.runs_on(architecture)]
     (tmp_path / "all.cu").write_text(_joined(kernels))
-    include = [word for folder in headers().include for word in ("-isystem", str(folder))]
+    # As the judge builds them: with as few of CuTe's headers as they need.
+    assert all(suffices(kernel.text, architecture) for kernel in kernels) and write_lean_headers(tmp_path)
+    folders = (tmp_path / FOLDER, *headers().include)
+    include = [word for folder in folders for word in ("-isystem", str(folder))]
     number = architecture.removeprefix("sm_")
     command = [
         *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "--expt-relaxed-constexpr", "-cubin", "-gencode",

@@ -1,0 +1,388 @@
+// begin header
+// C(m,n,l) = epilogue(sum over k of A(m,k,l) * B(n,k,l)) at float32 grade on Hopper's TF32 tensor cores (3xTF32), by
+// stream-K: blocks take whole tiles of C in turn, but the last one or two waves are cut otherwise: the tiles of K of
+// all their tiles of C lie in one row, and every block gets an equal share of it, wherever a tile of C begins or ends.
+// No multiprocessor waits for a last wave. What a share has whole is stored at once; of its first and its last tile it
+// leaves partial sums, which a second kernel adds in the order of K. Operands are read, split into big and small TF32
+// parts and multiplied as in gemm_wgmma_fused.
+//   op class: gemm
+//   architecture: sm_90a
+//   layouts: any strides
+//   tile: block 128 x 128 x 32, 2 consumer warpgroups of 64 x 128, and one or two warpgroups of producers
+//   shared memory: A 128 x 32 x 2 x 4 x 3 = 98304 bytes, B 128 x 32 x 2 x 4 x 3 = 98304 bytes, barriers 8 x 2 x 3 = 48
+//     bytes; 196656 bytes of at most 232448
+//   partial sums: 2 x 132 x 128 x 128 x 4 = 17301504 bytes of device memory
+//   reaches: not measured yet
+// end header
+#include <cstdint>
+#include <initializer_list>
+
+#include <cute/tensor.hpp>
+#include <cute/arch/mma_sm90.hpp>
+#include <cutlass/arch/barrier.h>
+#include <cutlass/arch/reg_reconfig.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+// Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
+namespace product {
+
+using namespace cute;
+using T = float;
+
+// begin problem
+using M = Int<4096>;
+using N = Int<4096>;
+using K = Int<4096>;
+using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
+using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
+using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
+struct Epilogue {
+  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
+};
+// end problem
+
+// begin knobs
+using BLK_N = Int<128>;       // 64 or 128
+constexpr int Stages = 3;     // tiles of A and B in shared memory
+constexpr int Producers = 256;  // threads that fill the stages: 128 or 256
+constexpr int Blocks = 132;   // that run at once: the multiprocessors
+constexpr int Group = 8;      // tile rows that run side by side, so that their tiles of B stay in the L2 cache
+constexpr int CopyA = 4;      // elements one load of a K-major operand moves
+constexpr int CopyB = 1;
+constexpr int StoreC = 2;     // elements one store writes
+// end knobs
+
+using BLK_M = _128;
+using BLK_K = _32;
+constexpr int Consumers = BLK_M{} / _64{}, Threads = Producers + 128 * Consumers;
+// Registers a thread, once producers have handed theirs over: 65536 in all.
+constexpr int ProducerRegisters = Producers == 128 ? 120 : 72, ConsumerRegisters = Producers == 128 ? 192 : 184;
+constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
+constexpr int Batches = size<2>(LayoutC{});
+constexpr int Tiles = TilesM * TilesN * Batches, Waves = Tiles < 2 * Blocks ? 0 : Tiles / Blocks - 1;
+constexpr int FirstShared = Waves * Blocks;                             // the first tile of C that may be shared
+constexpr int64_t Steps = int64_t(Tiles - FirstShared) * TilesK;        // tiles of K of those, in one row
+static_assert(Steps >= Blocks, "every block has a share");
+
+// One operand as (rows, K), and its tiles in shared memory as wgmma reads them: big parts, then small ones.
+template <class Global_, class Rows_, class Block_, int Copy_>
+struct Operand {
+  using Global = Global_;
+  using Rows = Rows_;
+  using Block = Block_;
+  static constexpr int Copy = Copy_;
+  static constexpr int64_t row_stride = stride<0>(Global{}), k_stride = stride<1>(Global{});
+  static constexpr bool k_major = k_stride == 1;
+  static constexpr bool whole = Rows::value % Block::value == 0 && K::value % BLK_K::value == 0;  // no edges
+  using Part = decltype(composition(Swizzle<3, 2, 3>{}, Layout<Shape<Block, BLK_K>, Stride<BLK_K, _1>>{}));
+  using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<tfloat32_t>{},
+                                        Shape<Block, BLK_K, Int<2 * Stages>>{}));  // (BLK,BLK_K,2*Stages)
+  static constexpr int part = Block::value * BLK_K::value, size = 2 * part;       // elements of one tile
+  static constexpr int items = part / 4 / Producers;  // times that a producer's thread takes 4 k's of one row
+
+  // Neighbouring threads read neighbours along the contiguous dimension.
+  CUTE_DEVICE static int row(int thread, int item) {
+    return k_major ? thread / 8 + item * (Producers / 8) : (thread + item * Producers) % Block::value;
+  }
+  CUTE_DEVICE static int k(int thread, int item) {
+    return 4 * (k_major ? thread % 8 : (thread + item * Producers) / Block::value);
+  }
+};
+using OperandA = Operand<LayoutA, M, BLK_M, CopyA>;
+using OperandB = Operand<LayoutB, N, BLK_N, CopyB>;
+
+using Atom = decltype(GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float, Shape<BLK_M, BLK_N, BLK_K>>());
+using Mma = decltype(make_tiled_mma(Atom{}, Layout<Shape<Int<Consumers>, _1, _1>>{}));
+
+struct Shared {
+  T A[Stages * OperandA::size];
+  T B[Stages * OperandB::size];
+  uint64_t full[Stages], empty[Stages];
+};
+
+// An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
+__noinline__ __device__ float plain_sum(T const* a, T const* b, int k_begin, int k_end) {
+  float sum = 0;
+  for (int k = k_begin; k < k_end; ++k) sum = fmaf(a[k * OperandA::k_stride], b[k * OperandB::k_stride], sum);
+  return sum;
+}
+
+struct Tile {
+  int m, n;
+};
+
+// Tiles in the order in which they lie: `Group` rows of tiles at a time, column by column.
+CUTE_DEVICE Tile tile_of(int index) {
+  int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
+  int const rest = index % (Group * TilesN);
+  return {group * Group + rest % rows, rest / rows};
+}
+
+// Where a block's share of the steps begins; the next one's beginning is its end.
+CUTE_DEVICE int64_t share(int block) { return Steps * block / Blocks; }
+
+// A tile of C of one batch, and the tiles of K from `first` to `last` of it.
+struct Piece {
+  Tile tile;
+  int l, first, last;
+
+  CUTE_DEVICE Piece(int index, int first, int last)
+      : tile(tile_of(index % (TilesM * TilesN))), l(index / (TilesM * TilesN)), first(first), last(last) {}
+  CUTE_DEVICE bool whole() const { return first == 0 && last == TilesK; }
+  // Where its partial sum goes: a block has at most one piece that does not begin its tile, and one that only begins it.
+  CUTE_DEVICE int slot() const { return 2 * blockIdx.x + (first == 0); }
+};
+
+// A block's pieces, in order.
+struct Pieces {
+  int wave = 0;
+  int64_t at = share(blockIdx.x), end = share(blockIdx.x + 1);
+
+  CUTE_DEVICE bool more() const { return wave < Waves || at < end; }
+  CUTE_DEVICE Piece take() {
+    if (wave < Waves) return Piece(wave++ * Blocks + blockIdx.x, 0, TilesK);
+    int64_t const from = at;
+    int const first = int(from % TilesK), last = int(min(int64_t(TilesK), first + end - from));
+    at += last - first;
+    return Piece(FirstShared + int(from / TilesK), first, last);
+  }
+};
+
+// A thread's part of one tile on its way from device memory to shared memory.
+template <class X>
+struct Parcel {
+  float4 values[X::items];
+
+  // `x` points at the tile's first row; what lies outside the operand is zero.
+  CUTE_DEVICE void load(T const* x, int row0, int k0, int thread) {
+    CUTE_UNROLL
+    for (int item = 0; item < X::items; ++item) {
+      int const row = X::row(thread, item), k = X::k(thread, item);
+      T const* const from = x + row * X::row_stride + (k0 + k) * X::k_stride;
+      T v[4] = {};
+      if constexpr (X::k_major && X::Copy == 4) {
+        if (X::whole || (row0 + row < X::Rows::value && k0 + k < K{})) {
+          float4 const word = __ldg(reinterpret_cast<float4 const*>(from));
+          v[0] = word.x, v[1] = word.y, v[2] = word.z, v[3] = word.w;
+        }
+      } else {
+        CUTE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          if (X::whole || (row0 + row < X::Rows::value && k0 + k + i < K{})) v[i] = __ldg(from + i * X::k_stride);
+        }
+      }
+      values[item] = make_float4(v[0], v[1], v[2], v[3]);
+    }
+  }
+
+  // Round to nearest, ties away from zero.
+  CUTE_DEVICE static float rounded(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
+
+  CUTE_DEVICE void store(T* shared, int thread) const {
+    CUTE_UNROLL
+    for (int item = 0; item < X::items; ++item) {
+      T* const to = shared + typename X::Part{}(X::row(thread, item), X::k(thread, item));
+      float4 const x = values[item], big = make_float4(rounded(x.x), rounded(x.y), rounded(x.z), rounded(x.w));
+      *reinterpret_cast<float4*>(to) = big;
+      *reinterpret_cast<float4*>(to + X::part) =
+          make_float4(rounded(x.x - big.x), rounded(x.y - big.y), rounded(x.z - big.z), rounded(x.w - big.w));
+    }
+  }
+};
+
+using Barrier = cutlass::arch::ClusterBarrier;
+
+// Place in the ring of stages, and the parity of its round.
+struct Stage {
+  int index = 0, phase = 0;
+
+  CUTE_DEVICE void next() {
+    index = index + 1 == Stages ? 0 : index + 1;
+    phase ^= index == 0;
+  }
+};
+
+// Fills the stages in turn; the loads of a tile travel while the tile before it is split.
+CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B) {
+  int const thread = threadIdx.x;
+  Stage stage;
+  Parcel<OperandA> a;
+  Parcel<OperandB> b;
+  bool loaded = false;
+  auto const deliver = [&] {
+    if (!loaded) return;
+    Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);
+    a.store(shared.A + stage.index * OperandA::size, thread);
+    b.store(shared.B + stage.index * OperandB::size, thread);
+    cutlass::arch::fence_view_async_shared();
+    Barrier::arrive(&shared.full[stage.index]);
+    stage.next();
+  };
+  for (Pieces pieces; pieces.more();) {
+    Piece const piece = pieces.take();
+    int const m0 = piece.tile.m * BLK_M{}, n0 = piece.tile.n * BLK_N{};
+    T const* const mA = A + LayoutA{}(0, 0, piece.l) + m0 * OperandA::row_stride;  // (BLK_M,K)
+    T const* const mB = B + LayoutB{}(0, 0, piece.l) + n0 * OperandB::row_stride;  // (BLK_N,K)
+    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
+      deliver();
+      a.load(mA, m0, k_tile * BLK_K{}, thread);
+      b.load(mB, n0, k_tile * BLK_K{}, thread);
+      loaded = true;
+    }
+  }
+  deliver();
+}
+
+// Writes a tile of C, or the piece's partial sums.
+template <class Fragment, class Places>
+CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& piece, T const* A, T const* B, T* C,
+                       T* partial, Epilogue const& epilogue) {
+  bool const whole = piece.whole();
+  T* const mP = partial + int64_t(piece.slot()) * BLK_M{} * BLK_N{};             // (BLK_M,BLK_N)
+  CUTE_UNROLL
+  for (int i = 0; i < size(tCrC); i += 2) {
+    int const m_in = get<0>(tCcC(i)), n_in = get<1>(tCcC(i));
+    int const m = piece.tile.m * BLK_M{} + m_in, n = piece.tile.n * BLK_N{} + n_in;
+    if (m >= M{} || n >= N{}) continue;
+    T x[2];
+    CUTE_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      x[j] = tCrC(i + j);
+      if (n + j >= N{}) continue;
+      if (!isfinite(x[j])) {
+        x[j] = plain_sum(A + LayoutA{}(m, 0, piece.l), B + LayoutB{}(n + j, 0, piece.l), piece.first * BLK_K{},
+                         min(piece.last * BLK_K{}, K{}));
+      }
+      if (whole) x[j] = epilogue(x[j], m, n + j, piece.l);
+    }
+    T* const to = whole ? C + LayoutC{}(m, n, piece.l) : mP + m_in * BLK_N{} + n_in;
+    if (StoreC == 2 || !whole) {
+      *reinterpret_cast<float2*>(to) = make_float2(x[0], x[1]);
+    } else {
+      to[0] = x[0];
+      if (n + 1 < N{}) to[int(stride<1>(LayoutC{}))] = x[1];
+    }
+  }
+}
+
+CUTE_DEVICE void consume(Shared& shared, T const* A, T const* B, T* C, T* partial, Epilogue const& epilogue) {
+  auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
+  Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,2*Stages)
+  auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
+  Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,2*Stages)
+  Mma mma;
+  auto const thread_mma = mma.get_thread_slice(threadIdx.x - Producers);
+  Tensor tCrA = thread_mma.partition_fragment_A(sA);                        // (MMA,MMA_M,MMA_K,2*Stages)
+  Tensor tCrB = thread_mma.partition_fragment_B(sB);                        // (MMA,MMA_N,MMA_K,2*Stages)
+  Tensor tCrC = partition_fragment_C(mma, Shape<BLK_M, BLK_N>{});           // (MMA,MMA_M,MMA_N)
+  Tensor tCrT = make_fragment_like(tCrC);                                   // (MMA,MMA_M,MMA_N), of one tile
+  Tensor cC = make_identity_tensor(Shape<BLK_M, BLK_N>{});                  // (BLK_M,BLK_N) -> (m,n)
+  Tensor tCcC = thread_mma.partition_C(cC);                                 // (MMA,MMA_M,MMA_N) -> (m,n)
+  Stage stage;
+  for (Pieces pieces; pieces.more();) {
+    Piece const piece = pieces.take();
+    clear(tCrC);
+    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
+      Barrier::wait(&shared.full[stage.index], stage.phase);
+      warpgroup_fence_operand(tCrT);
+      warpgroup_arrive();
+      mma.accumulate_ = GMMA::ScaleOut::Zero;
+      CUTE_UNROLL
+      for (int product = 0; product < 3; ++product) {
+        int const a = 2 * stage.index + (product == 0), b = 2 * stage.index + (product == 1);
+        CUTE_UNROLL
+        for (int k = 0; k < size<2>(tCrA); ++k) {
+          gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrT);
+          mma.accumulate_ = GMMA::ScaleOut::One;
+        }
+      }
+      warpgroup_commit_batch();
+      warpgroup_wait<0>();
+      warpgroup_fence_operand(tCrT);
+      if (threadIdx.x % 32 == 0) Barrier::arrive(&shared.empty[stage.index]);
+      stage.next();
+      CUTE_UNROLL
+      for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
+    }
+    write(tCrC, tCcC, piece, A, B, C, partial, epilogue);
+  }
+}
+
+__global__ void __launch_bounds__(Threads, 1)
+gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __restrict__ partial, Epilogue epilogue) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  if (threadIdx.x == 0) {
+    CUTE_UNROLL
+    for (int stage = 0; stage < Stages; ++stage) {
+      Barrier::init(&shared.full[stage], Producers);
+      Barrier::init(&shared.empty[stage], Consumers * 4);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < Producers) {
+    cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
+    produce(shared, A, B);
+  } else {
+    cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters>();
+    consume(shared, A, B, C, partial, epilogue);
+  }
+}
+
+// The tile of C in which block blockIdx.x + 1 begins, where no earlier block begins in it too: the sum of what the
+// blocks that share it have left, in the order of K.
+__global__ void join(T const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
+  constexpr int size = BLK_M::value * BLK_N::value;
+  int const block = blockIdx.x;
+  int64_t const from = share(block + 1) / TilesK * TilesK, to = from + TilesK;
+  if (share(block + 1) == from || share(block) > from) return;
+  int last = block + 1;
+  while (last + 1 < Blocks && share(last + 1) < to) ++last;
+  int const index = FirstShared + int(from / TilesK), l = index / (TilesM * TilesN);
+  Tile const tile = tile_of(index % (TilesM * TilesN));
+  for (int at = blockIdx.y * blockDim.x + threadIdx.x; at < size; at += gridDim.y * blockDim.x) {
+    int const m = tile.m * BLK_M{} + at / BLK_N{}, n = tile.n * BLK_N{} + at % BLK_N{};
+    if (m >= M{} || n >= N{}) continue;
+    float x = partial[int64_t(2 * block + 1) * size + at];
+    for (int other = block + 1; other <= last; ++other) x += partial[int64_t(2 * other) * size + at];
+    C[LayoutC{}(m, n, l)] = epilogue(x, m, n, l);
+  }
+}
+
+void check(cudaError_t status, char const* what) {
+  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
+}
+
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
+  T* partial = nullptr;
+  size_t const bytes = size_t(2) * Blocks * BLK_M{} * BLK_N{} * sizeof(T);
+  check(cudaMallocAsync(reinterpret_cast<void**>(&partial), bytes, stream), "memory for partial sums");
+  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)), "shared memory");
+  gemm<<<Blocks, Threads, sizeof(Shared), stream>>>(A, B, C, partial, epilogue);
+  check(cudaGetLastError(), "gemm");
+  if constexpr (Steps % (int64_t(Blocks) * TilesK) != 0) {  // else no tile is shared
+    join<<<dim3(Blocks - 1, 16), 256, 0, stream>>>(partial, C, epilogue);
+    check(cudaGetLastError(), "join");
+  }
+  check(cudaFreeAsync(partial, stream), "memory for partial sums");
+}
+
+}  // namespace product
+
+// begin entry
+void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
+  using namespace product;
+  auto const data = [](tvm::ffi::TensorView t) {
+    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
+  };
+  DLDevice const device = A.device();
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  launch(data(A), data(B), data(C), Epilogue{}, stream);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry

@@ -1,0 +1,173 @@
+"""Products of 16-bit types on a GPU: what they are copied by, what follows them, and that they are right."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import tvm_ffi
+from cuda_gemm_cases import H200, RECIPE, build, on_gpu
+from gemm_cases import rand, trace_fx
+
+from harness.building.toolchain import cuda_compiler
+from harness.errors import MachineError
+from harness.machine.gpu import find_gpu
+from harness.screen.source import screen_source
+from knowledge.playbook import cuda_gemm_16bit as narrow
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Decline, Move, Plan
+
+GPU = find_gpu()
+HALF, BRAIN = torch.float16, torch.bfloat16
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], int]
+# The forward, its inputs, and how many moves are made.
+CASES: dict[str, Case] = {
+    "odd": (lambda a, b: a @ b, (rand(205, 77, dtype=HALF), rand(77, 149, dtype=HALF)), 0),
+    "even, both transposed": (lambda a, b: a.T @ b.T, (rand(78, 206, dtype=BRAIN), rand(150, 78, dtype=BRAIN)), 1),
+    "linear, gelu": (
+        lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)) * 0.1,
+        (rand(200, 96, dtype=BRAIN), rand(136, 96, dtype=BRAIN), rand(136, dtype=BRAIN)),
+        1,
+    ),
+    "batches, residual": (
+        lambda a, b, c: torch.relu(torch.bmm(a, b) + c),
+        (rand(3, 136, 40, dtype=HALF), rand(3, 40, 72, dtype=HALF), rand(3, 136, 72, dtype=HALF)),
+        2,
+    ),
+    "upper": (lambda a, b: torch.triu(a @ b), (rand(136, 200, dtype=HALF), rand(200, 136, dtype=HALF)), 3),
+}
+
+
+A100 = Device(architecture="sm_80", multiprocessors=108, shared_bytes=163 << 10)
+# What Hopper's own instructions can take: the columns of a tile.
+HOPPER = {"linear, gelu": 64, "batches, residual": 128, "upper": 256}
+
+
+def problem_of(name: str, device: Device = A100) -> Problem:
+    function, inputs, _ = CASES[name]
+    return on_gpu(trace_fx(function, inputs), device=device)
+
+
+def plan_of(name: str) -> Plan:
+    """After the case's moves on an A100, each the first that is left."""
+    problem = problem_of(name)
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan)
+    for _ in range(CASES[name][2]):
+        plan = RECIPE.moves(problem, plan)[0].plan
+    return plan
+
+
+def moves_of(name: str, device: Device = A100) -> tuple[Move, ...]:
+    return RECIPE.moves(problem_of(name, device), narrow.first_plan())
+
+
+def test_elements_come_alone_first_then_by_as_many_as_fit():
+    def copies(name: str, plan: Plan) -> list[str]:
+        return re.findall(r"(?:Copy[AB]|StoreC) = (\d);", RECIPE.render(problem_of(name), plan))
+
+    assert copies("linear, gelu", narrow.first_plan()) == ["1", "1", "1"]
+    assert copies("linear, gelu", plan_of("linear, gelu")) == ["8", "8", "2"]
+    assert copies("even, both transposed", plan_of("even, both transposed")) == ["2", "2", "2"]
+    assert "vector access, 3 stages" not in [move.name for move in moves_of("odd")]
+
+
+def test_moves_fit_the_device_and_say_what_they_are_against():
+    small = Device(architecture="sm_86", multiprocessors=80, shared_bytes=99 << 10)
+    large, fitting = moves_of("linear, gelu"), moves_of("linear, gelu", small)
+    assert {move.name for move in large} - {move.name for move in fitting} == {
+        "tile 256x128, warp 64x64",
+        "4 stages",
+    }
+    assert all(move.against for move in large)
+    assert large[0].name == "vector access, 3 stages"
+
+
+def test_hopper_has_instructions_of_its_own_for_what_lies_aligned():
+    first, *others = moves_of("linear, gelu", H200)
+    assert first.name == "wgmma" and first.plan.knobs["kernel"] == narrow.WGMMA
+    assert [move.name for move in others] == [move.name for move in moves_of("linear, gelu")]
+    assert "wgmma" not in [move.name for name in ("odd", "even, both transposed") for move in moves_of(name, H200)]
+    problem = problem_of("linear, gelu", H200)
+    after = RECIPE.moves(problem, first.plan)
+    assert first.plan.knobs["bn"] == 64 and {move.plan.knobs["bn"] for move in after} == {64, 128, 256}
+    for move in after:
+        assert move.against and move.plan not in [each.plan for each in RECIPE.moves(problem, move.plan)]
+
+
+def test_steps_are_computed_in_float32_and_rounded_one_by_one():
+    source = RECIPE.render(problem_of("linear, gelu"), plan_of("linear, gelu"))
+    assert "using T = bfloat16_t;" in source and "code == kDLBfloat" in source
+    assert "x = float(T(x + d0));" in source and "x = float(T(x * float(0.1" in source
+    assert screen_source(source, frozenset({"bfloat16", "ieee"})) is None
+    assert screen_source(source, frozenset({"float32", "ieee"})) is not None
+
+
+def test_cpus_and_older_gpus_are_told():
+    problem = problem_of("odd")
+    for changed in ({"target": "cpu"}, {"device": Device(architecture="sm_75", multiprocessors=40)}):
+        answer = RECIPE.first_plan(problem.model_copy(update=changed))
+        assert isinstance(answer, Decline) and "float16" in answer.reason
+
+
+def built(folder: Path, sources: list[str], architecture: str) -> Path:
+    """All in one library."""
+    try:
+        cuda_compiler()
+    except MachineError as failure:
+        pytest.skip(str(failure))
+    said = build(sources, folder, (architecture.removeprefix("sm_"),))
+    assert "serialized" not in said
+    assert max(int(count) for count in re.findall(r"(\d+) bytes spill stores", said)) <= 64
+    return folder / "all.so"
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every case for Ampere."""
+    sources = [RECIPE.render(problem_of(name), plan_of(name)) for name in CASES]
+    return built(tmp_path_factory.mktemp("ampere"), sources, GPU.architecture if GPU else "sm_80")
+
+
+@pytest.fixture(scope="module")
+def hopper_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What Hopper's own instructions can take."""
+    sources = []
+    for name, columns in HOPPER.items():
+        problem = problem_of(name, H200)
+        stages = {64: 8, 128: 6, 256: 4}[columns]
+        plan = moves_of(name, H200)[0].plan.with_knobs(bn=columns, stages=stages)
+        sources.append(RECIPE.render(problem, plan))
+    return built(tmp_path_factory.mktemp("hopper"), sources, "sm_90a")
+
+
+def test_kernels_compile(library, hopper_library):
+    assert library.is_file() and hopper_library.is_file()
+
+
+def check(library: Path, number: int, name: str) -> None:
+    """No further from float64 than PyTorch is."""
+    function, inputs, _ = CASES[name]
+    oracle = function(*(each.double() for each in inputs))
+    expected = function(*(each.cuda() for each in inputs)).cpu()
+    out = torch.full(expected.shape, torch.nan, device="cuda", dtype=expected.dtype)
+    getattr(tvm_ffi.load_module(str(library)), f"run{number}")(*(each.cuda() for each in inputs), out)
+    allowed = 1.5 * (expected.double() - oracle).norm() + 1e-4 * oracle.norm()
+    assert (out.cpu().double() - oracle).norm() <= allowed
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here")
+@pytest.mark.parametrize("name", CASES)
+def test_as_exact_as_the_type_allows(library, name):
+    check(library, list(CASES).index(name), name)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
+@pytest.mark.parametrize("name", HOPPER)
+def test_as_exact_by_wgmma(hopper_library, name):
+    check(hopper_library, list(HOPPER).index(name), name)
