@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Self
 
@@ -21,6 +21,15 @@ from nodes.roles import Speaker
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _FENCE = re.compile(r"`{3,}")
+_HEADING = re.compile(r"#{1,2} (?P<title>.*)")
+_OF_THE_MACHINE = (
+    "The machine",
+    "What the compiler says",
+    "What such messages have meant before",
+    "What the compiler remarks",
+    "Its profile",
+)
+"""Sections of a prompt that another processor, or another version of the compiler, words in another way."""
 _DIFF_LINES = 16
 _REMEDY = (
     "Replay with the task, the settings and the version that the conversation was recorded with, or name another model."
@@ -33,8 +42,9 @@ class ReplayModel(LocalModel):
     """Answers from `exchanges`; a prompt recorded several times gets its answers in the recorded order.
 
     A prompt is looked up by role and digest, then once more without the numbers and line breaks outside its code
-    blocks: a replayed kernel is timed anew and never takes exactly as long. Every answer carries the recorded tokens
-    and dollars, so that budgets end the run where they ended it before.
+    blocks, and without the sections that tell of the machine and its compiler: a replayed kernel is timed anew and
+    never takes exactly as long. Every answer carries the recorded tokens and dollars, so that budgets end the run
+    where they ended it before.
     """
 
     calls_tools: ClassVar[bool] = True
@@ -156,18 +166,24 @@ def _text(prompt: Sequence[Said]) -> list[str]:
 
 
 def _blurred(prompt: Sequence[Said]) -> str:
-    """The code as it stands, and the words around it: seeds, times and rates differ from run to run."""
-    kept: list[str] = []
-    fence = ""
-    for line in _text(prompt):
+    """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run."""
+    return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(said.content)))
+
+
+def _steady(text: str) -> Iterator[str]:
+    """Code lines whole, prose as words without numbers, and nothing of the machine's own sections."""
+    fence, passed_over = "", False
+    for line in text.splitlines():
         mark = _FENCE.match(line)
+        heading = None if fence else _HEADING.match(line)
+        if heading:
+            passed_over = heading["title"] in _OF_THE_MACHINE
         if fence:
-            kept.append(f"{line}\n")
+            yield f"{line}\n"
             fence = "" if mark and mark[0] == fence else fence
-        else:
-            kept += _NUMBER.sub("#", line).split()
+        elif not passed_over:
+            yield from _NUMBER.sub("#", line).split()
             fence = mark[0] if mark else ""
-    return " ".join(kept)
 
 
 def _likeness(recorded: list[str], asked: list[str]) -> float:

@@ -104,6 +104,40 @@ def test_new_measurements_find_the_old_answer(tmp_path: Path) -> None:
     assert model.invoke(measured(128, "threads gave 2x in 3.2e-1 ms, at 4 %\nof the roof")).text == "second"
 
 
+def on_machine(name: str, error: str, code: str = "int x = n;", ending: str = "Cause: n.") -> list[BaseMessage]:
+    return ask(
+        f"## The machine\n\n{name}\n\n## The kernel\n\n````\n{code}\n````\n\n## What the compiler says\n\n{error}\n\n"
+        f"## The diagnosis\n\n{ending}",
+        "repairer",
+    )
+
+
+def test_another_machine_and_another_compiler_find_the_old_answer(tmp_path: Path) -> None:
+    said = exchange(0, "repairer", on_machine("EPYC", "kernel:1:9: error: 'n' was not declared in this scope"), "fixed")
+    model = ReplayModel.load(recording(tmp_path, said))
+    assert model.invoke(on_machine("Xeon", "kernel:1:9: error: use of undeclared name 'n'")).text == "fixed"
+
+
+@pytest.mark.parametrize("changed", [{"code": "int x = m;"}, {"ending": "Cause: x."}])
+def test_what_stands_beside_the_machine_s_sections_still_tells_prompts_apart(
+    tmp_path: Path, changed: dict[str, str]
+) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "repairer", on_machine("EPYC", "error"), "fixed")))
+    with pytest.raises(ReplayMismatchError):
+        model.invoke(on_machine("EPYC", "error", **changed))
+
+
+def test_a_heading_inside_a_kernel_hides_nothing(tmp_path: Path) -> None:
+    model = ReplayModel.load(
+        recording(
+            tmp_path,
+            exchange(0, "optimizer", measured(64, "it took 3 ms") + ask("````\n## The machine\none\n````"), "a"),
+        )
+    )
+    with pytest.raises(ReplayMismatchError):
+        model.invoke(measured(64, "it took 3 ms") + ask("````\n## The machine\ntwo\n````"))
+
+
 def test_other_words_or_other_code_are_another_question(tmp_path: Path) -> None:
     model = ReplayModel.load(recording(tmp_path, exchange(0, "optimizer", measured(64, "it took 3 ms"), "first")))
     for other in (measured(65, "it took 3 ms"), measured(64, "it crashed after 3 ms")):
