@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test check bench gpu-check format clean
+.PHONY: demo test check bench gpu-check recordings format clean
 
 demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
@@ -27,6 +27,10 @@ bench: .make/run
 
 gpu-check: .make/test
 	$(BIN)/python -m graph.gpu_check
+
+# After a prompt has changed: the recorded answers, put to the prompts of today.
+recordings: .make/run
+	$(BIN)/python -m graph.recorded examples/recorded/*/
 
 format: .make/test
 	$(BIN)/ruff check --fix $(SOURCES) tests examples

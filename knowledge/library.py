@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import tomllib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -116,8 +117,18 @@ def known_errors() -> tuple[KnownError, ...]:
 
 
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:
-    """The entries of the catalogue that a message matches, at most `limit` of them."""
-    return tuple(known for known in known_errors() if known.pattern.search(message))[:limit]
+    """The entries of the catalogue that a message matches, at most `limit` of them.
+
+    Those of an earlier line first, since what a compiler says later is mostly the echo of its first error.
+    """
+    found = [(message.count("\n", 0, match.start()), known) for known, match in _matches(message)]
+    return tuple(known for _, known in sorted(found, key=lambda place: place[0])[:limit])
+
+
+def _matches(message: str) -> Iterator[tuple[KnownError, re.Match[str]]]:
+    for known in known_errors():
+        if match := known.pattern.search(message):
+            yield known, match
 
 
 def _any_word_of(query: str) -> str:

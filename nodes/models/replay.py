@@ -26,6 +26,7 @@ _OF_THE_MACHINE = (
     "The machine",
     "What the compiler says",
     "What such messages have meant before",
+    "How fast it is",
     "What the compiler remarks",
     "Its profile",
 )

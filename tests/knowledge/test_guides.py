@@ -159,6 +159,7 @@ def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
         ("misaligned address", "16-byte access"),
         ("ptxas error: Entry function uses too much shared data (0x12000 bytes)", "48 KiB"),
         ("No answer within 5 s (the reference takes far less).", "barrier"),
+        ("out is wrong on tiny inputs (seed 3): 99 % of it", "expm1"),
         ("out is wrong on wide inputs (seed 3): 2 % of it", "exponential"),
         ("out is wrong on normal inputs: expected 1, got nan.", "nothing wrote"),
         ("error: 'tile' was not declared in this scope", "missing include"),
@@ -167,6 +168,13 @@ def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
 )
 def test_messages_have_causes(message: str, cause: str) -> None:
     assert any(cause in line for known in library.likely_causes(message) for line in known.causes)
+
+
+def test_a_first_message_counts_more_than_its_echoes() -> None:
+    first = "static assertion failed: Expected iterator iter in make_tensor(iter, args...)"
+    echo = "static assertion failed: Dynamic owning tensors not supported"
+    assert "void*" in library.likely_causes(f"{first}\n{echo}")[0].causes[0]
+    assert "Int<> extents" in library.likely_causes(f"{echo}\n{first}")[0].causes[0]
 
 
 def test_the_catalogue_is_whole() -> None:

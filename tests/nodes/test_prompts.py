@@ -187,7 +187,8 @@ def test_the_optimizer_sees_what_led_here_and_what_failed_elsewhere() -> None:
         *attempt("tiles", tiles, wrong(tiles)),
     )
     text = question("optimizer", candidate=THREADS, verdict=passed(THREADS, 2.0), history=history)
-    assert "## What led here\n\n- threads: gained: 2.000x" in text
+    assert "## What led here\n\nThe speed-ups are those over PyTorch" in text
+    assert "after each move.\n\n- threads: gained: 2.000x\n" in text
     assert "## Tried from this kernel already\n\n- tiles: failed (wrong)" in text
     assert "What failed from earlier kernels" not in text
     back = question("optimizer", candidate=K, verdict=passed(K, 1.0), history=history)
