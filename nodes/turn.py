@@ -158,8 +158,8 @@ def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpda
         if rejected > context.settings.max_reasks:
             return {"rejected": 1, "stop": Stop(name="model_unusable", message=_given_up(turn.role, rejected, error))}
         complaint = HumanMessage(f"Your answer cannot be used.\n{error}\nAnswer again, complete.")
-        return {"rejected": 1, "messages": [AIMessage(echo(message)), complaint]}
-    return {"messages": [AIMessage(str(message.text))], "answered": True}
+        return {"rejected": 1, "messages": [AIMessage(echo(message), id=message.id), complaint]}
+    return {"messages": [AIMessage(str(message.text), id=message.id)], "answered": True}
 
 
 def _spent(turn: TurnState, context: TurnContext) -> Stop | None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import httpx
 from langchain_core.callbacks import CallbackManagerForLLMRun
@@ -145,7 +146,7 @@ class Endpoint(ChatOpenAI):
         answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
         kwargs["timeout"] = httpx.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
-            result = _whole(_in_time(self._stream(messages, stop, run_manager, **kwargs), answer_s))
+            result = _whole(_told(_in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
         else:
             result = super()._generate(messages, stop, run_manager, **kwargs)
         _hide(self._key, result.generations[0].message)
@@ -205,6 +206,18 @@ def _in_time(chunks: Iterator[ChatGenerationChunk], seconds: float) -> Iterator[
         yield chunk
     if empty:
         raise ValueError("no event of the stream was one of a chat completion")
+
+
+def _told(
+    chunks: Iterator[ChatGenerationChunk], run_manager: CallbackManagerForLLMRun | None
+) -> Iterator[ChatGenerationChunk]:
+    """Tell the callbacks of each piece, under one id: who shows them knows by it that they are one message."""
+    answer = f"answer-{uuid4()}"
+    for chunk in chunks:
+        chunk.message.id = answer
+        if run_manager:
+            run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+        yield chunk
 
 
 def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
