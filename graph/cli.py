@@ -159,6 +159,9 @@ def suite(
     minutes: Annotated[
         float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
     ] = None,
+    dollars: Annotated[
+        float | None, typer.Option(min=0.0, help="Then end after the present steps, too.", show_default=False)
+    ] = None,
     compile_baseline: CompileBaseline = False,
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/<suite>-<id>")] = None,
     resume: Annotated[
@@ -181,6 +184,7 @@ def suite(
                 out=out,
                 jobs=jobs,
                 minutes=minutes,
+                dollars=dollars,
                 compile_baseline=compile_baseline,
                 as_json=json,
                 more=tuple(more or ()),

@@ -41,6 +41,7 @@ class Options:
     out: Path | None
     jobs: int | None
     minutes: float | None
+    dollars: float | None
     compile_baseline: bool
     as_json: bool
     settings: dict[str, Any]
@@ -79,6 +80,7 @@ def _run(options: Options, hints: list[str]) -> int:
                     terminal,
                     jobs=jobs,
                     minutes=options.minutes,
+                    dollars=options.dollars,
                     compile_baseline=options.compile_baseline,
                 )
                 record = suite.run()
@@ -113,7 +115,8 @@ def _again(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
     given = options.suite is not None or options.out is not None or options.ids or options.scale != 1.0
     if given:
         raise UserError(
-            "A resumed suite has its tasks and its folder already.", "Beside --resume give only --jobs and --minutes."
+            "A resumed suite has its tasks and its folder already.",
+            "Beside --resume give only --jobs, --minutes, --dollars.",
         )
     return reopen_suite(options.resume)
 

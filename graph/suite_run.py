@@ -6,11 +6,13 @@ import threading
 import time
 import traceback
 from collections import deque
+from collections.abc import Callable
+from functools import partial
 from typing import Literal, Protocol
 
 from langgraph.runtime import RunControl
 
-from graph.progress import Observer
+from graph.progress import Observer, Quiet, Speech
 from graph.run_loop import execute
 from graph.run_machine import this_machine
 from graph.suite_folder import SuiteFolder, SuiteManifest
@@ -32,6 +34,17 @@ class SuiteObserver(Protocol):
         ...
 
 
+class _Purse(Quiet):
+    """Reports what one run has cost so far, after each answer of its models."""
+
+    def __init__(self, report: Callable[[float], None]) -> None:
+        self._report = report
+
+    def heard(self, speech: Speech) -> None:
+        """Report it."""
+        self._report(speech.usage.dollars)
+
+
 class SuiteRun:
     """One go at a suite. What had ended before is not run again; what was interrupted goes on."""
 
@@ -44,13 +57,15 @@ class SuiteRun:
         *,
         jobs: int,
         minutes: float | None = None,
+        dollars: float | None = None,
         compile_baseline: bool = False,
     ) -> None:
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
         self._compile_baseline = compile_baseline
-        self._jobs, self._minutes = jobs, minutes
+        self._jobs, self._minutes, self._dollars = jobs, minutes, dollars
         self._rows = {task.id: folder.found(task, facts) or waiting(task) for task in manifest.tasks}
         self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
+        self._spent = {row.id: row.usage.dollars for row in self._rows.values()}
         self._before_s = folder.seconds()
         self._began = time.monotonic()
         self._changed = threading.Condition()
@@ -58,7 +73,7 @@ class SuiteRun:
         self._stopping = ""
 
     def run(self) -> SuiteRecord:
-        """Until all tasks have ended or the minutes are over, which lets the present steps end and begins no more.
+        """Until all tasks have ended, or minutes or dollars are over, which lets present steps end and begins no more.
 
         Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing. The record is
         written after every task.
@@ -94,6 +109,12 @@ class SuiteRun:
                 for control in self._controls:
                     control.request_drain(reason)
 
+    def _pay(self, task: SuiteTask, dollars: float) -> None:
+        with self._changed:
+            self._spent[task.id] = dollars
+            if self._dollars is not None and sum(self._spent.values()) >= self._dollars:
+                self._stop("The suite's dollars are spent.")
+
     def _work(self) -> None:
         while (begun := self._next()) is not None:
             task, control = begun
@@ -119,7 +140,7 @@ class SuiteRun:
         started = time.monotonic()
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
-            execute(folder, manifest, observer, control=control)
+            execute(folder, manifest, observer, _Purse(partial(self._pay, task)), control=control)
             if self._compile_baseline and not self._stopping:
                 self._folder.compare(task)
         except CutegenError as error:
