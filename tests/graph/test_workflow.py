@@ -310,25 +310,28 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
     assert {step.move for step in state.history if step.agent in ("diagnoser", "repairer")} == {"SIMD"}
 
 
-@pytest.mark.parametrize(
-    ("repairs", "settings", "between"),
-    [
-        ([edited(FAULTY, "own[4]", f"{STRAY} oh")], {"max_repairs": 1}, ["diagnoser", "repairer", "tester"]),
-        ([], {"max_attempts": 2}, []),
-    ],
-)
-def test_where_it_cannot_be_repaired_the_best_kernel_before_it_is_the_result(
-    repairs: list[str], settings: dict[str, Any], between: list[str]
-) -> None:
-    state, _, after = ended_with_a_fault(repairs, **settings)
-    attempts = settings.get("max_attempts")
-    assert [agent for agent, _ in after if agent != "tester" or between] == ["sanitizer", *between, "sanitizer"]
-    assert [status for agent, status in after if agent == "sanitizer"] == ["refused", "passed"]
+def test_a_repair_that_does_not_compile_and_one_that_still_has_the_fault_leave_the_best_kernel_before_it() -> None:
+    broken = FAULTY.replace(STRAY, f"{STRAY} oh")
+    no_better = edited(broken, "own[4]", STRAY.replace("own[4]", "own[5]"))
+    state, _, after = ended_with_a_fault([edited(FAULTY, "own[4]", f"{STRAY} oh"), no_better], max_repairs=2)
+    repair: list[Any] = [("diagnoser", None), ("repairer", None)]
+    assert after == [
+        ("sanitizer", "refused"), *repair, ("tester", "build_failed"), *repair, ("tester", "passed"),
+        ("sanitizer", "refused"), ("sanitizer", "passed"),
+    ]  # fmt: skip
     assert state.result is not None
     assert state.result.best is not None
     assert state.result.best.candidate.source == RIGHT
-    assert state.result.stop.name == ("attempts" if attempts else "no_moves_left")
-    assert state.earlier == ()
+    assert (state.result.stop.name, state.earlier) == ("no_moves_left", ())
+
+
+def test_a_run_whose_budget_is_spent_repairs_nothing() -> None:
+    state, _, after = ended_with_a_fault([], max_attempts=2)
+    assert after == [("tester", "passed"), ("sanitizer", "refused"), ("sanitizer", "passed")]
+    assert state.result is not None
+    assert state.result.best is not None
+    assert state.result.best.candidate.source == RIGHT
+    assert state.result.stop.name == "attempts"
 
 
 def test_async_callers_and_a_generator_that_declines() -> None:
