@@ -1,4 +1,4 @@
-"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding. Real judge, scripted words."""
+"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding. The judge is the real one."""
 
 from __future__ import annotations
 
