@@ -1,4 +1,4 @@
-"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding. The judge is the real one."""
+"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding, with the real judge."""
 
 from __future__ import annotations
 
