@@ -22,23 +22,26 @@ class Meter(BaseCallbackHandler):
     def __init__(self, listeners: Sequence[Listener], usage: Usage) -> None:
         self._listeners = listeners
         self._usage = usage
-        self._began = 0.0
+        self._silent_since: float | None = None
+        self._pieces = 0
         self._characters = 0
         self._tried = 0
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         """A question was put."""
-        self._began, self._characters, self._tried = time.monotonic(), 0, 0
+        self._silent_since, self._pieces, self._characters, self._tried = time.monotonic(), 0, 0, 0
         self._tell()
 
     def on_llm_new_token(self, token: str | list[str | dict[str, Any]], **_: Any) -> None:
         """A piece of an answer came in."""
+        self._silent_since = time.monotonic()
+        self._pieces += 1
         self._characters += len(token)
         self._tell()
 
     def on_retry(self, retry_state: RetryCallState, **_: Any) -> None:
         """An endpoint failed and is asked again after a pause."""
-        self._characters, self._tried = 0, retry_state.attempt_number
+        self._pieces, self._characters, self._tried = 0, 0, retry_state.attempt_number
         self._tell()
 
     def on_llm_end(self, response: LLMResult, **_: Any) -> None:
@@ -46,17 +49,21 @@ class Meter(BaseCallbackHandler):
         [[generation]] = response.generations
         if isinstance(generation, ChatGeneration) and isinstance(generation.message, AIMessage):
             self._usage += usage_of(generation.message)
-        self._began, self._tried = 0.0, 0
+        self._silent_since, self._tried = None, 0
         self._tell()
 
     def on_llm_error(self, error: BaseException, **_: Any) -> None:
         """No answer came."""
-        self._began = 0.0
+        self._silent_since = None
         self._tell()
 
     def _tell(self) -> None:
         speech = Speech(
-            waiting_since=self._began or None, characters=self._characters, failed_tries=self._tried, usage=self._usage
+            silent_since=self._silent_since,
+            pieces=self._pieces,
+            characters=self._characters,
+            failed_tries=self._tried,
+            usage=self._usage,
         )
         for listener in self._listeners:
             listener.heard(speech)

@@ -31,6 +31,7 @@ DOING = {
     "reporter": "writing the result",
 }
 MOVE_WIDTH = 46
+LONG_SILENCE_S = 5.0
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
 
 
@@ -48,9 +49,11 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Speech:
-    """What a model is doing. `waiting_since` (time.monotonic) is absent between questions; `usage` is the run's."""
+    """What a model is doing. `silent_since` (time.monotonic), the last piece of its answer or else the question, is
+    absent between questions. Pieces without characters are those of its thinking. `usage` is the run's."""
 
-    waiting_since: float | None
+    silent_since: float | None
+    pieces: int
     characters: int
     failed_tries: int
     usage: Usage
@@ -61,11 +64,12 @@ class Speech:
         return ", ".join(part for part in (self._present(), tried, spent(self.usage)) if part)
 
     def _present(self) -> str:
-        if self.waiting_since is None:
+        if self.silent_since is None:
             return ""
-        if self.characters:
-            return f"{self.characters:,} characters so far"
-        return f"no word for {time.monotonic() - self.waiting_since:.0f} s"
+        silent = time.monotonic() - self.silent_since
+        far = f"{self.characters:,} characters so far" if self.characters else "thinking" if self.pieces > 1 else ""
+        waited = f"no word for {silent:.0f} s" if not far or silent >= LONG_SILENCE_S else ""
+        return ", ".join(part for part in (far, waited) if part)
 
 
 @runtime_checkable

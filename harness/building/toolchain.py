@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 
 from harness.errors import MachineError
+from harness.machine.inquiry import ask
 
 _REINSTALL = "Install it with: pip install {package}."
 _ASK_VERSION_S = 20.0
@@ -129,7 +130,7 @@ def _own_folders(command: tuple[str, ...]) -> tuple[Path, ...]:
 
 def _said(command: tuple[str, ...], *question: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run([*command, *question], capture_output=True, text=True, timeout=_ASK_VERSION_S)
+        return ask([*command, *question], timeout_s=_ASK_VERSION_S)
     except (OSError, subprocess.TimeoutExpired) as failure:
         raise MachineError(f"{command[0]} does not run: {failure}.", "Reinstall it.") from failure
 

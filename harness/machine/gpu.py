@@ -7,6 +7,8 @@ import subprocess
 from dataclasses import dataclass
 from functools import lru_cache
 
+from harness.machine.inquiry import ask
+
 _QUERY = "name,compute_cap,driver_version"
 # A driver that has to wake the device takes 3 s; one that hangs is no device to us.
 _ANSWER_WITHIN_S = 10.0
@@ -35,7 +37,7 @@ def find_gpu() -> Gpu | None:
         return None
     command = [program, f"--query-gpu={_QUERY}", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(command, capture_output=True, text=True, timeout=_ANSWER_WITHIN_S)
+        answer = ask(command, timeout_s=_ANSWER_WITHIN_S)
     except (OSError, subprocess.TimeoutExpired):
         return None
     return parse_query(answer.stdout) if answer.returncode == 0 else None

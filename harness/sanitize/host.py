@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.isolation.scratch import scratch_folder
+from harness.machine.inquiry import ask
 from harness.sanitize.report import Finding, SanitizerRun
 from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
 from harness.task import Signature, TensorSpec
@@ -23,6 +23,7 @@ from harness.worker.layout import span_bytes
 
 TOOL = "address, undefined"
 LIMIT_S = 60.0
+_ASK_S = 20.0
 _SCRATCH_BYTES = 8 << 30
 _SHADOW_BYTES = 1 << 45
 """AddressSanitizer reserves an eighth of all addresses, and touches as much as the kernel uses of them."""
@@ -139,7 +140,7 @@ def _runtime() -> tuple[Path, ...]:
 
 def _library(name: str) -> Path | None:
     command = [*host_compiler().command, f"-print-file-name={name}"]
-    answer = Path(subprocess.run(command, capture_output=True, text=True, check=False).stdout.strip())
+    answer = Path(ask(command, timeout_s=_ASK_S).stdout.strip())
     return answer.resolve() if answer.is_absolute() and answer.exists() else None
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-import subprocess
 from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
@@ -20,6 +19,7 @@ from harness.errors import MachineError
 from harness.isolation.policy import Access
 from harness.machine.gpu import Gpu, find_gpu
 from harness.machine.hardware import gpu_facts
+from harness.machine.inquiry import ask
 from harness.profile.device import profile_on_device
 from harness.profile.summary import Profile
 from harness.sanitize.device import sanitize_on_device
@@ -124,7 +124,7 @@ def _driver_cuda() -> int:
 
 
 def _known_architectures(nvcc: str) -> set[str]:
-    answer = subprocess.run([nvcc, "--list-gpu-code"], capture_output=True, text=True, timeout=_ASK_S)
+    answer = ask([nvcc, "--list-gpu-code"], timeout_s=_ASK_S)
     return set(answer.stdout.split())
 
 

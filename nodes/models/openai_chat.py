@@ -199,13 +199,19 @@ def _in_time(chunks: Iterator[ChatGenerationChunk], seconds: float) -> Iterator[
     for chunk in chunks:
         if time.monotonic() > deadline:
             raise EndlessStreamError
-        length += len(chunk.text)
+        length += _length(chunk)
         if length > MAX_ANSWER_CHARS:
             raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")
         empty = False
         yield chunk
     if empty:
         raise ValueError("no event of the stream was one of a chat completion")
+
+
+def _length(chunk: ChatGenerationChunk) -> int:
+    """Characters of text and of tool calls' arguments."""
+    calls = chunk.message.tool_call_chunks if isinstance(chunk.message, AIMessageChunk) else []
+    return len(chunk.text) + sum(len(call["args"] or "") for call in calls)
 
 
 def _told(

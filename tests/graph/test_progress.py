@@ -3,6 +3,7 @@
 import io
 import json
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -102,8 +103,11 @@ def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_silence_is_seen_to_last() -> None:
-    speech = Speech(waiting_since=time.monotonic() - 42, characters=0, failed_tries=0, usage=Usage())
+    speech = Speech(silent_since=time.monotonic() - 42, pieces=0, characters=0, failed_tries=0, usage=Usage())
     assert speech.text() == "no word for 42 s"
+    assert replace(speech, pieces=9).text() == "thinking, no word for 42 s"
+    assert replace(speech, pieces=9, characters=1200).text() == "1,200 characters so far, no word for 42 s"
+    assert replace(speech, silent_since=time.monotonic(), pieces=9).text() == "thinking"
     text = io.StringIO()
     display = Terminal(Console(file=text, force_terminal=True, width=100, color_system=None))
     display.started("generator")

@@ -77,6 +77,16 @@ def test_cxx_may_be_several_words(monkeypatch):
     assert command[0].endswith("/g++") and command[1:] == ("-pipe",)
 
 
+def test_a_compiler_is_told_no_key(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
+    spy = program(tmp_path, "spy", f'env >> {tmp_path}/seen; exec g++ "$@"')
+    monkeypatch.setenv("CXX", str(spy))
+    toolchain.host_compiler()
+    seen = (tmp_path / "seen").read_text()
+    assert "PATH=" in seen
+    assert "sk-planted" not in seen
+
+
 def test_a_compiler_names_every_folder_that_it_reads(tmp_path, monkeypatch):
     """A g++ behind a wrapper, elsewhere than its headers: the folder that the command lies in does not tell."""
     real = shutil.which("g++")
