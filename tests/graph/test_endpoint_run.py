@@ -72,6 +72,7 @@ def test_the_run_ends_at_its_budget_with_the_best_kernel_kept(told: Told) -> Non
         "generator", "tester", "diagnoser", "repairer", "optimizer", "profiler", "sanitizer",
     }  # fmt: skip
     assert record.usage.calls == len(SCRIPT)
+    assert record.usage.builds == 1, "the kernel that a tool compiled; the other call could not be read"
     assert record.usage.dollars == pytest.approx(0.0025 * len(SCRIPT))
 
 

@@ -15,9 +15,9 @@ from nodes.models import conversation
 from nodes.models.conversation import Exchange, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.replay import ReplayModel
-from nodes.models.usage import usage_of
+from nodes.models.usage import Bill, usage_of
 from nodes.roles import Speaker
-from nodes.state import Usage
+from nodes.state import FellBack, Usage
 
 
 def ask(text: str, role: Speaker = "generator") -> list[BaseMessage]:
@@ -44,6 +44,27 @@ def test_the_same_question_gets_the_same_answer_and_cost(tmp_path: Path) -> None
     message = model.invoke(ask("Write."))
     assert message.text == "CANNOT: no \u2014 really"
     assert usage_of(message) == cost
+
+
+def test_how_an_answer_ended_and_who_gave_it_are_given_back(tmp_path: Path) -> None:
+    bill = Bill(
+        dollars=None,
+        fell_back=FellBack(model="openai:a", answered_by="openai:b", because="It is down."),
+        finish="length",
+        refusal="I will not.",
+    )
+    message = AIMessage(
+        "half", usage_metadata={
+            "input_tokens": 9, "output_tokens": 1, "total_tokens": 10, "input_token_details": {"cache_read": 8},
+        },
+    )  # fmt: skip
+    bill.attach(message)
+    used = usage_of(message, 2.0)
+    said = conversation.exchange(0, "generator", ask("Write."), message, used)
+    again = ReplayModel.load(recording(tmp_path, said)).invoke(ask("Write."))
+    assert Bill.of(again) == bill
+    assert usage_of(again, 2.0) == used
+    assert (used.cached_tokens, used.unpriced_calls) == (8, 1)
 
 
 def test_tool_calls_are_given_back_and_tell_prompts_apart(tmp_path: Path) -> None:
