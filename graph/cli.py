@@ -40,6 +40,23 @@ class IsolationOption(StrEnum):
     none = "none"
 
 
+class RoleOption(StrEnum):
+    """The agents that speak to a model."""
+
+    generator = "generator"
+    diagnoser = "diagnoser"
+    repairer = "repairer"
+    optimizer = "optimizer"
+
+
+class ExemplarOption(StrEnum):
+    """Which finished kernel a prompt shows for a GPU."""
+
+    none = "none"
+    representative = "representative"
+    retrieved = "retrieved"
+
+
 Target = Annotated[TargetOption, typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
 Isolation = Annotated[IsolationOption, typer.Option(help="auto takes the strongest that works here.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
@@ -287,6 +304,32 @@ def check_task(
     from graph.cli_check_task import run
 
     raise typer.Exit(run(file, isolation=isolation.value, as_json=json))
+
+
+@app.command(epilog=EXIT_CODES)
+def prompts(
+    path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run.")],
+    target: Target = TargetOption.auto,
+    role: Annotated[RoleOption | None, typer.Option(help="Only this agent's.", show_default="all four")] = None,
+    exemplar: Annotated[
+        ExemplarOption, typer.Option(help="Which finished kernel to show for a GPU.")
+    ] = ExemplarOption.representative,
+    tokens: Annotated[bool, typer.Option("--tokens", help="Only how many tokens they are, about.")] = False,
+    json: Json = False,
+) -> None:
+    """Show what each agent's model is told for the task in PATH, or was told last in the run there."""
+    from graph.cli_prompts import run
+
+    raise typer.Exit(
+        run(
+            path,
+            target=target.value,
+            role=role.value if role else None,
+            exemplar=exemplar.value,
+            tokens=tokens,
+            as_json=json,
+        )
+    )
 
 
 @app.command()

@@ -19,7 +19,10 @@ _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
 # Too frequent to tell one section from another.
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
-# What of the guide on CuTe still helps beside a long kernel to learn from, which shows the rest.
+Extent = Literal["whole", "mending", "brief"]
+"""How much of a guide on writing: without how one begins for who mends lines; little beside a long kernel for a GPU."""
+
+_FOR_BEGINNERS = ("Order of work", "Order of work on the processor")
 _BRIEF = ("Asynchronous copies and barriers", "Mistakes seen most often")
 
 
@@ -57,12 +60,14 @@ def guide_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".md") for file in _GUIDES.iterdir() if file.name.endswith(".md")))
 
 
-def writing(target: Target, *, brief: bool = False) -> str:
-    """How a kernel is written with CuTe. `brief` leaves out what a long kernel for a GPU shows by itself."""
-    if target == "cpu":
-        return _joined(guide("cpu"))
-    introduction, *parts = guide("cute")
-    return _joined((introduction, *(part for part in parts if not brief or part.title in _BRIEF)))
+def writing(target: Target, extent: Extent = "whole") -> str:
+    """How a kernel is written with CuTe."""
+    introduction, *parts = guide("cute" if target == "cuda" else "cpu")
+    if extent == "mending":
+        parts = [part for part in parts if part.title not in _FOR_BEGINNERS]
+    elif extent == "brief":
+        parts = [part for part in parts if part.title in _BRIEF]
+    return _joined((introduction, *parts))
 
 
 def debugging(target: Target) -> str:
@@ -114,6 +119,11 @@ def known_errors() -> tuple[KnownError, ...]:
         KnownError(re.compile(entry["pattern"], re.IGNORECASE | re.DOTALL), tuple(entry["causes"]), entry["section"])
         for entry in entries
     )
+
+
+def messages(target: Target) -> tuple[KnownError, ...]:
+    """The catalogue without what only a processor's compiler and sanitizers say, where kernels run on a GPU."""
+    return tuple(known for known in known_errors() if target == "cpu" or not known.section.endswith("on the processor"))
 
 
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:

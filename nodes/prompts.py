@@ -115,15 +115,20 @@ def _beginning(source: str) -> str:
 def _knowledge(request: Request) -> dict[str, Any]:
     """The guides that the role reads, and a finished kernel for those who write whole ones for a GPU."""
     exemplar = _exemplar(request)
-    brief = request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS
     return {
-        "how_to_write": library.writing(request.target, brief=brief),
+        "how_to_write": library.writing(request.target, _extent(request, exemplar)),
         "how_to_debug": library.debugging(request.target),
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
-        "messages": library.known_errors(),
+        "messages": library.messages(request.target),
         "exemplar": exemplar,
     }
+
+
+def _extent(request: Request, exemplar: str) -> library.Extent:
+    if request.role in ("diagnoser", "repairer"):
+        return "mending"
+    return "brief" if request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS else "whole"
 
 
 def _exemplar(request: Request) -> str:

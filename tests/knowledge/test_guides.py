@@ -88,11 +88,14 @@ def test_each_class_and_target_has_its_moves() -> None:
     assert "cp.async" in library.writing("cuda")
 
 
-def test_what_a_long_kernel_shows_by_itself_is_left_out() -> None:
-    whole, brief = library.writing("cuda"), library.writing("cuda", brief=True)
+def test_who_mends_or_has_a_long_kernel_to_read_gets_less_of_the_guide() -> None:
+    whole, mending, brief = (library.writing("cuda", extent) for extent in ("whole", "mending", "brief"))
     assert len(brief) < len(whole) / 2
-    assert "## Mistakes seen most often" in brief and "## Order of work" not in brief
-    assert set(library._BRIEF) < {part.title for part in library.guide("cute")}
+    assert "## Mistakes seen most often" in brief and "## Copies" not in brief
+    assert "## Order of work" in whole and "## Order of work" not in mending and "## Copies" in mending
+    assert "## Order of work" not in library.writing("cpu", "mending")
+    titles = {part.title for name in ("cute", "cpu") for part in library.guide(name)}
+    assert {*library._BRIEF, *library._FOR_BEGINNERS} < titles
 
 
 def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> None:
@@ -175,6 +178,12 @@ def test_a_first_message_counts_more_than_its_echoes() -> None:
     echo = "static assertion failed: Dynamic owning tensors not supported"
     assert "void*" in library.likely_causes(f"{first}\n{echo}")[0].causes[0]
     assert "Int<> extents" in library.likely_causes(f"{echo}\n{first}")[0].causes[0]
+
+
+def test_a_gpu_s_catalogue_leaves_out_what_only_a_processor_s_tools_say() -> None:
+    patterns = {target: {known.pattern.pattern for known in library.messages(target)} for target in ("cpu", "cuda")}
+    assert patterns["cuda"] < patterns["cpu"]
+    assert not any("overflow" in pattern for pattern in patterns["cuda"])
 
 
 def test_the_catalogue_is_whole() -> None:
