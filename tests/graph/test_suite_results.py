@@ -48,6 +48,8 @@ def test_what_a_kernel_and_a_tenth_cost() -> None:
     assert found.per_tenth == pytest.approx(2.4 / 12), "what failed was paid for, too"
     cells = [line[HEAD.index("cost $") :] for line in rows_sheet("", rows).rows]
     assert cells == [("1.20", "0.1000"), ("0.60", ""), ("0.60", "")]
+    noise = timing(1.4).model_copy(update={"speedup_interval": Interval(low=0.9, high=2.0)})
+    assert figures((row(1, 2.0, timing=noise),)).per_tenth is None, "what may be noise is no gain"
 
 
 def test_a_cost_that_is_not_known_is_not_called_nothing() -> None:
