@@ -13,65 +13,72 @@ import torch
 
 from harness.task import OpClass
 
-Draw = Callable[[torch.Size, torch.Generator], torch.Tensor]
+Block = Callable[[torch.Size, torch.Generator], torch.Tensor]
 
 BLOCK = (1 << 20) + 7
 """Numbers drawn before they repeat. A prime, so that rows do not; drawing 16 million anew costs a third of a trial."""
 
 
-def _tiled(shape: torch.Size, block: torch.Tensor) -> torch.Tensor:
-    """The block again and again until the shape is full."""
-    whole, rest = divmod(shape.numel(), block.numel())
-    tiled = torch.empty(shape.numel(), dtype=block.dtype, device=block.device)
-    tiled[: whole * block.numel()].view(whole, block.numel()).copy_(block.expand(whole, -1))
-    tiled[whole * block.numel() :] = block[:rest]
-    return tiled.view(shape)
+def _tile(full: torch.Tensor, block: torch.Tensor) -> None:
+    """Write the block again and again until `full`, which is contiguous, is."""
+    flat = full.view(-1)
+    whole, rest = divmod(flat.numel(), block.numel())
+    flat[: whole * block.numel()].view(whole, block.numel()).copy_(block.expand(whole, -1))
+    flat[whole * block.numel() :] = block[:rest]
 
 
-def _random(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Up to a block of uniform numbers of [0, 1)."""
+def _uniform_block(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+    """Uniform numbers of [0, 1), up to a block of them."""
     return torch.rand(min(shape.numel(), BLOCK), generator=generator, device=generator.device, dtype=torch.float32)
 
 
-def _normal_block(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
+def _normal(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     return torch.randn(min(shape.numel(), BLOCK), generator=generator, device=generator.device, dtype=torch.float32)
 
 
-def _normal(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    return _tiled(shape, _normal_block(shape, generator))
-
-
 def _uniform(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    return _tiled(shape, _random(shape, generator).mul_(2).sub_(1))
+    return _uniform_block(shape, generator).mul_(2).sub_(1)
 
 
 def _wide(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between."""
-    block = _random(shape, generator).mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
+    block = _uniform_block(shape, generator).mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
     block[1::2].neg_()
-    return _tiled(shape, block)
+    return block
 
 
 def _tiny(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    return _tiled(shape, _normal_block(shape, generator).mul_(1e-5))
+    return _normal(shape, generator).mul_(1e-5)
 
 
 def _zeros(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    return torch.zeros(shape, device=generator.device)
+    return torch.zeros(min(shape.numel(), BLOCK), device=generator.device)
 
 
-DISTRIBUTIONS: dict[str, Draw] = {
+DISTRIBUTIONS: dict[str, Block] = {
     "normal": _normal, "uniform": _uniform, "wide": _wide, "tiny": _tiny, "zeros": _zeros, "special": _normal,
 }  # fmt: skip
 ORDER = ("given", "wide", "special", "normal", "uniform", "tiny", "zeros", "given")
 """The trials of one verdict, the cheapest refutations of a wrong kernel first; the file's own twice, first and last."""
 
 
-def draw(distribution: str, given: torch.Tensor, generator: torch.Generator, op_class: OpClass) -> torch.Tensor:
-    """Values of one distribution in the shape, type and structure of `given`, on the generator's device."""
+def draw(
+    distribution: str,
+    given: torch.Tensor,
+    generator: torch.Generator,
+    op_class: OpClass,
+    place: torch.Tensor | None = None,
+) -> torch.Tensor:
+    """Values of one distribution in the shape, type and structure of `given`, on the generator's device.
+
+    A contiguous `place` of that shape and type is written to and may be what is returned: large tensors are not copied.
+    """
     if distribution == "given" or not given.is_floating_point():
         return given
-    drawn = DISTRIBUTIONS[distribution](given.shape, generator).to(given.dtype)
+    if place is None or not place.is_contiguous():
+        place = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
+    drawn = place
+    _tile(drawn, DISTRIBUTIONS[distribution](given.shape, generator))
     if distribution == "special":
         _sprinkle(drawn, generator, op_class)
     return _with_structure(drawn, given)
@@ -136,5 +143,6 @@ def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Weights of another training step: each value times 0.5..1.5, so that signs, zeros and positivity survive."""
     if not parameter.is_floating_point():
         return parameter
-    factor = _tiled(parameter.shape, _random(parameter.shape, generator).add_(0.5))
-    return parameter * factor.to(parameter.dtype)
+    factor = torch.empty(parameter.shape, dtype=parameter.dtype, device=generator.device)
+    _tile(factor, _uniform_block(parameter.shape, generator).add_(0.5))
+    return parameter * factor

@@ -29,8 +29,8 @@ FLOOR_EPS = 8.0
 UNDEFINED = 0.05
 """A reference that is this far (scaled) from its own oracle has no result there that anybody could be held to."""
 
-PIECES = {"cpu": 1 << 16, "cuda": 1 << 24}
-"""Elements compared at a time: 512 KiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
+PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
+"""Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
 Scope = Literal["all", "defined", "reduced", "finite"]
 """What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
@@ -52,19 +52,33 @@ def compare(got: torch.Tensor, expected: Expected) -> OutputError:
     """The error of one output; `bad_fraction` above 0 is a wrong output. Shapes and types agree by construction."""
     if not expected.reference.is_floating_point():
         return _compare_exact(got, expected)
-    with _one_thread():
+    with one_thread():
         return _compare_rounded(got, expected)
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
-    """Small pieces on one thread: two would meet at a barrier per operation, and on a busy machine wait there."""
+def one_thread() -> Iterator[int]:
+    """Small pieces on one thread: two would meet at a barrier per operation, and on a busy machine wait there.
+
+    Threads that begin meanwhile have one each, too. Gives the number that torch had before.
+    """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        yield
+        yield threads
     finally:
         torch.set_num_threads(threads)
+
+
+def scaled_error(got: torch.Tensor, reference: torch.Tensor) -> float:
+    """The largest error of one output against PyTorch's own result, in the measure of `compare`.
+
+    NaN where one is NaN and the other is not.
+    """
+    if not reference.is_floating_point():
+        return float((got != reference).any())
+    with one_thread():
+        return _Ruler(Expected("", reference, reference)).measure(got)[1].largest
 
 
 def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:
@@ -95,8 +109,8 @@ class _Measured:
     squares: float = 0.0
     count: int = 0
 
-    def add(self, error: torch.Tensor, weight: torch.Tensor) -> None:
-        self.squares += float(torch.dot(error, error))
+    def add(self, error: torch.Tensor, squares: float, weight: torch.Tensor) -> None:
+        self.squares += squares
         self.count += error.numel()
         worst = float(error.div_(weight).max())
         self.largest = worst if math.isnan(worst) or worst > self.largest else self.largest
@@ -123,17 +137,20 @@ class _Ruler:
         """The reference's own error, and the result's."""
         own, theirs = _Measured(self.scale), _Measured(self.scale)
         for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True):
-            weight = self._weight(oracle)
-            errors = (reference.double() - oracle).abs_(), (piece.double() - oracle).abs_()
-            if self._needs_care(*errors, weight):
-                skip = self._out_of_scope(oracle, reference)
+            exact = oracle.double()
+            weight = self._weight(exact)
+            errors = (reference.double() - exact).abs_(), (piece.double() - exact).abs_()
+            squares = _squares(errors[0]), _squares(errors[1])
+            if not math.isfinite(sum(squares)) or self._is_undefined(errors[0], weight):
+                skip = self._out_of_scope(exact, reference)
                 self.skipped += int(skip.sum())
                 errors = (
-                    self._error(reference, oracle, reference).masked_fill_(skip, 0.0),
-                    self._error(piece, oracle, reference).masked_fill_(skip, 0.0),
+                    self._error(reference, exact, reference).masked_fill_(skip, 0.0),
+                    self._error(piece, exact, reference).masked_fill_(skip, 0.0),
                 )
-            own.add(errors[0], weight)
-            theirs.add(errors[1], weight)
+                squares = _squares(errors[0]), _squares(errors[1])
+            own.add(errors[0], squares[0], weight)
+            theirs.add(errors[1], squares[1], weight)
         return own, theirs
 
     def wrong(self, result: torch.Tensor, allowed: float) -> torch.Tensor:
@@ -145,9 +162,7 @@ class _Ruler:
         ]
         return torch.cat(masks).reshape(result.shape)
 
-    def _needs_care(self, own: torch.Tensor, theirs: torch.Tensor, weight: torch.Tensor) -> bool:
-        if not math.isfinite(float(own.sum() + theirs.sum())):
-            return True
+    def _is_undefined(self, own: torch.Tensor, weight: torch.Tensor) -> bool:
         return self.scope != "all" and bool((own > UNDEFINED * weight).any())
 
     def _out_of_scope(self, oracle: torch.Tensor, reference: torch.Tensor) -> torch.Tensor:
@@ -173,15 +188,21 @@ class _Ruler:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)
 
 
+def _squares(error: torch.Tensor) -> float:
+    return float(torch.dot(error, error))
+
+
 def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one == other) | (one.isnan() & other.isnan())
 
 
 def _rms(pieces: list[torch.Tensor]) -> float:
     """Root mean square of the finite elements; 1 where they are all zero or there are none."""
-    total = sum(float(torch.dot(piece, piece)) for piece in pieces)
+    total = sum(float(torch.dot(piece, piece)) for piece in map(torch.Tensor.double, pieces))
     if math.isfinite(total) and total > 1e-280:  # well inside float64's range: nothing overflowed, nothing was lost
         return math.sqrt(total / sum(piece.numel() for piece in pieces))
+    if total == 0 and not any(float(piece.abs().max()) for piece in pieces):
+        return 1.0
     peak, count = 0.0, 0
     for piece in pieces:
         finite = piece[torch.isfinite(piece)]

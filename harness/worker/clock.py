@@ -23,7 +23,7 @@ FEW = 32
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
-MESSAGES = 12
+MESSAGES = {"cpu": 8, "cuda": 12}
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
@@ -175,12 +175,13 @@ def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
     """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of several.
 
     Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
-    loads its library, so that no candidate has a say in it.
+    loads its library, so that no candidate has a say in it. Where filling leaves nothing for the device to do, once is
+    enough: the pages must be there.
     """
     taken = []
     slots = range(min(memory.slots, FEW))
-    for _ in range(MESSAGES):
-        for slot in slots:
+    for turn in range(MESSAGES[memory.device.kind]):
+        for slot in slots if memory.device.queues or turn == 0 else ():
             memory.poison(slot)
         memory.device.empty_caches()
         sample = memory.sample(slots)

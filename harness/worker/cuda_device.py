@@ -33,6 +33,7 @@ class CudaDevice:
     settle_s = 0.0
     warm_s = 0.3
     seals = False
+    queues = True
     keeps_results = True
 
     def __init__(self, cache_bytes: int) -> None:

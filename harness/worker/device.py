@@ -33,6 +33,8 @@ class Device(Protocol):
     """The clocks of the device need this much work before they are where they will stay."""
     seals: bool
     """Whether nobody but the judge can make shared inputs writable again. Where not, their checksums are compared."""
+    queues: bool
+    """Whether a call may return before its work is done, so that what is filled is still being filled."""
     keeps_results: bool
     """Whether eager's results stay alive until the next use of their slot, so that it writes where the candidate does:
     into memory that no cache holds. A processor's allocator takes pages from the system for that, at a price."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import torch
@@ -11,11 +11,12 @@ from harness.checks.distributions import ORDER, draw, jitter
 from harness.checks.errors import Expected, Scope, compare
 from harness.checks.filters import sample
 from harness.errors import UserError
-from harness.task import OpClass, ScalarSpec, Signature
+from harness.task import OpClass, ScalarSpec, Signature, TensorSpec
 from harness.verdict import OutputError, Trial
 from harness.worker.device import Device
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
+from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, Value, writable
 
 STIRRED = 16
@@ -38,7 +39,7 @@ class Bench:
     link: RunnerLink
     numbers: list[Numbers]
     replicas: list[torch.nn.Module]
-    oracle: torch.nn.Module
+    oracle: Oracle
     weights: dict[str, torch.Tensor]
     pattern: list[Value]
     message_s: float
@@ -54,32 +55,40 @@ class Bench:
             for spec in self.signature.inputs
         ]
 
-    def fill(self, slot: int, seed: int, distribution: str) -> None:
-        """Write one distribution's inputs, and weights of their own, into a slot."""
+    def fill(self, slot: int, seed: int, distribution: str, given: list[Value] | None = None) -> None:
+        """Write one distribution's inputs, and weights of their own, into a slot.
+
+        `given` are inputs that the file has already given; under "given" it is asked for others where there are none.
+        """
         generator = torch.Generator(self.device.place).manual_seed(seed)
-        given = self.reference.inputs(seed) if distribution == "given" else self.pattern
+        given = given or (self.reference.inputs(seed) if distribution == "given" else self.pattern)
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):
-                _write(self.memory.views[slot][spec.name], draw(distribution, value, generator, self.op_class))
+                view = self.memory.views[slot][spec.name]
+                values = draw(distribution, value, generator, self.op_class, view)
+                if values is not view:
+                    _write(view, values)
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
 
     def stir(self, slot: int) -> None:
-        """Change a few elements of each floating-point input of a slot, at random places.
+        """Change a few elements of each floating-point input of a slot, or where all are integers of each weight.
 
-        By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
-        symmetric matrices stay what they are.
+        At random places; by factors, so that zeros and signs survive; on the diagonals of square matrices, so that
+        triangles and symmetric matrices stay what they are.
         """
-        for spec in self.signature.inputs:
-            if not isinstance(spec, ScalarSpec) and spec.dtype.startswith(("float", "bfloat")):
-                view = self.memory.views[slot][spec.name]
-                square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
-                elements = view.diagonal(dim1=-2, dim2=-1) if square else view
-                places = tuple(torch.randint(extent, (STIRRED,), device=view.device) for extent in elements.shape)
-                elements[places] = elements[places] * torch.empty(STIRRED, device=view.device).uniform_(0.6, 0.9).to(
-                    view.dtype
-                )
+        for spec in _floating(self.signature.inputs) or _floating(self.signature.parameters):
+            view = self.memory.views[slot][spec.name]
+            square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
+            elements = view.diagonal(dim1=-2, dim2=-1) if square else view
+            places = tuple(torch.randint(extent, (STIRRED,), device=view.device) for extent in elements.shape)
+            factors = torch.empty(STIRRED, device=view.device).uniform_(0.6, 0.9)
+            elements[places] = elements[places] * factors.to(view.dtype)
+
+
+def _floating(specs: Sequence[TensorSpec | ScalarSpec]) -> list[TensorSpec]:
+    return [spec for spec in specs if isinstance(spec, TensorSpec) and spec.dtype.startswith(("float", "bfloat"))]
 
 
 def _write(view: torch.Tensor, values: torch.Tensor) -> None:
@@ -159,22 +168,9 @@ def _scope(bench: Bench, distribution: str) -> Scope:
 def _expected(bench: Bench, slot: int, scope: Scope) -> list[Expected]:
     inputs = bench.inputs(slot)
     reference = [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
-    oracle = _oracle(bench, slot, inputs)
+    oracle = bench.oracle.run(inputs, bench.memory.parameters(slot), reference)
     names = [spec.name for spec in bench.signature.outputs]
     return [
         Expected(name, exact, output, scope)
         for name, exact, output in zip(names, oracle or reference, reference, strict=True)
     ]
-
-
-def _oracle(bench: Bench, slot: int, inputs: list[Value]) -> list[torch.Tensor]:
-    """The outputs in float64; empty where the forward cannot compute in it, so that the reference stands in."""
-    wide = [v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
-    model = bench.oracle
-    weights = {name: w.double() if w.is_floating_point() else w for name, w in bench.memory.parameters(slot).items()}
-    try:
-        bench.reference.load(model, weights)
-        outputs = bench.reference.run(wide, model)
-    except UserError:
-        return []
-    return [output.double() if output.is_floating_point() else output for output in outputs]
