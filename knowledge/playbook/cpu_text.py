@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from types import MappingProxyType
 
 from knowledge.playbook.cpu_exact import EXACT
 from knowledge.playbook.cpu_lanes import ACCESS, FUNCTIONS, REQUIRES, TYPES
@@ -12,10 +13,13 @@ from knowledge.playbook.cpu_math import GENERIC
 _ON_LANES = {**GENERIC, **FUNCTIONS, **EXACT}
 
 
-def helpers(functions: str, entry: str, lanes: int) -> str:
-    """The helpers that the arithmetic and the entry call; with SIMD registers, their types too."""
+def helpers(functions: str, entry: str, lanes: int, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The helpers that the arithmetic and the entry call; with SIMD registers, their types too.
+
+    `more` are helpers beside the library's own, for one element.
+    """
     if lanes == 1:
-        return _math(functions + entry, GENERIC)
+        return _math(functions + entry, {**GENERIC, **more})
     math = _math(functions + entry, _ON_LANES)
     access = _access("\n".join((math, functions, entry)))
     return TYPES.replace("{lanes}", str(lanes)) + access + math

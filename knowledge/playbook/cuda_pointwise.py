@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from knowledge.playbook import cuda_pointwise_text as text
+from knowledge.playbook.cuda_math import CHEAPER, has_cheaper
 from knowledge.playbook.cuda_pointwise_text import Knobs, PassText
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.pointwise_pass import Pass, passes_of
@@ -16,9 +17,9 @@ MOST_PACKS = 4
 
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
-    """Vector access, another block size, several packs in flight, then cache hints."""
+    """Vector access, cheaper exact math, cache hints, several packs in flight, another block size; then both at once."""
     passes = passes_of(lower_problem(problem))
-    makers = (_vector, _threads, _packs, _once, _sweep)
+    makers = (_vector, _exact, _once, _packs, _threads, _sweep)
     found = (maker(problem, plan, passes) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -39,6 +40,12 @@ def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
         return None
     why = f"one instruction moves {max(widths)} neighbours"
     return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"))
+
+
+def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
+    if "exact" in plan.knobs or not any(has_cheaper(node) for each in passes for node in each.nodes):
+        return None
+    return Move("cheaper exact math", CHEAPER, plan.with_knobs(exact=1), ("compute", "latency", "memory"))
 
 
 def _packs(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
@@ -64,8 +71,8 @@ def _once(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
 def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "threads" in plan.knobs or max(each.numel for each in passes) < problem.device.multiprocessors * IN_FLIGHT:
         return None
-    why = "smaller blocks make room for the next ones sooner"
-    return Move("block size", why, plan.with_knobs(threads=128), ("occupancy", "latency"))
+    why = "larger blocks: fewer of them to start"
+    return Move("block size", why, plan.with_knobs(threads=256), ("launch", "latency"))
 
 
 def _sweep(problem: Problem, plan: Plan, passes: Passes) -> Move | None:

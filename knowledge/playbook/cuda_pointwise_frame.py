@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from knowledge.playbook import source_text
+from knowledge.playbook import cuda_math, source_text
 from knowledge.playbook.cpu_text import helpers
 from knowledge.playbook.emission import ELEMENT_TYPES
 from knowledge.playbook.problem import Problem, Tensor
@@ -170,7 +170,7 @@ def stored(operand: Operand, dtype: str, text: str) -> str:
 
 def device_helpers(functions: str) -> str:
     """The math helpers that the arithmetic calls, for the device."""
-    return helpers(functions, "", 1).replace("> inline ", "> __device__ inline ")
+    return helpers(functions, "", 1, cuda_math.HELPERS).replace("> inline ", "> __device__ inline ")
 
 
 def alignment_test(operands: Iterable[Operand], width: str) -> str:

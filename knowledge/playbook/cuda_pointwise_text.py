@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from knowledge.exemplars.source import load
 from knowledge.playbook import cuda_pointwise_frame as frame
 from knowledge.playbook import source_text
+from knowledge.playbook.cuda_math import CheaperEmitter
 from knowledge.playbook.cuda_pointwise_frame import Operand
 from knowledge.playbook.emission import ELEMENT_TYPES, Emitter
 from knowledge.playbook.identifiers import tensor_names
@@ -22,7 +23,8 @@ from knowledge.playbook.source_text import indented
 class Knobs:
     """A plan's knobs: elements a pack (0: one at a time), packs in flight, threads a block, cache hints.
 
-    `resident`: blocks a multiprocessor that go over all tiles, 0 for one block a tile.
+    `resident`: blocks a multiprocessor that go over all tiles, 0 for one block a tile. `exact`: arithmetic in its
+    cheaper spelling.
     """
 
     vector: bool
@@ -30,12 +32,16 @@ class Knobs:
     threads: int
     once: bool
     resident: int
+    exact: bool
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
         """The knobs a plan sets, the others at their plain values."""
         get = {name: int(value) for name, value in plan.knobs.items()}.get
-        return cls(bool(get("vector", 0)), get("packs", 1), get("threads", 256), bool(get("once", 0)), get("grid", 0))
+        return cls(
+            vector=bool(get("vector", 0)), packs=get("packs", 1), threads=get("threads", 256),
+            once=bool(get("once", 0)), resident=get("grid", 0), exact=bool(get("exact", 0)),
+        )  # fmt: skip
 
 
 class PassText:
@@ -81,7 +87,7 @@ class PassText:
 
     def arithmetic(self) -> list[str]:
         """The function that computes one element of each output."""
-        emitter = Emitter()
+        emitter = CheaperEmitter() if self.knobs.exact else Emitter()
         parameters = []
         for node, operand in zip(self.part.loads, self.loads, strict=True):
             emitter.names[id(node)] = f"r{operand.name}"

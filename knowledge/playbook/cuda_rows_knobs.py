@@ -20,7 +20,8 @@ class Knobs:
     one cluster takes in turn; `once`: cache hints; `across`: threads side by side take rows, not columns;
     `each`: rows that a thread takes at once, where what they share is read once for all of them;
     `split`: blocks that share a row and leave their results to a second kernel; `parts`: the memory of the next
-    row is refilled in so many steps; `online`: one sweep finds a maximum and the sum of exponentials below it.
+    row is refilled in so many steps; `online`: one sweep finds a maximum and the sum of exponentials below it;
+    `exact`: arithmetic in its cheaper spelling.
     """
 
     vector: bool
@@ -37,6 +38,7 @@ class Knobs:
     split: int
     parts: int
     online: bool
+    exact: bool
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -47,6 +49,7 @@ class Knobs:
             rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
             once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
             split=get("split", 1), parts=get("parts", 1), online=bool(get("online", 0)),
+            exact=bool(get("exact", 0)),
         )  # fmt: skip
 
     @property

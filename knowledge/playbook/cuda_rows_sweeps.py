@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 from knowledge.playbook import cuda_pointwise_frame as frame
+from knowledge.playbook.cuda_math import CheaperEmitter
 from knowledge.playbook.cuda_rows_knobs import neutral, neutral_total, part_type, total_type
 from knowledge.playbook.cuda_rows_operands import RowOperands
 from knowledge.playbook.emission import ELEMENT_TYPES, Emitter
@@ -48,7 +49,8 @@ class RowSweeps(RowOperands):
 
     def _function(self, sweep: Sweep) -> list[str]:
         """The arithmetic of one column."""
-        emitter = Emitter(names=dict(self.row.names), numbers=frozenset(map(id, sweep.numbers)))
+        kind = CheaperEmitter if self.cuda.exact else Emitter
+        emitter = kind(names=dict(self.row.names), numbers=frozenset(map(id, sweep.numbers)))
         parameters = []
         for node in (*sweep.loads, *sweep.reads):
             name = self.load_name.get(id(node)) or self.kept_name[id(node)]

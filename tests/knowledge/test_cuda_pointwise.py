@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
 from gpu_kernels import A100, H200, check_on_gpu, compiled, traced
 from pointwise_cases import GROUPS
 
@@ -17,7 +18,7 @@ from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Draft, Plan
 
 RECIPE = PointwiseRecipe()
-FAST = {"vector": 1, "packs": 4, "once": 1, "threads": 512, "grid": 4}
+FAST = {"vector": 1, "packs": 4, "once": 1, "threads": 512, "grid": 4, "exact": 1}
 torch.manual_seed(3)
 X, Y = torch.randn(8, 1000), torch.randn(8, 1000)
 
@@ -33,7 +34,13 @@ def types(x: torch.Tensor, n: torch.Tensor, h: torch.Tensor) -> tuple[torch.Tens
     return x + n, n // 2, n % 5, d * x, flag & (x > 0), torch.where(flag, d, x), h.sigmoid() * x, h * 2, n.abs() + flag
 
 
+def divisions(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Every division that has a cheaper spelling, and one that has none."""
+    return x * x.sigmoid(), x / (1 + x.abs()), x / 3, F.hardsigmoid(x), 1 / (x * x + 1), x / x.exp().clamp(min=2), x / x
+
+
 CASES = {
+    "divisions": (divisions, [torch.randn(70, 129) * 30]),
     "flat": (lambda x: x * torch.sigmoid(x), [torch.randn(100_003)]),
     "views": (views, [torch.randn(2, 3, 76), torch.randn(76), torch.tensor(1.5)]),
     "types": (types, [torch.randn(5, 83), torch.arange(415).view(5, 83), torch.randn(5, 83).bfloat16()]),
@@ -71,7 +78,7 @@ def test_moves_end_and_plans_come_back(name: str) -> None:
         assert screen_source(draft.source, frozenset({"float32", "float64", "bfloat16", "ieee"})) is None
         plans.append(plan)
         draft = next_draft(problem, draft.source, ())
-    assert len(plans) <= 7
+    assert len(plans) <= 8
 
 
 def test_the_first_move_is_vector_access() -> None:
@@ -83,12 +90,36 @@ def test_the_first_move_is_vector_access() -> None:
     assert "kVector = 4;" in moved.source and "kVector = 1;" in first.source
 
 
+def test_divisions_that_lose_nothing_become_products() -> None:
+    def arithmetic(function: object, *given: torch.Tensor) -> str:
+        problem = traced(function, *given)  # type: ignore[arg-type]
+        text = rendered(problem, {"exact": 1})
+        return text[text.index("inline void element") : text.index("// end arithmetic")]
+
+    many = arithmetic(divisions, X)
+    assert many.count("math::reciprocal(") == 4 and many.count(" / ") == 1
+    assert "* 0.3333333333333333f;" in many
+    for kept in (lambda x, y: x / y, lambda x, y: x / (1 - y.abs()), lambda x, y: y / (x + 1), lambda x, y: x / 1e-38):
+        assert " / " in arithmetic(kept, X, Y)
+    doubled = arithmetic(lambda x: x / (1 + x.abs()), X.double())
+    assert "reciprocal" not in doubled and " / " in doubled
+
+
+def test_divisions_make_the_second_move() -> None:
+    problem = traced(lambda x: x * torch.sigmoid(x), torch.empty(4096, 393_216, device="meta"))
+    drafted = next_draft(problem, rendered(problem, {"vector": 1}), ())
+    assert isinstance(drafted, Draft) and drafted.move == "cheaper exact math" and "math::reciprocal" in drafted.source
+    plain = traced(torch.relu, torch.empty(4096, 393_216, device="meta"))
+    moved = next_draft(plain, rendered(plain, {"vector": 1}), ())
+    assert isinstance(moved, Draft) and moved.move != "cheaper exact math"
+
+
 @pytest.mark.parametrize(
     ("bottleneck", "move"),
     [(None, "block size"), ("latency", "block size"), ("memory", "cache hints"), ("on_chip", "cache hints")],
 )
 def test_a_profile_chooses_among_the_moves(bottleneck: str | None, move: str) -> None:
-    problem = traced(CASES["flat"][0], torch.empty(4096, 393_216, device="meta"))
+    problem = traced(torch.relu, torch.empty(4096, 393_216, device="meta"))
     source = rendered(problem, {"vector": 1})
     drafted = next_draft(problem, source, (), bottleneck)
     assert isinstance(drafted, Draft) and drafted.move == move
