@@ -39,7 +39,7 @@ class Knobs:
         """The knobs a plan sets, the others at their plain values."""
         get = {name: int(value) for name, value in plan.knobs.items()}.get
         return cls(
-            vector=bool(get("vector", 0)), packs=get("packs", 1), threads=get("threads", 256),
+            vector=bool(get("vector", 0)), packs=get("packs", 1), threads=get("threads", 128),
             once=bool(get("once", 0)), resident=get("grid", 0), exact=bool(get("exact", 0)),
         )  # fmt: skip
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from knowledge.playbook import cuda_rows_source as source
-from knowledge.playbook.cuda_math import has_cheaper
+from knowledge.playbook.cuda_math import CHEAPER, has_cheaper
 from knowledge.playbook.cuda_rows_knobs import Knobs
 from knowledge.playbook.cuda_rows_online import joins
 from knowledge.playbook.cuda_rows_text import CudaRowText
@@ -117,7 +117,7 @@ def _online(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if taken or (kept.resident and found) or not joins(better):
         return None
     why = f"a sum that is corrected as the maximum grows: memory is read {better.sweeps} times, not {program.sweeps}"
-    return Move("online softmax", why, plan.with_knobs(online=1, vector=1, items=2, group=1024), ("memory",))
+    return Move("online softmax", why, plan.with_knobs(online=1, vector=1, items=4, group=1024), ("memory",))
 
 
 def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -221,8 +221,7 @@ def _exact(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     costly = any(has_cheaper(node) for node in program.nodes if not program.flat(node))
     if "exact" in plan.knobs or not costly:
         return None
-    why = "divisions as products with a reciprocal: a fifth of the instructions, within 2 units of the last place"
-    return Move("cheaper exact math", why, plan.with_knobs(exact=1), ("compute",))
+    return Move("cheaper exact math", CHEAPER, plan.with_knobs(exact=1), ("compute",))
 
 
 def _flight(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

@@ -75,7 +75,8 @@ class OnlineRowText(CudaRowText):
             *join,
             "running = reduced<0>(running, JoinRunning{}, turn);",
             f"{element} const total{maximum} = running.largest;",
-            f"{wide} const total{total} = running.sum;",
+            "// a row of -inf alone has no sum",
+            f"{wide} const total{total} = running.sum + {wide}(running.largest - running.largest);",
         ]  # fmt: skip
 
     def _loading(self, sweep: Sweep) -> list[str]:

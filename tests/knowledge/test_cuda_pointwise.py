@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -39,8 +41,14 @@ def divisions(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return x * x.sigmoid(), x / (1 + x.abs()), x / 3, F.hardsigmoid(x), 1 / (x * x + 1), x / x.exp().clamp(min=2), x / x
 
 
+def exponentials(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What has a cheaper spelling beside divisions."""
+    return torch.expm1(x), F.selu(x), F.elu(x), F.softplus(x), F.logsigmoid(x), torch.log1p(torch.exp(x))
+
+
 CASES = {
-    "divisions": (divisions, [torch.randn(70, 129) * 30]),
+    "divisions": (divisions, [torch.randn(70, 129)]),
+    "exponentials": (exponentials, [torch.randn(70, 129)]),
     "flat": (lambda x: x * torch.sigmoid(x), [torch.randn(100_003)]),
     "views": (views, [torch.randn(2, 3, 76), torch.randn(76), torch.tensor(1.5)]),
     "types": (types, [torch.randn(5, 83), torch.arange(415).view(5, 83), torch.randn(5, 83).bfloat16()]),
@@ -101,6 +109,8 @@ def test_divisions_that_lose_nothing_become_products() -> None:
     assert "* 0.3333333333333333f;" in many
     for kept in (lambda x, y: x / y, lambda x, y: x / (1 - y.abs()), lambda x, y: y / (x + 1), lambda x, y: x / 1e-38):
         assert " / " in arithmetic(kept, X, Y)
+    powers = arithmetic(exponentials, X)
+    assert powers.count("math::expm1(") == 1 and powers.count("math::log1p_exp(") == 2 and "std::log1p" not in powers
     doubled = arithmetic(lambda x: x / (1 + x.abs()), X.double())
     assert "reciprocal" not in doubled and " / " in doubled
 
@@ -116,15 +126,15 @@ def test_divisions_make_the_second_move() -> None:
 
 @pytest.mark.parametrize(
     ("bottleneck", "move"),
-    [(None, "block size"), ("latency", "block size"), ("memory", "cache hints"), ("on_chip", "cache hints")],
+    [(None, "cache hints"), ("latency", "loads in flight"), ("launch", "block size"), ("on_chip", "cache hints")],
 )
 def test_a_profile_chooses_among_the_moves(bottleneck: str | None, move: str) -> None:
     problem = traced(torch.relu, torch.empty(4096, 393_216, device="meta"))
     source = rendered(problem, {"vector": 1})
     drafted = next_draft(problem, source, (), bottleneck)
     assert isinstance(drafted, Draft) and drafted.move == move
-    tried = next_draft(problem, source, ("block size", "cache hints"), bottleneck)
-    assert isinstance(tried, Draft) and tried.move == "loads in flight"
+    tried = next_draft(problem, source, ("loads in flight", "cache hints"), bottleneck)
+    assert isinstance(tried, Draft) and tried.move == "block size"
     plain = next_draft(problem, rendered(problem, {}), (), "latency")
     assert isinstance(plain, Draft) and plain.move == "vector access"
 
@@ -152,6 +162,14 @@ def test_a_diagonal_that_something_else_uses_stays_a_matrix() -> None:
     assert without_diagonals(kept) is kept
     taken = without_diagonals(traced(lambda v, x: torch.diag(v) @ x, v, x))
     assert [op.target for op in taken.ops] == ["aten.unsqueeze.default", "aten.mul.Tensor"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("scale", [1.0, 30.0, 1e-3])
+@pytest.mark.parametrize("function", [divisions, exponentials])
+def test_cheaper_arithmetic_is_float32_s(tmp_path: Path, function: Callable[..., Any], scale: float) -> None:
+    problem = traced(function, torch.randn(1 << 16))
+    check_on_gpu(tmp_path, problem, rendered(problem, {"vector": 1, "exact": 1}), function, scale)
 
 
 @pytest.mark.gpu
