@@ -48,7 +48,7 @@ __device__ inline float power_of_two(float n) {
 // e^x - 1 = 2 (t p + (t - 1/2)) with t = 2^(n-1), n = round(x / ln 2), p = e^(x - n ln 2) - 1 by a polynomial: nothing
 // cancels near 0, nothing overflows early. Adding 1.5 * 2^23 leaves no bit for a fraction.
 __device__ inline float expm1(float x) {
-  x = clamped(x, -30.0f, 90.0f);
+  x = clamped(x, -30.0f, 89.0f);  // e^89 overflows; beyond it t would, and leave NaN
   float const n = fmaf(x, 1.44269504f, 12582912.0f) - 12582912.0f;
   float const r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
   float q = fmaf(r, 0.000198910798644647f, 0.0013933731243014336f);

@@ -17,7 +17,7 @@ MOST_PACKS = 4
 
 
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
-    """Vector access, cheaper exact math, cache hints, several packs in flight, another block size; then both at once."""
+    """Vector access, cheaper exact math, cache hints, several packs in flight, the block size; then both at once."""
     passes = passes_of(lower_problem(problem))
     makers = (_vector, _exact, _once, _packs, _threads, _sweep)
     found = (maker(problem, plan, passes) for maker in makers)

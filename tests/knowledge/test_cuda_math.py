@@ -1,0 +1,96 @@
+"""The cheaper float32 functions for GPUs, on the processor: the device's instructions replaced by what they are."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from knowledge.playbook.cpu_math import GENERIC
+from knowledge.playbook.cuda_math import HELPERS
+
+# What PTX says of each instruction; operands in order.
+INSTRUCTIONS = {
+    "rcp.approx.f32": "1.0f / {0}",
+    "max.NaN.f32": "({0} != {0}) ? {0} : ({0} > {1} ? {0} : {1})",
+    "min.NaN.f32": "({0} != {0}) ? {0} : ({0} < {1} ? {0} : {1})",
+    "ex2.approx.ftz.f32": "flushed(std::exp2({0}))",
+}
+ASM = re.compile(r'asm\("(?P<name>\S+) [^"]*" : "=f"\((?P<to>\w+)\) : (?P<operands>[^;]*)\);')
+WITHIN = 3.0
+SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 88.5, 88.73, 88.9, 89.5, 90.0, 100.0, -88.5, -104.0, 3e38, -3e38, 1e-40)
+
+
+def _on_the_processor(text: str) -> str:
+    def replaced(match: re.Match[str]) -> str:
+        operands = re.findall(r'"f"\((\w+)\)', match["operands"])
+        return f"{match['to']} = {INSTRUCTIONS[match['name']].format(*operands)};"
+
+    return ASM.sub(replaced, text).replace("__device__ ", "")
+
+
+@pytest.fixture(scope="module")
+def functions(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
+    folder: Path = tmp_path_factory.mktemp("math")
+    calls = "".join(
+        f'extern "C" void all_{name}(float const* x, float* y, long n) {{\n'
+        f"  for (long i = 0; i < n; ++i) {{ y[i] = {name}(x[i]); }}\n}}\n"
+        for name in ("reciprocal", "expm1", "log1p_exp")
+    )
+    text = "".join(HELPERS.values())
+    helpers = f"namespace math {{\n{GENERIC['maximum']}{_on_the_processor(text)}{calls}}}\n"
+    assert "asm(" not in helpers and len(ASM.findall(text)) == text.count("asm(")
+    flushed = "static float flushed(float a) { return std::abs(a) < 1.17549435e-38f ? 0.0f : a; }\n"
+    (folder / "math.cpp").write_text(f"#include <cmath>\n{flushed}{helpers}")
+    command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "math.cpp", "-o", "math.so"]
+    subprocess.run(command, cwd=folder, check=True)
+    return ctypes.CDLL(str(folder / "math.so"))
+
+
+def called(functions: ctypes.CDLL, name: str, x: np.ndarray) -> np.ndarray:
+    """The function on every element."""
+    y = np.empty_like(x)
+    pointers = [each.ctypes.data_as(ctypes.c_void_p) for each in (x, y)]
+    functions[f"all_{name}"](*pointers, ctypes.c_long(x.size))
+    return y
+
+
+def numbers(low: float, high: float) -> np.ndarray:
+    """Evenly spread, of all magnitudes, and special ones, within the range."""
+    drawn = np.random.default_rng(11)
+    sizes = np.exp(drawn.uniform(-80, 6, 200_000)) * drawn.choice([-1, 1], 200_000)
+    every = np.concatenate([np.linspace(low, high, 400_001), sizes, SPECIALS]).astype(np.float32)
+    return np.ascontiguousarray(every[((every >= low) & (every <= high)) | np.isnan(every) | np.isinf(every)])
+
+
+def assert_right(got: np.ndarray, exact: np.ndarray) -> None:
+    """Within a few units of the last place (denormals: of the least number), infinite and NaN where float32 is."""
+    with np.errstate(over="ignore"):
+        rounded = exact.astype(np.float32)
+    assert np.array_equal(np.isnan(got), np.isnan(rounded))
+    finite = np.isfinite(rounded)
+    assert np.array_equal(got[~finite & ~np.isnan(rounded)], rounded[~finite & ~np.isnan(rounded)])
+    error = np.abs(got[finite] - exact[finite]) / np.maximum(np.spacing(np.abs(rounded[finite])), 1e-44)
+    assert error.max() <= WITHIN, (error.max(), exact[finite][error.argmax()])
+
+
+def test_expm1(functions: ctypes.CDLL) -> None:
+    x = numbers(-200, 200)
+    with np.errstate(over="ignore"):
+        assert_right(called(functions, "expm1", x), np.expm1(x.astype(np.float64)))
+
+
+def test_log1p_exp(functions: ctypes.CDLL) -> None:
+    x = numbers(-110, 3.1e38)
+    with np.errstate(invalid="ignore"):
+        assert_right(called(functions, "log1p_exp", x), np.logaddexp(0.0, x.astype(np.float64)))
+
+
+def test_reciprocal_of_one_and_more(functions: ctypes.CDLL) -> None:
+    x = numbers(1, 3.1e38)
+    x = x[x > 0]
+    assert_right(called(functions, "reciprocal", x), 1 / x.astype(np.float64))
