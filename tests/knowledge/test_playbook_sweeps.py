@@ -38,7 +38,7 @@ SWEPT = {
     "pointwise": {"tile": (2048, 512, 1024, 4096, 8192)},
     "product": {"bm": (18, 9, 36), "bk": (200, 300)},
     "matrix-vector": {"rows": (4, 2, 8), "chains": (4, 2, 8)},
-    "pointwise on a GPU": {"threads": (128, 256, 512), "packs": (4, 1, 2)},
+    "pointwise on a GPU": {"threads": (256, 128, 512), "packs": (4, 1, 2)},
 }
 
 
