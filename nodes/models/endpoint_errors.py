@@ -93,7 +93,7 @@ def _told_s(error: openai.APIStatusError) -> float | None:
         return max(0.0, float(headers["retry-after-ms"]) / 1000)
     with suppress(KeyError, ValueError):
         return max(0.0, float(headers["retry-after"]))
-    with suppress(KeyError, ValueError, TypeError):
+    with suppress(KeyError, ValueError, TypeError, OverflowError):
         return max(0.0, parsedate_to_datetime(headers["retry-after"]).timestamp() - time.time())
     return None
 
