@@ -1,4 +1,4 @@
-"""What the models are doing while a run waits for them, and what they have cost so far."""
+"""What the models and their tools are doing while a run waits for them, and what they have cost so far."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ class Meter(BaseCallbackHandler):
         self._pieces = 0
         self._characters = 0
         self._tried = 0
+        self._tool = ""
 
     def on_chat_model_start(self, *_: Any, **__: Any) -> None:
         """A question was put."""
@@ -57,6 +58,20 @@ class Meter(BaseCallbackHandler):
         self._silent_since = None
         self._tell()
 
+    def on_tool_start(self, serialized: dict[str, Any], *_: Any, **__: Any) -> None:
+        """A tool was called, by a model or by an agent."""
+        self._tool = serialized["name"]
+        self._tell()
+
+    def on_tool_end(self, *_: Any, **__: Any) -> None:
+        """A tool has answered."""
+        self._tool = ""
+        self._tell()
+
+    def on_tool_error(self, *_: Any, **__: Any) -> None:
+        """A tool has failed or refused."""
+        self.on_tool_end()
+
     def _tell(self) -> None:
         speech = Speech(
             silent_since=self._silent_since,
@@ -64,6 +79,7 @@ class Meter(BaseCallbackHandler):
             characters=self._characters,
             failed_tries=self._tried,
             usage=self._usage,
+            tool=self._tool,
         )
         for listener in self._listeners:
             listener.heard(speech)

@@ -49,19 +49,23 @@ class Observer(Protocol):
 
 @dataclass(frozen=True)
 class Speech:
-    """What a model is doing. `silent_since` (time.monotonic), the last piece of its answer or else the question, is
-    absent between questions. Pieces without characters are those of its thinking. `usage` is the run's."""
+    """What a model is doing, or the tool that runs right now, whoever called it.
+
+    `silent_since` (time.monotonic), the last piece of its answer or else the question, is absent between questions.
+    Pieces without characters are those of its thinking. `usage` is the run's.
+    """
 
     silent_since: float | None
     pieces: int
     characters: int
     failed_tries: int
     usage: Usage
+    tool: str = ""
 
     def text(self) -> str:
-        """On one line: the answer so far, or how long there has been none, and the cost so far."""
+        """On one line: the tool, the answer so far or how long there has been none, and the cost so far."""
         tried = f"try {self.failed_tries + 1}" if self.failed_tries else ""
-        return ", ".join(part for part in (self._present(), tried, spent(self.usage)) if part)
+        return ", ".join(part for part in (self.tool, self._present(), tried, spent(self.usage)) if part)
 
     def _present(self) -> str:
         if self.silent_since is None:

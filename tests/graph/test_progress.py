@@ -8,12 +8,14 @@ from pathlib import Path
 
 import pytest
 from chat_server import chat_endpoint
+from pydantic import ValidationError
 from rich.console import Console
 
 from graph.meter import Meter
 from graph.progress import HEAD, Speech, Terminal, line, open_log, table
 from nodes.models.select import ModelOptions, open_model
 from nodes.state import FellBack, Step, Usage
+from tools.library_tool import LOOK_UP
 
 PASSED = Step(
     depth=2, agent="tester", move="streaming stores", candidate="abc", status="passed", seconds=7.123,
@@ -100,6 +102,16 @@ def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -
     assert "no word for 0 s, try 2, 1 calls, 1,000 tokens, $0.50" in ear.told
     assert any(told.startswith("7 characters so far") for told in ear.told)
     assert ear.told[-1].endswith("2 calls, 1,018 tokens, $0.50")
+
+
+def test_a_tool_is_named_while_it_runs() -> None:
+    ear = Ear()
+    meter = Meter([ear], Usage())
+    LOOK_UP.invoke({"query": "tile"}, config={"callbacks": [meter]})
+    assert ear.told == ["look_up", ""]
+    with pytest.raises(ValidationError):
+        LOOK_UP.invoke({"query": 3}, config={"callbacks": [meter]})
+    assert ear.told[2:] == ["look_up", ""]
 
 
 def test_a_silence_is_seen_to_last() -> None:

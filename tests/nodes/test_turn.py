@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -155,6 +156,26 @@ def test_questions_to_a_person_come_one_at_a_time_and_are_asked_once() -> None:
         graph.invoke(Command(resume=answer), CONFIG, durability="sync")
     state = RunState.model_validate(graph.get_state(CONFIG).values)
     assert (state.move, state.usage.calls) == ("a person's word", 3)
+
+
+class Witness(BaseCallbackHandler):
+    """Notes what a run's callbacks are told of."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def on_chat_model_start(self, *_: Any, **__: Any) -> None:
+        self.told.append("asked")
+
+    def on_tool_start(self, serialized: dict[str, Any], *_: Any, **__: Any) -> None:
+        self.told.append(serialized["name"])
+
+
+def test_the_runs_callbacks_hear_of_what_goes_on_within_a_turn() -> None:
+    witness = Witness()
+    agent = Agent(ScriptedModel(answers=[called("say"), "x"]), tool("say", lambda: "y"))
+    agent.graph.invoke(run(), {**CONFIG, "callbacks": [witness]})
+    assert witness.told == ["asked", "say", "asked"]
 
 
 def test_a_fork_of_the_run_asks_anew() -> None:
