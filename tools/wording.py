@@ -83,7 +83,9 @@ def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:
 def _sanitizer(run: SanitizerRun) -> str:
     if run.status == "found":
         return " ".join(finding.message for finding in run.findings)
-    return "clean" if run.status == "clean" else f"not checked: {run.note}"
+    if run.status == "clean":
+        return f"clean, but {run.unwatched}" if run.unwatched else "clean"
+    return f"not checked: {run.note}"
 
 
 def _diagnostics(diagnostics: Iterable[Diagnostic], limit: int) -> list[str]:

@@ -22,6 +22,7 @@ class Finding(Frozen):
 class SanitizerRun(Frozen):
     """One tool's run over one workload. "skipped" says nothing of the kernel: `note` tells why it could not look.
 
+    `unwatched` tells what of this kernel a clean run could not see, where that is known.
     At most `MAX_FINDINGS` are kept, the first ones.
     """
 
@@ -29,6 +30,7 @@ class SanitizerRun(Frozen):
     status: Literal["clean", "found", "skipped"]
     findings: tuple[Finding, ...] = Field(default=(), max_length=MAX_FINDINGS)
     note: str = ""
+    unwatched: str = ""
     seconds: float = 0.0
 
     @model_validator(mode="after")
@@ -37,6 +39,8 @@ class SanitizerRun(Frozen):
             raise ValueError("findings belong to a run that found something, and to no other")
         if (self.status == "skipped") != bool(self.note):
             raise ValueError("a note says why a run was skipped, and only that")
+        if self.unwatched and self.status != "clean":
+            raise ValueError("what was not watched belongs to a clean run")
         return self
 
 

@@ -12,7 +12,9 @@
 //   shared memory: A 128 x 32 x 2 x 4 x 3 = 98304 bytes, B 128 x 32 x 2 x 4 x 3 = 98304 bytes, barriers 8 x 2 x 3 = 48
 //     bytes; 196656 bytes of at most 232448
 //   partial sums: 2 x 132 x 128 x 128 x 4 = 17301504 bytes of device memory
-//   reaches: not measured yet
+//   reaches: H200, ms (gemm_wgmma_fused, cuBLAS in float32): 1664 x 4096 x 1664, 1.3 waves of tiles, 0.274 (0.349,
+//     0.555); 1792 x 2048 x 1792, 1.5 waves, 0.172 (0.180, 0.297); 2048 x 4096 x 2304, 2.2 waves, 0.425 (0.523, 0.858);
+//     where the last wave is nearly full it loses: 16384 x 2048 x 768, 0.556 (0.529, 1.04)
 // end header
 #include <cstdint>
 #include <initializer_list>
@@ -132,7 +134,7 @@ struct Piece {
   CUTE_DEVICE Piece(int index, int first, int last)
       : tile(tile_of(index % (TilesM * TilesN))), l(index / (TilesM * TilesN)), first(first), last(last) {}
   CUTE_DEVICE bool whole() const { return first == 0 && last == TilesK; }
-  // Where its partial sum goes: a block has at most one piece that does not begin its tile, and one that only begins it.
+  // Where its partial sum goes: a block has at most one piece that does not begin its tile, and one that begins it.
   CUTE_DEVICE int slot() const { return 2 * blockIdx.x + (first == 0); }
 };
 

@@ -28,7 +28,7 @@ def first_plan(form: Form, device: Device) -> Plan | Decline:
 
 def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     """The moves not yet in `plan`, the most promising first."""
-    if plan.knobs["kernel"] in narrow.KERNELS:
+    if plan.knobs["kernel"] == narrow.KERNEL:
         return narrow.moves(form, problem.device, plan)
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
@@ -43,10 +43,8 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
 
 def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
-    if plan.knobs["kernel"] in narrow.KERNELS:
-        return render_exemplar(
-            problem, form, plan, narrow.knobs_text(form, problem.device, plan), narrow.describe(plan)
-        )
+    if plan.knobs["kernel"] == narrow.KERNEL:
+        return render_exemplar(problem, form, plan, narrow.knobs_text(form, plan), narrow.describe(plan))
     if plan.knobs["kernel"] == tensor.KERNEL:
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):

@@ -42,8 +42,14 @@ def first_plan() -> Plan:
 
 
 def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
-    """Each changes one thing: blocks a multiprocessor, the order of the tiles, the cluster, the tile."""
-    return (*_blocks(form, plan), *_orders(plan), *_clusters(plan), *_tiles(form, plan))
+    """Each changes one thing: blocks a multiprocessor, the tile, the order of the tiles, the cluster.
+
+    At 16384 x 2048 x 768 an H200 gains 3 % by 192 columns, which 768 is a multiple of, and 1 to 2 % by other orders and
+    single blocks; at 4096 x 4096 x 4096 it loses 10 % by 192 columns, 7 % by clusters of 4.
+    """
+    exact = form.n.extent % 192 == 0 and form.n.extent % 128 <= 64
+    tiles, others = _tiles(form, plan), (*_orders(plan), *_clusters(plan))
+    return (*_blocks(form, plan), *((*tiles, *others) if exact else (*others, *tiles)))
 
 
 def _blocks(form: Form, plan: Plan) -> tuple[Move, ...]:
@@ -62,7 +68,7 @@ def _orders(plan: Plan) -> tuple[Move, ...]:
             plan.with_knobs(group=group),
             ("memory",),
         )
-        for group in (8, 16, 2, 4)
+        for group in (8, 2, 16, 4)
         if plan.knobs["group"] != group
     )
 
@@ -86,7 +92,7 @@ def _tiles(form: Form, plan: Plan) -> tuple[Move, ...]:
     if plan.knobs["blocks"] == 2:
         return ()
     found = []
-    for bn, stages, against in ((64, 4, ("occupancy", "latency")), (128, 3, ("compute",)), (192, 2, ("on_chip",))):
+    for bn, stages, against in ((192, 2, ("on_chip",)), (128, 3, ("compute",)), (64, 4, ("occupancy", "latency"))):
         if plan.knobs["bn"] != bn and form.n.extent > bn // 2:
             why = f"Tiles of {bn} columns, {stages} of them in flight: another balance of reuse, latency and last wave."
             after = plan.with_knobs(bn=bn, stages=stages)

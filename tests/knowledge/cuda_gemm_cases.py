@@ -6,7 +6,12 @@ import re
 import subprocess
 from pathlib import Path
 
-from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
+from harness.building.cuda_build import CudaToolchain
+from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
+from harness.building.ninja_file import Edge, ninja_file
+from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
+from harness.building.runner import search_path
+from harness.building.toolchain import cuda_compiler, headers, host_compiler, ninja, tvm_ffi_folder
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.problem import Device, Problem
@@ -74,16 +79,24 @@ def joined(sources: list[str]) -> str:
 
 
 def build(sources: list[str], folder: Path, architectures: tuple[str, ...]) -> str:
-    """Builds them as `all.so`, whose entry points are run0, run1, ...; what nvcc and ptxas said."""
-    (folder / "all.cu").write_text(joined(sources))
-    include = [word for path in headers().include for word in ("-isystem", str(path))]
+    """Builds them, as the judge does, as `all.so` with the entry points run0, run1, ...; what nvcc and ptxas said."""
+    source = joined(sources)
+    (folder / "kernel.cu").write_text(source)
+    (folder / MODULE_ID).write_text(MODULE_ID_TEXT)
+    lean = all(suffices(source, f"sm_{number}") for number in architectures) and write_lean_headers(folder)
+    include = [word for path in (FOLDER,) * lean + headers().include for word in ("-isystem", str(path))]
     generated = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in architectures]
     tvm = tvm_ffi_folder() / "lib"
     command = [
         *cuda_compiler().command, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr",
         *generated, "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, "-shared",
-        "-Xcompiler", "-fPIC", f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}", "all.cu", "-o", "all.so",
+        "-Xcompiler", "-fPIC", f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}",
     ]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    path = search_path(CudaToolchain("sm_80").compiler)
+    whole = Edge("nvcc", (*command, "kernel.cu", "-o", "all.so"), ("kernel.cu",), "all.so")
+    (folder / "build.ninja").write_text(
+        ninja_file(parallel_edges(tuple(command), "kernel.cu", "all.so", path) or (whole,))
+    )
+    done = subprocess.run([ninja(), "--quiet", "-j2"], cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
     return done.stdout + done.stderr

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import tvm_ffi
-from cuda_gemm_cases import H200, RECIPE, build, on_gpu
+from cuda_gemm_cases import RECIPE, build, on_gpu
 from gemm_cases import rand, trace_fx
 
 from harness.building.toolchain import cuda_compiler
@@ -37,13 +37,11 @@ CASES: dict[str, Case] = {
         (rand(3, 136, 40, dtype=HALF), rand(3, 40, 72, dtype=HALF), rand(3, 136, 72, dtype=HALF)),
         2,
     ),
-    "upper": (lambda a, b: torch.triu(a @ b), (rand(136, 200, dtype=HALF), rand(200, 136, dtype=HALF)), 3),
+    "upper": (lambda a, b: torch.triu(a @ b), (rand(136, 200, dtype=HALF), rand(200, 136, dtype=HALF)), 1),
 }
 
 
 A100 = Device(architecture="sm_80", multiprocessors=108, shared_bytes=163 << 10)
-# What Hopper's own instructions can take: the columns of a tile.
-HOPPER = {"linear, gelu": 64, "batches, residual": 128, "upper": 256}
 
 
 def problem_of(name: str, device: Device = A100) -> Problem:
@@ -83,19 +81,7 @@ def test_moves_fit_the_device_and_say_what_they_are_against():
         "4 stages",
     }
     assert all(move.against for move in large)
-    assert large[0].name == "vector access, 3 stages"
-
-
-def test_hopper_has_instructions_of_its_own_for_what_lies_aligned():
-    first, *others = moves_of("linear, gelu", H200)
-    assert first.name == "wgmma" and first.plan.knobs["kernel"] == narrow.WGMMA
-    assert [move.name for move in others] == [move.name for move in moves_of("linear, gelu")]
-    assert "wgmma" not in [move.name for name in ("odd", "even, both transposed") for move in moves_of(name, H200)]
-    problem = problem_of("linear, gelu", H200)
-    after = RECIPE.moves(problem, first.plan)
-    assert first.plan.knobs["bn"] == 64 and {move.plan.knobs["bn"] for move in after} == {64, 128, 256}
-    for move in after:
-        assert move.against and move.plan not in [each.plan for each in RECIPE.moves(problem, move.plan)]
+    assert large[0].name == "vector access, 3 stages" and "warp 64x64" in large[1].name
 
 
 def test_steps_are_computed_in_float32_and_rounded_one_by_one():
@@ -113,61 +99,33 @@ def test_cpus_and_older_gpus_are_told():
         assert isinstance(answer, Decline) and "float16" in answer.reason
 
 
-def built(folder: Path, sources: list[str], architecture: str) -> Path:
-    """All in one library."""
+@pytest.fixture(scope="module")
+def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """All cases in one build."""
+    sources = [RECIPE.render(problem_of(name), plan_of(name)) for name in CASES]
+    folder, architecture = tmp_path_factory.mktemp("narrow"), GPU.architecture if GPU else "sm_80"
     try:
         cuda_compiler()
     except MachineError as failure:
         pytest.skip(str(failure))
     said = build(sources, folder, (architecture.removeprefix("sm_"),))
-    assert "serialized" not in said
-    assert max(int(count) for count in re.findall(r"(\d+) bytes spill stores", said)) <= 64
+    assert max(int(count) for count in re.findall(r"(\d+) bytes spill stores", said)) <= 160
     return folder / "all.so"
 
 
-@pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Every case for Ampere."""
-    sources = [RECIPE.render(problem_of(name), plan_of(name)) for name in CASES]
-    return built(tmp_path_factory.mktemp("ampere"), sources, GPU.architecture if GPU else "sm_80")
-
-
-@pytest.fixture(scope="module")
-def hopper_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What Hopper's own instructions can take."""
-    sources = []
-    for name, columns in HOPPER.items():
-        problem = problem_of(name, H200)
-        stages = {64: 8, 128: 6, 256: 4}[columns]
-        plan = moves_of(name, H200)[0].plan.with_knobs(bn=columns, stages=stages)
-        sources.append(RECIPE.render(problem, plan))
-    return built(tmp_path_factory.mktemp("hopper"), sources, "sm_90a")
-
-
-def test_kernels_compile(library, hopper_library):
-    assert library.is_file() and hopper_library.is_file()
-
-
-def check(library: Path, number: int, name: str) -> None:
-    """No further from float64 than PyTorch is."""
-    function, inputs, _ = CASES[name]
-    oracle = function(*(each.double() for each in inputs))
-    expected = function(*(each.cuda() for each in inputs)).cpu()
-    out = torch.full(expected.shape, torch.nan, device="cuda", dtype=expected.dtype)
-    getattr(tvm_ffi.load_module(str(library)), f"run{number}")(*(each.cuda() for each in inputs), out)
-    allowed = 1.5 * (expected.double() - oracle).norm() + 1e-4 * oracle.norm()
-    assert (out.cpu().double() - oracle).norm() <= allowed
+@pytest.mark.timeout(900)
+def test_kernels_compile(library):
+    assert library.is_file()
 
 
 @pytest.mark.gpu
 @pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here")
 @pytest.mark.parametrize("name", CASES)
-def test_as_exact_as_the_type_allows(library, name):
-    check(library, list(CASES).index(name), name)
-
-
-@pytest.mark.gpu
-@pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
-@pytest.mark.parametrize("name", HOPPER)
-def test_as_exact_by_wgmma(hopper_library, name):
-    check(hopper_library, list(HOPPER).index(name), name)
+def test_no_further_from_float64_than_pytorch(library, name):
+    function, inputs, _ = CASES[name]
+    oracle = function(*(each.double() for each in inputs))
+    expected = function(*(each.cuda() for each in inputs)).cpu()
+    out = torch.full(expected.shape, torch.nan, device="cuda", dtype=expected.dtype)
+    getattr(tvm_ffi.load_module(str(library)), f"run{list(CASES).index(name)}")(*(each.cuda() for each in inputs), out)
+    allowed = 1.5 * (expected.double() - oracle).norm() + 1e-4 * oracle.norm()
+    assert (out.cpu().double() - oracle).norm() <= allowed

@@ -104,6 +104,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "all.so"
 
 
+@pytest.mark.timeout(900)
 def test_kernels_compile_without_spills_or_serialized_instructions(library):
     assert library.is_file()
 

@@ -10,10 +10,12 @@ from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
 from harness.machine.nvidia_tools import find_tool
-from harness.sanitize.device import judge_run, parse_log, sanitize_on_device
+from harness.sanitize.device import judge_run, parse_log, sanitize_on_device, with_unwatched
+from harness.sanitize.report import SanitizerRun
 from harness.targets.cuda import CudaTarget
 from harness.targets.target import Needs
 from harness.task import ScalarSpec, Signature, TensorSpec, Workload
+from tools.wording import say_sanitizers
 
 # As an H200 answered (2025.3.1) on the kernel below, cut after the first messages.
 MEMCHECK = """\
@@ -115,6 +117,21 @@ def test_a_run_without_its_last_line_has_come_to_no_result():
     assert judge_run("memcheck", ended("timed_out", None), CLEAN).note.startswith("it did not end within 1 s")
     unsupported = "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the guide.\n"
     assert judge_run("memcheck", ended(code=1), unsupported).note.startswith("Error: Device not supported")
+
+
+def test_racecheck_says_what_it_cannot_see_of_a_kernel(tmp_path):
+    source = tmp_path / "kernel.cu"
+    clean = {name: judge_run(name, ended(), CLEAN) for name in ("racecheck", "memcheck")}
+    assert with_unwatched(clean["racecheck"], source).unwatched == ""
+    for text, blind in (("__shared__ float x[32]; __syncthreads();", False), ("Barrier::wait(&full, phase);", True)):
+        source.write_text(text)
+        assert bool(with_unwatched(clean["racecheck"], source).unwatched) is blind
+        assert with_unwatched(clean["memcheck"], source) == clean["memcheck"]
+    found = judge_run("racecheck", ended(code=3), RACECHECK)
+    assert with_unwatched(found, source) == found
+    assert say_sanitizers([with_unwatched(clean["racecheck"], source)]).startswith("racecheck: clean, but it does not")
+    with pytest.raises(ValueError, match="clean run"):
+        SanitizerRun(tool="racecheck", status="skipped", note="why", unwatched="what")
 
 
 def test_without_the_tool_it_is_skipped(monkeypatch):
