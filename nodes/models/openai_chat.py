@@ -6,23 +6,12 @@ Imported on first use only (see `nodes.models.select`).
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
-from uuid import uuid4
 
 import httpx
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import (
-    AIMessage,
-    AIMessageChunk,
-    BaseMessage,
-    InvalidToolCall,
-    ToolCall,
-    message_chunk_to_message,
-)
-from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
+from langchain_core.outputs import ChatGenerationChunk, ChatResult
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import run_in_executor
 from langchain_openai import ChatOpenAI
@@ -31,17 +20,16 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_befo
 
 from nodes.models.address import NO_KEY, Address
 from nodes.models.deadline import left_s
-from nodes.models.endpoint_errors import EndlessStreamError, may_pass, naming, pause_s, without
+from nodes.models.endpoint_errors import may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.pace import limiter_of
+from nodes.models.pieces import in_time, told, whole
 from nodes.models.prices import Price
 from nodes.models.usage import Bill
 from nodes.state import FellBack
 
 if TYPE_CHECKING:
     from nodes.models.select import ModelOptions
-
-MAX_ANSWER_CHARS = 1_000_000
 
 _CONNECT_S = 10.0
 _LEAST_S = 0.01
@@ -146,7 +134,7 @@ class Endpoint(ChatOpenAI):
         answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
         kwargs["timeout"] = httpx.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
-            result = _whole(_told(_in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
+            result = whole(told(in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
         else:
             result = super()._generate(messages, stop, run_manager, **kwargs)
         _hide(self._key, result.generations[0].message)
@@ -190,74 +178,6 @@ class Endpoint(ChatOpenAI):
             cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
             output_tokens=tokens["output_tokens"],
         )
-
-
-def _in_time(chunks: Iterator[ChatGenerationChunk], seconds: float) -> Iterator[ChatGenerationChunk]:
-    """The pieces as they come. Raises `EndlessStreamError`, and `ValueError` for none and for far too many."""
-    deadline = time.monotonic() + seconds
-    length, empty = 0, True
-    for chunk in chunks:
-        if time.monotonic() > deadline:
-            raise EndlessStreamError
-        length += _length(chunk)
-        if length > MAX_ANSWER_CHARS:
-            raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")
-        empty = False
-        yield chunk
-    if empty:
-        raise ValueError("no event of the stream was one of a chat completion")
-
-
-def _length(chunk: ChatGenerationChunk) -> int:
-    """Characters of text and of tool calls' arguments."""
-    calls = chunk.message.tool_call_chunks if isinstance(chunk.message, AIMessageChunk) else []
-    return len(chunk.text) + sum(len(call["args"] or "") for call in calls)
-
-
-def _told(
-    chunks: Iterator[ChatGenerationChunk], run_manager: CallbackManagerForLLMRun | None
-) -> Iterator[ChatGenerationChunk]:
-    """Tell the callbacks of each piece, under one id: who shows them knows by it that they are one message."""
-    answer = f"answer-{uuid4()}"
-    for chunk in chunks:
-        chunk.message.id = answer
-        if run_manager:
-            run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-        yield chunk
-
-
-def _whole(chunks: Iterator[ChatGenerationChunk]) -> ChatResult:
-    """The answer that the pieces make.
-
-    LangChain would complete a tool call's arguments that broke off. Half a kernel is no kernel: such a call goes back.
-    """
-    first, *rest = chunks
-    whole = first + rest if rest else first
-    message = message_chunk_to_message(whole.message)
-    if isinstance(whole.message, AIMessageChunk) and isinstance(message, AIMessage):
-        pieces = whole.message.tool_call_chunks
-        told = [(piece, _object(piece["args"] or "{}")) for piece in pieces]
-        message.tool_calls = [
-            ToolCall(type="tool_call", id=piece["id"], name=piece["name"] or "", args=found)
-            for piece, found in told
-            if found is not None
-        ]
-        message.invalid_tool_calls = [
-            InvalidToolCall(
-                type="invalid_tool_call", id=piece["id"], name=piece["name"], args=piece["args"], error=None
-            )
-            for piece, found in told
-            if found is None
-        ]
-    return ChatResult(generations=[ChatGeneration(message=message, generation_info=whole.generation_info)])
-
-
-def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, if it is one."""
-    with suppress(ValueError):
-        found = json.loads(text)
-        return found if isinstance(found, dict) else None
-    return None
 
 
 def _billed(result: ChatResult, bill: Bill) -> ChatResult:
