@@ -31,6 +31,7 @@ gpu-check: .make/test
 # After a prompt has changed: the recorded answers, put to the prompts of today.
 recordings: .make/run
 	$(BIN)/python -m graph.recorded examples/recorded/*/
+	$(BIN)/python -m graph.agents_page
 
 format: .make/test
 	$(BIN)/ruff check --fix $(SOURCES) tests examples

@@ -16,7 +16,7 @@ from nodes.diagnosis import Diagnosis
 from nodes.models.playbook import PlaybookModel
 from nodes.prompts import messages_for
 from nodes.request import Request
-from nodes.settings import ExemplarChoice
+from nodes.settings import ExemplarChoice, Settings
 
 MAX_MOVES = 4
 
@@ -51,6 +51,7 @@ def sample_requests(
         device=device,
         stub=stub(task, target),
         exemplar=exemplar,
+        max_sweep=Settings().max_sweep,
     )
     return (first, *later_requests(first, _kernel(first)))
 
