@@ -116,7 +116,7 @@ def render(plan: Plan) -> str:
     """A recipe whose `a` stands in one constant, whose `b` in two, and whose `c` changes the number of lines."""
     a, b, c = (int(plan.knobs[name]) for name in "abc")
     return "\n".join(
-        ["// a: {a}", plan.comment(), f"constexpr int kA = {a};  // told", f"x<{b}>();", f"y<{b}>();", *c * ["z();"]]
+        [f"// a: {a}", plan.comment(), f"constexpr int kA = {a};  // told", f"x<{b}>();", f"y<{b}>();", *c * ["z();"]]
     )
 
 
@@ -125,6 +125,7 @@ def test_a_knob_has_to_stand_in_one_constant() -> None:
     text = swept(render, plan, {"a": (4, 5)})
     assert text is not None
     assert "constexpr int kA = 1;  // sweep: 4, 5" in text.splitlines()
+    assert "// a: 1" not in text, "what is said of a swept value would be wrong of the others"
     assert Plan.read(text) == plan
     assert Plan.read(text.replace("kA = 1", "kA = 9")) == plan.with_knobs(a=9)
     assert Plan.read(text.replace("int kA = 1", "int kB = 1")) is None, "somebody has taken the constant away"

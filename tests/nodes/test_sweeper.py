@@ -53,7 +53,7 @@ def test_the_fastest_against_the_best_is_chosen_where_all_met_it() -> None:
 
 
 def test_else_the_fastest_over_the_baseline() -> None:
-    entries = [entry("1", 3.0), entry("2", 2.0, 1.4)]
+    entries = [entry("1", 1.2), entry("2", 1.1, 1.4)]
     assert fastest(entries) is entries[0]
 
 

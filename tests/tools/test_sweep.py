@@ -49,6 +49,10 @@ def test_the_first_point_is_the_source_as_written() -> None:
     assert len({sweep.source(source, values) for values in others}) == 11
 
 
+def test_code_that_is_commented_out_declares_nothing() -> None:
+    assert read_sweep("  // int a = 1;  // sweep: 2\nint a = 1;", 12)[1] is None
+
+
 def test_a_source_without_a_sweep_is_left_alone() -> None:
     assert read_sweep(PLAIN, 12) == (PLAIN, None)
 
