@@ -63,13 +63,13 @@ def cute_include() -> Path:
 
 @lru_cache(maxsize=1)
 def cuda_include() -> Path:
-    """The folder that holds `cuda_runtime.h`: the CUDA wheels', else the toolkit's."""
+    """The folder of `cuda_runtime.h`: the CUDA wheels', else the toolkit's. PyTorch brings only some wheels."""
     candidates = [wheel_folder("nvidia-cuda-runtime") / "nvidia" / "cu13" / "include"]
     home = _cuda_home()
     if home is not None:
         candidates.append(home / "include")
     for folder in candidates:
-        if (folder / "cuda_runtime.h").is_file():
+        if all((folder / name).is_file() for name in ("cuda_runtime.h", "crt/host_defines.h")):
             return folder
     remedy = "Install them with: pip install nvidia-cuda-runtime nvidia-cuda-crt nvidia-cuda-cccl."
     raise MachineError(f"The CUDA headers were not found ({candidates[0]}/cuda_runtime.h).", remedy)

@@ -17,10 +17,15 @@ class ChannelClosedError(ConnectionError):
     """The other side ended, or sent something that is no frame."""
 
 
+def frame(message: dict[str, Any]) -> bytes:
+    """A message's bytes."""
+    body = json.dumps(message).encode()
+    return _HEADER.pack(len(body)) + body
+
+
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
     """Send one frame; blocks until it is written."""
-    body = json.dumps(message).encode()
-    channel.sendall(_HEADER.pack(len(body)) + body)
+    channel.sendall(frame(message))
 
 
 def receive(channel: socket.socket) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import median
 
 import torch
@@ -23,7 +24,7 @@ FEW = 32
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
-MESSAGES = {"cpu": 8, "cuda": 12}
+MESSAGES = {"cpu": 8, "cuda": 16}
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
@@ -172,28 +173,69 @@ def _compiled(baseline: list[float], candidate: list[float]) -> Compiled:
 
 
 def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
-    """What an order costs that calls nothing: the message, waking the device, reading the sample. The least of several.
+    """What an order costs beside the work that it asks for: the message, switching contexts, reading the sample.
 
     Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
     loads its library, so that no candidate has a say in it. Where filling leaves nothing for the device to do, once is
-    enough: the pages must be there.
+    enough: the pages must be there. On a GPU the runner does a known piece of work, and what the device itself counts
+    for it is taken off: who has waited for milliseconds goes on more slowly. Of the costs the device's kind says which
+    one bursts pay: too low a one makes kernels look slow, too high a one fast.
     """
-    taken = []
-    slots = range(min(memory.slots, FEW))
-    for turn in range(MESSAGES[memory.device.kind]):
-        for slot in slots if memory.device.queues or turn == 0 else ():
+    slots, device = range(min(memory.slots, FEW)), memory.device
+    costs = []
+    for turn in range(MESSAGES[device.kind]):
+        for slot in slots if device.queues or turn == 0 else ():
             memory.poison(slot)
-        memory.device.empty_caches()
-        sample = memory.sample(slots)
-        with link.running():
-            time.sleep(memory.device.settle_s)
-            memory.read(sample)
-            memory.device.finish()
-            before = time.perf_counter()
-            link.touch()
-            memory.read(sample)
-            taken.append(time.perf_counter() - before)
-    return min(taken)
+        device.empty_caches()
+        watch = _clocked(Kernel(link, memory), slots, lambda: link.work(0), partial(link.work, device.known_work))
+        costs.append(watch.seconds - _counted(link))
+    return sorted(costs)[int(device.usual_cost * len(costs))]
+
+
+def _counted(link: RunnerLink) -> float:
+    with link.running():
+        return link.counted()
+
+
+class _Watch:
+    """A clock that stops when an answer has come and a sample of the outputs has been read."""
+
+    def __init__(self, memory: SharedMemory, slots: Sequence[int]) -> None:
+        self._memory = memory
+        self.sample = memory.sample(slots)
+        self.before = memory.read(self.sample)
+        """What the sample held while the runner was stopped."""
+
+    def start(self) -> None:
+        """The order comes next. What the sample holds is read again: see `require_patience`."""
+        self._ordered = self._memory.read(self.sample)
+        self._memory.device.finish()
+        self._began = time.perf_counter()
+
+    def stop(self) -> None:
+        """An answer before the work is done gains nothing."""
+        self.answered = self._memory.read(self.sample)
+        self.seconds = time.perf_counter() - self._began
+
+    def require_patience(self) -> None:
+        """Raise `CandidateFailedError` where somebody worked before the order, when the clock did not run yet."""
+        if not torch.equal(self.before, self._ordered):
+            raise CandidateFailedError("refused", "clock", "Outputs were written before the call that writes them.")
+
+
+def _clocked(
+    kernel: Kernel, slots: Sequence[int], ping: Callable[[], object], order: Callable[[Callable[[], None]], object]
+) -> _Watch:
+    """The watch over an order, which calls its argument when it is answered; `ping` is an order of nothing."""
+    watch, device = _Watch(kernel.memory, slots), kernel.memory.device
+    with kernel.link.running():
+        time.sleep(device.settle_s)
+        for _ in range(device.pings):
+            ping()
+        watch.start()
+        order(watch.stop)
+    watch.require_patience()
+    return watch
 
 
 def set_pace(bench: Bench, timeout_s: float) -> Pace:
@@ -202,8 +244,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     some = list(range(min(bench.memory.slots, FEW)))
 
     def candidate(slots: list[int]) -> float:
-        with kernel.link.running():
-            return _kernel_seconds(kernel, slots, timeout_s, Answers()) - bench.message_s
+        return _kernel_seconds(kernel, slots, timeout_s, Answers()) - bench.message_s
 
     def eager(slots: list[int]) -> float:
         return _torch_seconds(bench, slots, bench.replicas)
@@ -252,30 +293,23 @@ def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int, answers: 
     for slot in slots:
         kernel.memory.poison(slot)
     bench.device.empty_caches()
-    with kernel.link.running():
-        time.sleep(bench.device.settle_s)
-        spent = _kernel_seconds(kernel, slots, pace.timeout_s, answers)
+    spent = _kernel_seconds(kernel, slots, pace.timeout_s, answers)
     return max(spent - bench.message_s, LEAST_SHARE * spent) / len(slots)
 
 
 def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float, answers: Answers) -> float:
-    """From the order until a sample of the outputs has been read: an answer before the work is done gains nothing.
-
-    `timeout_s` is for each call.
-    """
-    sample = kernel.memory.sample(slots)
-    poison = kernel.memory.read(sample)
-    kernel.memory.device.finish()
-    before = time.perf_counter()
-    kernel.link.call(slots, timeout_s * len(slots))
-    answered = kernel.memory.read(sample)
-    spent = time.perf_counter() - before
-    answers.note(slots, sample, poison, answered)
-    return spent
+    """One order's time; `timeout_s` is for each call."""
+    link = kernel.link
+    order = partial(link.call, slots, timeout_s * len(slots))
+    watch = _clocked(kernel, slots, lambda: link.call([], timeout_s), order)
+    answers.note(slots, watch.sample, watch.before, watch.answered)
+    return watch.seconds
 
 
 def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -> float:
     slots = _rotation(bench.memory.slots, pace.calls, turn)
+    if bench.device.pings:  # nothing is awake here either after another's turn
+        _torch_seconds(bench, slots[-1:], models)
     bench.device.empty_caches()
     time.sleep(bench.device.settle_s)
     return _torch_seconds(bench, slots, models) / len(slots)

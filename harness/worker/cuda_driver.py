@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import os
+from functools import cached_property
 from typing import Any, ClassVar
 
 LIBRARY = "libcuda.so.1"
 OUT_OF_MEMORY = 2  # CUDA_ERROR_OUT_OF_MEMORY and cudaErrorMemoryAllocation
+CLEARED_BYTES = 256 << 20
+"""A piece of known work is to clear so much: more than a cache holds."""
 
 _PINNED, _ON_DEVICE, _FILE_DESCRIPTOR = 1, 1, 1
 _READ, _READ_WRITE = 1, 3
@@ -111,10 +114,44 @@ class Driver:
         self.call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), self._device)
         self.call("cuMemPoolSetAttribute", pool, ctypes.c_int(_RELEASE_THRESHOLD), ctypes.byref(everything))
 
-    def clear(self, address: int, count: int) -> None:
-        """Set `count` bytes to zero, and wait."""
-        self.call("cuMemsetD8_v2", ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(count))
+    def allocate(self, size: int) -> int:
+        """Address of `size` bytes of our own."""
+        address = ctypes.c_uint64()
+        self.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
+        return address.value
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` gave."""
+        self.call("cuMemFree_v2", ctypes.c_uint64(address))
+
+    def clear(self, address: int, count: int, times: int) -> None:
+        """Set `count` bytes to zero so many times, and wait."""
+        began, ended = self._marks
+        self._record(began)
+        for _ in range(times):
+            arguments = (ctypes.c_uint64(address), ctypes.c_ubyte(0), ctypes.c_size_t(count), None)
+            self.call("cuMemsetD8Async", *arguments)
+        self._record(ended)
         self.synchronize()
+
+    def clearing_took(self) -> float:
+        """How many seconds the device itself counted for the last `clear`."""
+        began, ended = self._marks
+        milliseconds = ctypes.c_float()
+        self.call("cuEventElapsedTime", ctypes.byref(milliseconds), began, ended)
+        return milliseconds.value / 1e3
+
+    @cached_property
+    def _marks(self) -> tuple[ctypes.c_void_p, ctypes.c_void_p]:
+        return self._event(), self._event()
+
+    def _event(self) -> ctypes.c_void_p:
+        made = ctypes.c_void_p()
+        self.call("cuEventCreate", ctypes.byref(made), ctypes.c_uint(0))
+        return made
+
+    def _record(self, event: ctypes.c_void_p) -> None:
+        self.call("cuEventRecord", event, None)  # on the default stream
 
     def create(self, size: int) -> tuple[int, int, int]:
         """Shareable device memory of at least `size` bytes: our address, its real size, a file descriptor for others.

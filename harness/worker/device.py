@@ -29,6 +29,13 @@ class Device(Protocol):
     """A burst of calls lasts at least this long, so that the message to the runner is noise."""
     settle_s: float
     """Before a burst: what the side before has left running (OpenMP threads that spin) must have ended."""
+    pings: int
+    """Orders of nothing before one that is clocked: a process that has just been let run is slow at first, by a tenth
+    of a millisecond or more. None where the kernel runs on the same cores."""
+    known_work: int
+    """Pieces of known work in an order that shows what a message costs."""
+    usual_cost: float
+    """The share of messages that cost less than what counts as a message's cost."""
     warm_s: float
     """The clocks of the device need this much work before they are where they will stay."""
     seals: bool

@@ -25,6 +25,9 @@ class HostDevice:
     place = torch.device("cpu")
     burst_s = 0.004  # the message to the runner takes about 0.05 ms
     settle_s = 0.002  # OpenMP threads spin for about a millisecond after a parallel region
+    pings = 0
+    known_work = 0
+    usual_cost = 0.0  # other programs disturb them
     warm_s = 0.0
     seals = True
     queues = False

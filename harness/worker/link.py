@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import socket
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -63,9 +63,13 @@ class RunnerLink:
         except CandidateFailedError as failure:
             raise MachineError(f"The kernel's process could not map its memory: {failure}", _SHARING) from failure
 
-    def touch(self) -> None:
-        """Before `load`: have the runner wake its device and answer. What it takes is what a message costs."""
-        self._ask({"touch": secrets.randbits(48)}, "done", self._load_within_s)
+    def work(self, times: int, answered: Callable[[], None] = lambda: None) -> None:
+        """Before `load`: have the runner do a known piece of work so many times. `answered` as for `call`."""
+        self._ask({"work": times}, "worked", self._load_within_s, answered)
+
+    def counted(self) -> float:
+        """How many seconds the runner's device itself counted for the last `work`."""
+        return float(self._ask({"count": True}, "counted", self._load_within_s))
 
     def load(self, library: str) -> None:
         """Let the runner load the library: from here on it is hostile."""
@@ -73,10 +77,13 @@ class RunnerLink:
         self._ask({"load": library}, "loaded", self._load_within_s)
         pause_tree(self._pid)
 
-    def call(self, slots: Sequence[int], timeout_s: float) -> None:
-        """Have the entry called once on each of these slots, in order."""
+    def call(self, slots: Sequence[int], timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
+        """Have the entry called once on each of these slots, in order.
+
+        `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it.
+        """
         nonce = secrets.randbits(48)
-        if self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s) != nonce:
+        if self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s, answered) != nonce:
             raise CandidateFailedError(
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
@@ -91,7 +98,9 @@ class RunnerLink:
         yield
         pause_tree(self._pid)
 
-    def _ask(self, order: dict[str, Any], expected: str, timeout_s: float) -> Any:
+    def _ask(
+        self, order: dict[str, Any], expected: str, timeout_s: float, answered: Callable[[], None] = lambda: None
+    ) -> Any:
         deadline = time.monotonic() + timeout_s
         self._socket.settimeout(timeout_s)
         try:
@@ -99,6 +108,8 @@ class RunnerLink:
             if self._awake:
                 channel.await_frame(self._socket, AWAKE_S)
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self._socket.recv(1, socket.MSG_PEEK)
+            answered()
             answer = channel.receive(self._socket)
         except TimeoutError as error:
             raise CandidateFailedError(

@@ -5,9 +5,10 @@ secret) lies in the address space that the candidate shares. The judge keeps the
 read-only here) and reads the outputs itself; this side only says when a call has returned.
 
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
-outputs), runner {"mapped"}; any number of judge {"touch": nonce}, runner {"done": nonce}, which tell what a message
-costs before anything hostile is here; judge {"load": path}, runner {"loaded"}; then any number of judge
-{"go": [slots], "nonce"}, runner {"done": nonce}. Anything that fails is answered with {"failed": kind, "message"}.
+outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
+{"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
+{"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}. Anything that fails is answered
+with {"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -47,8 +48,11 @@ class Place(Protocol):
 
     addresses: dict[str, int]
 
-    def touch(self) -> None:
-        """What a kernel does at least: wake the device and wait for it."""
+    def work(self, times: int) -> None:
+        """Have the device do a known piece of work so many times, and wait."""
+
+    def counted(self) -> float:
+        """How many seconds the device itself counted for the last work."""
 
     def enter(self, runtime: ctypes.CDLL) -> None:
         """What calls of the entry find set."""
@@ -67,8 +71,12 @@ class Host:
         inputs, outputs = descriptors
         self.addresses = {"in": _map(inputs, mmap.PROT_READ), "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE)}
 
-    def touch(self) -> None:
-        """Nothing sleeps here."""
+    def work(self, times: int) -> None:
+        """None: there is no device to wait for."""
+
+    def counted(self) -> float:
+        """Nothing was done."""
+        return 0.0
 
     def enter(self, runtime: ctypes.CDLL) -> None:
         """Nothing to set."""
@@ -90,13 +98,20 @@ class Gpu:
         self.addresses = {
             name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped
         }
+        self._scratch = self._driver.allocate(cuda_driver.CLEARED_BYTES)
 
-    def touch(self) -> None:
-        """Work for the device in this context, too small to count: what switching to it costs is part of a message."""
-        self._driver.clear(self.addresses["out"], 1)  # lies in a guard zone, which is filled again before each call
+    def work(self, times: int) -> None:
+        """Memory is cleared; in this context, so that switching to it is part of what a message costs."""
+        if times:
+            self._driver.clear(self._scratch, cuda_driver.CLEARED_BYTES, times)
+
+    def counted(self) -> float:
+        """By its own clock."""
+        return self._driver.clearing_took()
 
     def enter(self, runtime: ctypes.CDLL) -> None:
         """The stream that the kernel must use, not the default one: whoever mixes the two has a race."""
+        self._driver.free(self._scratch)
         stream = ctypes.c_void_p(self._driver.stream())
         runtime.TVMFFIEnvSetStream(ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), stream, None)
 
@@ -176,36 +191,44 @@ def serve(link: socket.socket, runtime_path: str) -> None:
     calls = [abi.pack(slot) for slot in slots]
     channel.send(link, {"mapped": len(calls)})
     runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
+    order = _worked(link, place)
     place.enter(runtime)
     try:
-        library = Library(_touched(link, place)["load"], runtime)
+        library = Library(order["load"], runtime)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
     channel.send(link, {"loaded": True})
     while True:
         place.await_order(link)
-        channel.send(link, _go(library, place, calls, channel.receive(link)))
+        link.sendall(_go(library, place, calls, channel.receive(link)))
 
 
-def _touched(link: socket.socket, place: Place) -> dict[str, Any]:
-    """Touch the device as often as asked; the first other order."""
-    while "touch" in (order := channel.receive(link)):
-        place.touch()
-        channel.send(link, {"done": order["touch"]})
+def _worked(link: socket.socket, place: Place) -> dict[str, Any]:
+    """Work as often as asked; the first other order."""
+    while True:
+        order = channel.receive(link)
+        if "work" in order:
+            answer = channel.frame({"worked": True})
+            place.work(order["work"])
+            link.sendall(answer)
+        elif "count" in order:
+            channel.send(link, {"counted": place.counted()})
+        else:
+            return order
         place.await_order(link)
-    return order
 
 
-def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any]) -> dict[str, Any]:
-    """The answer to an order of calls."""
+def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any]) -> bytes:
+    """The answer to an order of calls; made before them, since the clock runs until it is there."""
+    answer = channel.frame({"done": order["nonce"]})
     try:
         for slot in order["go"]:
             library.call(calls[slot])
         place.finish(library.loaded)
     except CallFailedError as error:
-        return {"failed": error.check, "message": str(error)}
-    return {"done": order["nonce"]}
+        return channel.frame({"failed": error.check, "message": str(error)})
+    return answer
 
 
 def main() -> None:

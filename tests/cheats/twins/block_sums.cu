@@ -11,9 +11,9 @@
 using tvm::ffi::TensorView;
 
 __global__ void sums(float const* x, float* y) {
-  __shared__ float part[256];
+  __shared__ double part[256];
   float const* row = x + blockIdx.x * 4000;
-  float mine = 0;
+  double mine = 0;
   for (int i = threadIdx.x; i < 4000; i += 256) mine += row[i];
   part[threadIdx.x] = mine;
   __syncthreads();
@@ -21,7 +21,7 @@ __global__ void sums(float const* x, float* y) {
     if (threadIdx.x < half) part[threadIdx.x] += part[threadIdx.x + half];
     __syncthreads();
   }
-  if (threadIdx.x == 0) y[blockIdx.x] = part[0];
+  if (threadIdx.x == 0) y[blockIdx.x] = float(part[0]);
 }
 
 void run(TensorView input, TensorView output) {

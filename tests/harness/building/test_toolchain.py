@@ -144,3 +144,16 @@ def test_a_compiler_brings_its_library_unless_it_is_the_systems(tmp_path, monkey
     script = f'case "$1" in --version) echo g++ 13;; -print-file-name=*) echo {told};; esac'
     monkeypatch.setenv("CXX", str(program(tmp_path / "bin", "g++", script)))
     assert toolchain.host_libraries() == ((tmp_path / "lib64",) if own else ())
+
+
+def test_headers_of_the_cuda_wheels_that_miss_some_give_way_to_the_toolkits(tmp_path, monkeypatch):
+    wheels, home = tmp_path / "wheels", tmp_path / "cuda"
+    whole = ("cuda_runtime.h", "crt/host_defines.h")
+    for folder, names in ((wheels / "nvidia" / "cu13" / "include", whole[:1]), (home / "include", whole)):
+        for name in names:
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).touch()
+    program(home / "bin", "nvcc", "true")
+    monkeypatch.setattr(toolchain, "wheel_folder", lambda name: wheels)
+    monkeypatch.setenv("CUDA_HOME", str(home))
+    assert toolchain.cuda_include() == home / "include"

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
 
 import pytest
+import torch
+import tvm_ffi
 from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
 
 from harness.build import Build
@@ -92,6 +96,38 @@ def test_the_clock_agrees_with_the_measured_copy_rate(gpu):
     verdict = gpu.verdict(COPY, task=task)
     moved_gb_s = 2 * 4 * 8192 * 8192 / verdict.timing.candidate_ms * 1e-6
     assert 0.6 < moved_gb_s / gpu.judge.target.facts().peak_gb_s < 1.1
+
+
+def milliseconds_by_events(library: Path, rows: int, columns: int) -> float:
+    """One call's time as an ordinary program takes it: over more memory than the cache holds, in one context."""
+    calls = max(2, min(128, (3 << 30) // (rows * columns)))
+    pairs = [
+        (torch.rand(rows, columns, device="cuda"), torch.empty(rows, columns, device="cuda")) for _ in range(calls)
+    ]
+    run = tvm_ffi.load_module(str(library)).run
+    taken = []
+    for _ in range(12):
+        began, ended = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        torch.cuda.synchronize()
+        began.record()
+        for pair in pairs:
+            run(*pair)
+        ended.record()
+        torch.cuda.synchronize()
+        taken.append(began.elapsed_time(ended) / calls)
+    del pairs
+    torch.cuda.empty_cache()
+    return median(taken[2:])
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(4096, 8192), (4096, 65536), (4096, 393216)])
+def test_the_clock_agrees_with_cuda_events(gpu, rows, columns, record_property):
+    """Two contexts, the messages and the samples cost nothing that the clock would count."""
+    verdict = gpu.verdict(CUTE, rows, columns)
+    events_ms = milliseconds_by_events(verdict.build.library, rows, columns)
+    record_property("judge_ms", verdict.timing.candidate_ms)
+    record_property("events_ms", events_ms)
+    assert verdict.timing.candidate_ms == pytest.approx(events_ms, rel=0.02)
 
 
 def test_a_task_that_does_not_fit_says_how_much_it_needs(gpu):

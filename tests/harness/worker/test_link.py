@@ -1,0 +1,65 @@
+"""The judge's end of the line: what a clock hears, and when."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from harness.worker import channel
+from harness.worker.link import CandidateFailedError, RunnerLink
+
+
+@contextmanager
+def line(answer: Callable[[socket.socket, dict[str, Any]], None]) -> Iterator[RunnerLink]:
+    """A link to a runner that gives this answer to one order."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        runner = threading.Thread(target=lambda: answer(theirs, channel.receive(theirs)))
+        runner.start()
+        yield RunnerLink(ours.detach(), os.getpid())
+        runner.join()
+
+
+def done(runner: socket.socket, order: dict[str, Any]) -> None:
+    channel.send(runner, {"done": order["nonce"]})
+
+
+def failed(runner: socket.socket, order: dict[str, Any]) -> None:
+    channel.send(runner, {"failed": "launch", "message": "too many threads"})
+
+
+def half_a_frame(runner: socket.socket, order: dict[str, Any]) -> None:
+    runner.sendall(channel.frame({"done": order["nonce"]})[:5])
+    runner.shutdown(socket.SHUT_RDWR)
+
+
+def test_the_clock_hears_of_an_answer_once():
+    heard: list[str] = []
+    with line(done) as link:
+        link.call([0, 1], 20.0, lambda: heard.append("now"))
+    assert heard == ["now"]
+
+
+@pytest.mark.parametrize(("answer", "check"), [(failed, "launch"), (half_a_frame, "process")])
+def test_whatever_the_answer_is(answer, check):
+    """The clock must not wait for the whole of it: who sends a part and waits would choose when it stops."""
+    heard: list[str] = []
+    with line(answer) as link, pytest.raises(CandidateFailedError) as failure:
+        link.call([0], 20.0, lambda: heard.append("now"))
+    assert (heard, failure.value.check) == (["now"], check)
+
+
+def test_known_work_is_counted_when_the_clock_has_stopped():
+    def counts(runner: socket.socket, order: dict[str, Any]) -> None:
+        channel.send(runner, {"worked": True} if "work" in order else {"counted": 0.25})
+
+    with line(counts) as link:
+        link.work(3)
+    with line(counts) as link:
+        assert link.counted() == 0.25
