@@ -22,6 +22,7 @@ from harness.cache import cache_dir
 from harness.candidate import Candidate, TargetName
 from harness.compile_baseline import compile_order, with_compilers
 from harness.errors import MachineError
+from harness.floor import below_floor
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
@@ -33,7 +34,7 @@ from harness.screen.load_time import screen_load_time
 from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
 from harness.several import combined
-from harness.targets.target import DeviceFacts, Target
+from harness.targets.target import Target
 from harness.task import Task, TensorSpec, Workload
 from harness.verdict import Correctness, Precision, Status, Tier, Timing, Verdict, WorkloadResult
 from harness.worker.client import JobDiedError, warm_parent
@@ -44,8 +45,6 @@ SLOT_BUDGET_BYTES = 1 << 30
 MEMORY_BYTES = 16 << 30
 WALL_S = 600.0
 TIMING_S = 1.0
-FLOOR_SLACK = 1.5
-"""A bandwidth measured by a plain copy can be beaten a little, but not by half."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +207,7 @@ class Judge:
 
     def _with_floor(self, task: Task, outcome: _Outcome) -> _Outcome:
         timing = outcome.timing
-        if timing is None or not (floor := self._below_floor(task, timing)):
+        if timing is None or not (floor := below_floor(task, timing, self.target)):
             return outcome
         return replace(outcome, status="refused", check="floor", message=floor, timing=None)
 
@@ -293,28 +292,6 @@ class Judge:
                 "Choose smaller shapes.",
             )
         return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
-
-    def _below_floor(self, task: Task, timing: Timing) -> str:
-        """Why the time is impossible, or nothing. Only where the data cannot stay in the cache between calls.
-
-        Before a refusal the bandwidth is measured once more: on a busy machine it may have come out too low.
-        """
-        workload = task.workloads[0]
-        facts = self.target.facts()
-        if workload.bytes_moved < 2 * facts.l3_bytes or timing.candidate_ms >= _floor_ms(workload, facts):
-            return ""
-        facts = self.target.facts(again=True)
-        floor_ms = _floor_ms(workload, facts)
-        if timing.candidate_ms >= floor_ms:
-            return ""
-        return (
-            f"{timing.candidate_ms:.4g} ms is below {floor_ms:.4g} ms, the time to move {workload.bytes_moved} bytes "
-            f"at {FLOOR_SLACK:g} times the measured {facts.peak_gb_s:.4g} GB/s."
-        )
-
-
-def _floor_ms(workload: Workload, facts: DeviceFacts) -> float:
-    return workload.bytes_moved / (FLOOR_SLACK * facts.peak_gb_s * 1e9) * 1e3
 
 
 @contextmanager

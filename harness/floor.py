@@ -1,0 +1,67 @@
+"""The time that no kernel can beat: what must be moved, and where it is sure what must be computed, at the device's
+measured rates. A shorter one was not measured right."""
+
+from __future__ import annotations
+
+from harness.targets.target import DeviceFacts, Target
+from harness.task import Program, Task, TensorSpec
+from harness.verdict import Timing
+
+SLACK = 1.5
+"""A rate measured by a plain probe can be beaten a little, but not by half."""
+TRIANGLES = 6
+"""So many times fewer operations does the product of two triangular matrices need than that of two full ones."""
+MEASURED_AGAIN = 3
+"""Times that the rates are measured before they refuse anybody: on a busy machine they may have come out too low."""
+
+_PRODUCTS = frozenset({"mm", "bmm", "matmul", "addmm", "baddbmm", "linear"})
+_RELABELLING = frozenset({
+    "view", "reshape", "unsqueeze", "squeeze", "permute", "transpose", "t", "alias", "clone", "contiguous", "detach",
+    "flatten", "_unsafe_view",
+})  # fmt: skip
+
+
+def below_floor(task: Task, timing: Timing, target: Target) -> str:
+    """Why a time on the task's first workload is impossible; empty where it is not."""
+    taken_ms = timing.candidate_ms
+    reason = _reason(task, taken_ms, target.facts())
+    for _ in range(MEASURED_AGAIN):
+        if reason:
+            reason = _reason(task, taken_ms, target.facts(again=True))
+    return reason
+
+
+def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
+    """Only where the data cannot stay in the cache between calls."""
+    workload = task.workloads[0]
+    if workload.bytes_moved < 2 * facts.l3_bytes:
+        return ""
+    moving_ms = workload.bytes_moved / (SLACK * facts.peak_gb_s * 1e6)
+    if taken_ms < moving_ms:
+        return (
+            f"{taken_ms:.4g} ms is below {moving_ms:.4g} ms, the time to move {workload.bytes_moved} bytes "
+            f"at {SLACK:g} times the measured {facts.peak_gb_s:.4g} GB/s."
+        )
+    rate = _best_gflop_s(task, facts)
+    computing_ms = workload.flops / TRIANGLES / (SLACK * rate * 1e6)
+    if _is_one_product(task.program) and taken_ms < computing_ms:
+        return (
+            f"{taken_ms:.4g} ms is below {computing_ms:.4g} ms, the time for a sixth of {workload.flops} operations "
+            f"at {SLACK:g} times the measured {rate:.4g} GFLOP/s."
+        )
+    return ""
+
+
+def _is_one_product(program: Program | None) -> bool:
+    """Is the whole forward one product of matrices? In longer ones algebra may save any share of the operations."""
+    if program is None:
+        return False
+    names = [op.target.split(".")[1] for op in program.ops]
+    return sum(name in _PRODUCTS for name in names) == 1 and set(names) <= _PRODUCTS | _RELABELLING
+
+
+def _best_gflop_s(task: Task, facts: DeviceFacts) -> float:
+    """The fastest that any unit of the device multiplies in the task's types, TF32 for float32."""
+    dtypes = {spec.dtype for spec in task.signature.arguments if isinstance(spec, TensorSpec)}
+    narrow = dtypes & {"float16", "bfloat16", "int8", "uint8"}
+    return max(facts.peak_gflop_s, facts.tf32_gflop_s, facts.half_gflop_s if narrow else 0.0)

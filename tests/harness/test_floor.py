@@ -1,0 +1,93 @@
+"""A time is refused only where it is below what the device can do, measured several times."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.floor import MEASURED_AGAIN, below_floor
+from harness.targets.target import DeviceFacts
+from harness.task import Program, Signature, Task, TensorSpec, TracedOp, Workload
+from harness.verdict import Interval, Timing
+
+FACTS = DeviceFacts(
+    device="a device", threads=2, simd_floats=8, l1_bytes=1, l2_bytes=1, l3_bytes=1 << 20, peak_gb_s=10,
+    peak_gflop_s=100, source="made up",
+)  # fmt: skip
+
+
+class Device:
+    """Answers with one set of facts after another, the last one again and again."""
+
+    def __init__(self, *rates):
+        self.rates, self.asked = list(rates), 0
+
+    def facts(self, *, again=False):
+        self.asked += 1
+        rates = self.rates[min(self.asked, len(self.rates)) - 1]
+        return FACTS.model_copy(update=rates)
+
+
+def spec(name, dtype="float32"):
+    return TensorSpec(name=name, shape=(8, 8), strides=(8, 1), dtype=dtype)
+
+
+def task(*ops, flops=0, bytes_moved=300_000_000, dtype="float32"):
+    signature = Signature(inputs=(spec("a", dtype), spec("b", dtype)), outputs=(spec("c", dtype),))
+    traced = tuple(TracedOp(target=f"aten.{op}.default", results=(spec(f"r{k}"),)) for k, op in enumerate(ops))
+    return Task(
+        name="task",
+        source="",
+        workloads=(Workload(name="given", signature=signature, flops=flops, bytes_moved=bytes_moved),),
+        op_class="gemm",
+        program=Program(tracer="export", ops=traced, outputs=("r0",)) if ops else None,
+    )
+
+
+def timing(ms):
+    interval = Interval(low=1, high=1)
+    return Timing(
+        candidate_ms=ms, baseline_ms=9, speedup=1, speedup_interval=interval, rounds=8, threads=2, converged=True
+    )
+
+
+def test_bytes_take_their_time():
+    """300 MB at 1.5 times 10 GB/s: 20 ms."""
+    device = Device({})
+    assert below_floor(task("relu"), timing(20.1), device) == ""
+    assert device.asked == 1
+    assert "19.9 ms is below 20 ms, the time to move 300000000 bytes" in below_floor(task("relu"), timing(19.9), device)
+
+
+def test_what_fits_the_cache_has_no_floor():
+    assert below_floor(task("relu", bytes_moved=2_000_000), timing(1e-6), Device({})) == ""
+
+
+def test_a_ceiling_is_measured_again_before_it_refuses():
+    low, right = {"peak_gb_s": 1}, {"peak_gb_s": 10}
+    for busy in range(1, MEASURED_AGAIN + 1):
+        device = Device(*[low] * busy, right)
+        assert below_floor(task("relu"), timing(25), device) == ""
+        assert device.asked == busy + 1
+    assert below_floor(task("relu"), timing(25), Device(*[low] * (MEASURED_AGAIN + 1), right))
+
+
+@pytest.mark.parametrize("ops", [("mm",), ("t", "addmm"), ("view", "linear", "view")])
+def test_one_product_takes_the_time_of_a_sixth_of_its_operations(ops):
+    """1800 GFLOP, a sixth of them at 1.5 times 100 GFLOP/s: 2 s."""
+    product = task(*ops, flops=1_800_000_000_000)
+    assert below_floor(product, timing(2001), Device({})) == ""
+    assert "operations at 1.5 times the measured 100 GFLOP/s" in below_floor(product, timing(1999), Device({}))
+
+
+@pytest.mark.parametrize("ops", [(), ("diag", "mm"), ("mm", "mm"), ("mm", "slice"), ("mul", "mm"), ("convolution",)])
+def test_longer_forwards_may_need_any_share_of_their_operations(ops):
+    assert below_floor(task(*ops, flops=1_800_000_000_000), timing(25), Device({})) == ""
+
+
+def test_the_fastest_unit_counts():
+    rates = {"tf32_gflop_s": 1000, "half_gflop_s": 2000}
+    product, half = (task("mm", flops=1_800_000_000_000, dtype=dtype) for dtype in ("float32", "bfloat16"))
+    assert below_floor(product, timing(201), Device(rates)) == ""
+    assert below_floor(product, timing(199), Device(rates))
+    assert below_floor(half, timing(101), Device(rates)) == ""
+    assert below_floor(half, timing(99), Device(rates))
