@@ -20,8 +20,13 @@ from softsign_script import RIGHT, SOURCE, serial, written
 
 from graph.run_store import checkpoint_types
 from graph.workflow import build_graph
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Draft
+from nodes.models.playbook import PlaybookModel, problem_of
 from nodes.models.scripted import ScriptedModel
 from nodes.prompts import messages_for
+from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Step
 
@@ -143,6 +148,35 @@ def test_where_no_variant_is_right_the_first_one_is_diagnosed() -> None:
     assert (diagnosed.verdict.status, diagnosed.verdict.candidate) == ("wrong", step.candidate)
     assert state.best is not None
     assert state.best.candidate.source == RIGHT
+
+
+def without_the_sweep(request: Request) -> str:
+    """The playbook's kernel after all of its moves but the sweep."""
+    problem = problem_of(request)
+    assert isinstance(problem, Problem)
+    draft = first_draft(problem)
+    assert isinstance(draft, Draft)
+    while isinstance(following := next_draft(problem, draft.source, (), max_sweep=1), Draft):
+        draft = following
+    return written(draft.source)
+
+
+def test_the_playbook_sweeps_within_the_graph() -> None:
+    generator = ScriptedModel(answers=[without_the_sweep])
+    graph = build_graph(lambda spec, options: PlaybookModel() if spec == "playbook" else generator).compile()
+    settings = Settings(target="cpu", sanitize=False, generator_model="scripted", max_sweep=3)
+    state = RunState.model_validate(graph.invoke(INPUT, context=settings))
+    step = sweep_of(state)
+    assert step.move == "tile size"
+    assert [(each.values["kTile"], each.status) for each in step.variants] == [
+        ("2048", "passed"),
+        ("512", "passed"),
+        ("1024", "passed"),
+    ]
+    assert state.stop_reason is not None
+    assert state.stop_reason.name == "no_moves_left"
+    tested = [each for each in state.history if each.agent == "tester"]
+    assert [(each.status, each.candidate) for each in tested[1:]] == [("passed", step.candidate)]
 
 
 CHILD = """
