@@ -36,7 +36,7 @@ using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
 using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
 using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
 struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
+  CUTE_HOST_DEVICE T operator()(float x, int, int, int) const { return T(x); }
 };
 // end problem
 
@@ -171,13 +171,13 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
     int const m = m0 + get<0>(tCcC(i)), n = n0 + get<1>(tCcC(i));
     if (m >= M{} || n >= N{}) continue;
     T* const to = C + LayoutC{}(m, n, l);
-    T const first = epilogue(T(tCrC(i)), m, n, l);
+    T const first = epilogue(tCrC(i), m, n, l);
     if constexpr (StoreC == 2) {
-      T const second = epilogue(T(tCrC(i + 1)), m, n + 1, l);
+      T const second = epilogue(tCrC(i + 1), m, n + 1, l);
       *reinterpret_cast<uint32_t*>(to) = uint32_t(second.raw()) << 16 | first.raw();
     } else {
       *to = first;
-      if (n + 1 < N{}) C[LayoutC{}(m, n + 1, l)] = epilogue(T(tCrC(i + 1)), m, n + 1, l);
+      if (n + 1 < N{}) C[LayoutC{}(m, n + 1, l)] = epilogue(tCrC(i + 1), m, n + 1, l);
     }
   }
 }

@@ -227,7 +227,7 @@ def _used(problem: Problem, form: Form) -> list[Scalar]:
 def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
     """A functor: what follows the product, on one element. `qualifier` stands before its call operator.
 
-    Steps on narrow types are computed in float32, as PyTorch does, and rounded one by one.
+    On narrow types it takes the sum in float32, and rounds once at its end.
     """
     names = identifiers(argument.name for argument in problem.arguments)
     scalars = [SCALAR_PREFIX + names[scalar.name] for scalar in _used(problem, form)]
@@ -240,13 +240,12 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
     loads = [f"    {number} const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
     steps = [f"    x = {code};" for code in form.codes]
     if narrow:
-        codes = (re.sub(r"\bT\(", "float(", code) for code in form.codes)
-        steps = ["    float x = sum;", *(f"    x = float(T({code}));" for code in codes)]
+        steps = [re.sub(r"\bT\(", "float(", step) for step in steps]
     last = "    return T(x);" if narrow else "    return x;"
     if form.triangle:
         sign = ">=" if form.triangle.half == "upper" else "<="
         last = f"    return n - m {sign} {form.triangle.offset} ? {'T(x)' if narrow else 'x'} : T(0);"
     coordinates = ", ".join(f"[[maybe_unused]] int {name}" for name in "mnl")
-    head = f"  {qualifier}T operator()(T {'sum' if narrow else 'x'}, {coordinates}) const {{"
+    head = f"  {qualifier}T operator()({number} x, {coordinates}) const {{"
     struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
     return "\n".join([*layouts, *struct, "  }", "};"])

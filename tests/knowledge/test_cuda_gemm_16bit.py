@@ -84,10 +84,11 @@ def test_moves_fit_the_device_and_say_what_they_are_against():
     assert large[0].name == "vector access, 3 stages" and "warp 64x64" in large[1].name
 
 
-def test_steps_are_computed_in_float32_and_rounded_one_by_one():
+def test_steps_are_computed_in_float32_and_rounded_once():
     source = RECIPE.render(problem_of("linear, gelu"), plan_of("linear, gelu"))
     assert "using T = bfloat16_t;" in source and "code == kDLBfloat" in source
-    assert "x = float(T(x + d0));" in source and "x = float(T(x * float(0.1" in source
+    assert "T operator()(float x," in source and "float const d0 = D0" in source
+    assert "x = x + d0;" in source and "x = x * float(0.1" in source and "return T(x);" in source
     assert screen_source(source, frozenset({"bfloat16", "ieee"})) is None
     assert screen_source(source, frozenset({"float32", "ieee"})) is not None
 

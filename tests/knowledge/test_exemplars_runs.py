@@ -44,7 +44,9 @@ def source(name: str, kind: str, size: str, way: str) -> str:
                 ("C", "M", "N", (n, 1), m * n),
             )
         ),
-        "struct Epilogue {\n  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }\n};",
+        "struct Epilogue {",
+        f"  CUTE_HOST_DEVICE T operator()({'float' if name == 'gemm_16bit' else 'T'} x, int, int, int) const {{",
+        "    return T(x);\n  }\n};",
     ]
     kernel = load(name)
     return kernel.with_sections(problem="\n".join(lines), knobs=knobs(name, kernel.section("knobs"), size, way))
