@@ -71,7 +71,7 @@ def _facts(request: Request) -> dict[str, Any]:
     """Everything a template may name."""
     return {
         "task": request.task,
-        "work": request.task.workloads[0],
+        "works": request.task.workloads,
         "operations": say_operations(request.task.program),
         "machine": say_machine(request.device, request.task.workloads[0]),
         "target": request.target,

@@ -153,6 +153,14 @@ def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     assert "132 multiprocessors with 227 KiB of shared memory a block" in text
 
 
+def test_each_workload_is_told_with_its_bytes() -> None:
+    first = task().workloads[0]
+    wide = first.model_copy(update={"name": "wide", "bytes_moved": 4096, "flops": 0})
+    text = question("generator", task=task().model_copy(update={"workloads": (first, wide)}))
+    assert "One call of the workload given moves at least 128 bytes" in text
+    assert "One call of the workload wide moves at least 4096 bytes (each input and output once).\n" in text
+
+
 def _work(flops: int) -> Task:
     work = task().workloads[0].model_copy(update={"flops": flops})
     return task().model_copy(update={"workloads": (work,)})
