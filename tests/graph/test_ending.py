@@ -56,14 +56,14 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
     assert {step.move for step in state.history if step.agent in ("diagnoser", "repairer")} == {"SIMD"}
 
 
-def test_a_repair_that_does_not_compile_and_one_that_still_has_the_fault_leave_the_best_kernel_before_it() -> None:
-    broken = FAULTY.replace(STRAY, f"{STRAY} oh")
-    no_better = edited(broken, "own[4]", STRAY.replace("own[4]", "own[5]"))
-    state, _, after = ended_with_a_fault([edited(FAULTY, "own[4]", f"{STRAY} oh"), no_better], max_repairs=2)
+def test_a_repair_that_still_has_the_fault_and_one_that_does_not_compile_leave_the_best_kernel_before_it() -> None:
+    no_better = edited(FAULTY, "own[4]", STRAY.replace("own[4]", "own[5]"))
+    broken = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", f"{STRAY} oh")
+    state, _, after = ended_with_a_fault([no_better, broken], max_repairs=2)
     repair: list[Any] = [("diagnoser", None), ("repairer", None)]
     assert after == [
-        ("sanitizer", "refused"), *repair, ("tester", "build_failed"), *repair, ("tester", "passed"),
-        ("sanitizer", "refused"), ("sanitizer", "passed"),
+        ("sanitizer", "refused"), *repair, ("tester", "passed"),
+        ("sanitizer", "refused"), *repair, ("tester", "build_failed"), ("sanitizer", "passed"),
     ]  # fmt: skip
     assert state.result is not None
     assert state.result.best is not None
