@@ -3,34 +3,18 @@
 from __future__ import annotations
 
 import ctypes
-import re
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
+from emulated import FLUSHED, plain_functions
 
 from knowledge.playbook.cpu_math import GENERIC
 from knowledge.playbook.cuda_math import HELPERS
 
-# What PTX says of each instruction; operands in order.
-INSTRUCTIONS = {
-    "rcp.approx.f32": "1.0f / {0}",
-    "max.NaN.f32": "({0} != {0}) ? {0} : ({0} > {1} ? {0} : {1})",
-    "min.NaN.f32": "({0} != {0}) ? {0} : ({0} < {1} ? {0} : {1})",
-    "ex2.approx.ftz.f32": "flushed(std::exp2({0}))",
-}
-ASM = re.compile(r'asm\("(?P<name>\S+) [^"]*" : "=f"\((?P<to>\w+)\) : (?P<operands>[^;]*)\);')
 WITHIN = 3.0
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 88.5, 88.73, 88.9, 89.5, 90.0, 100.0, -88.5, -104.0, 3e38, -3e38, 1e-40)
-
-
-def _on_the_processor(text: str) -> str:
-    def replaced(match: re.Match[str]) -> str:
-        operands = re.findall(r'"f"\((\w+)\)', match["operands"])
-        return f"{match['to']} = {INSTRUCTIONS[match['name']].format(*operands)};"
-
-    return ASM.sub(replaced, text).replace("__device__ ", "")
 
 
 @pytest.fixture(scope="module")
@@ -41,11 +25,9 @@ def functions(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
         f"  for (long i = 0; i < n; ++i) {{ y[i] = {name}(x[i]); }}\n}}\n"
         for name in ("reciprocal", "expm1", "log1p_exp")
     )
-    text = "".join(HELPERS.values())
-    helpers = f"namespace math {{\n{GENERIC['maximum']}{_on_the_processor(text)}{calls}}}\n"
-    assert "asm(" not in helpers and len(ASM.findall(text)) == text.count("asm(")
-    flushed = "static float flushed(float a) { return std::abs(a) < 1.17549435e-38f ? 0.0f : a; }\n"
-    (folder / "math.cpp").write_text(f"#include <cmath>\n{flushed}{helpers}")
+    helpers = plain_functions("".join(HELPERS.values()))
+    text = f"#include <cmath>\n{FLUSHED}namespace math {{\n{GENERIC['maximum']}{helpers}{calls}}}\n"
+    (folder / "math.cpp").write_text(text)
     command = ["g++", "-std=c++17", "-O2", "-shared", "-fPIC", "math.cpp", "-o", "math.so"]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / "math.so"))
