@@ -122,8 +122,13 @@ def known_errors() -> tuple[KnownError, ...]:
 
 
 def messages(target: Target) -> tuple[KnownError, ...]:
-    """The catalogue without what only a processor's compiler and sanitizers say, where kernels run on a GPU."""
-    return tuple(known for known in known_errors() if target == "cpu" or not known.section.endswith("on the processor"))
+    """What compilers, runtimes and sanitizers of the target say; the judge's own words have a guide's section."""
+    return tuple(
+        known
+        for known in known_errors()
+        if known.section != "It computes the wrong thing"
+        and (target == "cpu" or not known.section.endswith("on the processor"))
+    )
 
 
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:
