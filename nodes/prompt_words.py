@@ -47,8 +47,8 @@ def _gpu(device: DeviceFacts) -> str:
     return (
         f"{device.device}, {device.architecture}, {device.multiprocessors} multiprocessors with "
         f"{_kib(device.shared_bytes)} of shared memory a block, last cache {_kib(device.l3_bytes)}; "
-        f"{device.peak_gb_s:.4g} GB/s, {device.peak_gflop_s:.4g} GFLOP/s in float32; tensor cores "
-        f"{device.tf32_gflop_s:.4g} in TF32, {device.half_gflop_s:.4g} in float16 and bfloat16."
+        f"{device.peak_gb_s:.4g} GB/s, {device.peak_gflop_s / 1000:.4g} TFLOP/s in float32; tensor cores "
+        f"{device.tf32_gflop_s / 1000:.4g} in TF32, {device.half_gflop_s / 1000:.4g} in float16 and bfloat16."
     )
 
 

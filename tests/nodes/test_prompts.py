@@ -148,8 +148,9 @@ def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     assert "memory bounds the task" in question("generator", task=_work(flops=0))
     assert "memory bounds it" in question("generator", task=_work(flops=16))
     assert "arithmetic bounds it" in question("generator", task=_work(flops=10**9))
-    hopper = DEVICE.model_copy(update={"architecture": "sm_90a", "multiprocessors": 132, "shared_bytes": 232448})
-    text = question("generator", target="cuda", device=hopper)
+    facts = {"architecture": "sm_90a", "multiprocessors": 132, "shared_bytes": 232448, "tf32_gflop_s": 535_000.0}
+    text = question("generator", target="cuda", device=DEVICE.model_copy(update=facts))
+    assert "0.1 TFLOP/s in float32; tensor cores 535 in TF32" in text
     assert "132 multiprocessors with 227 KiB of shared memory a block" in text
 
 
