@@ -46,5 +46,5 @@ def with_compilers(access: Access, order: CompileOrder | None) -> Access:
 
 
 def _c_compiler(cxx: Path) -> str | None:
-    """$CC, else the C compiler beside the C++ one."""
-    return os.environ.get("CC") or shutil.which(cxx.name.replace("g++", "gcc"), path=str(cxx.parent))
+    """The C compiler beside the C++ one, which the process may read; $CC where there is none."""
+    return shutil.which(cxx.name.replace("g++", "gcc"), path=str(cxx.parent)) or os.environ.get("CC")

@@ -1,5 +1,8 @@
 """torch.compile as the second baseline: in the same rounds, from inside the locked child, and said where it fails."""
 
+from pathlib import Path
+
+from harness.compile_baseline import compile_order
 from harness.verdict import Interval
 
 HONEST = """
@@ -44,3 +47,11 @@ def test_nobody_who_does_not_ask_waits_for_it(bench):
     assert verdict.timing.compiled is None
     assert verdict.timing.compiled_failure == ""
     assert "compile" not in verdict.seconds
+
+
+def test_the_compilers_lie_where_the_child_may_read(bench, monkeypatch):
+    """CC may name a compiler of another installation than CXX does; the child is shown only CXX's."""
+    monkeypatch.setenv("CC", "/opt/elsewhere/bin/gcc")
+    order = compile_order(bench.task(bench.softsign))
+    cxx = order["environment"]["CXX"].split()[0]
+    assert Path(order["environment"]["CC"]).parent == Path(cxx).parent
