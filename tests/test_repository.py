@@ -160,3 +160,9 @@ def test_examples_are_tasks_and_are_benchmarked(file: Path) -> None:
     assert {"Model", "get_inputs", "get_init_inputs"} <= defined
     assert ast.get_docstring(tree)
     assert file.stem in WANTED
+
+
+def test_no_two_test_files_have_one_name() -> None:
+    """pytest imports them by their names: of two alike, in whatever folders, only one is run."""
+    names = [file.name for file in (ROOT / "tests").rglob("test_*.py")]
+    assert sorted(set(names)) == sorted(names)

@@ -1,12 +1,10 @@
 """Bad input over the real command line: one sentence with file, cause and remedy, the documented code, no traceback."""
 
 import re
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from json import dumps
 from pathlib import Path
 
 import pytest
+from chat_server import chat_endpoint
 from command_line import cutegen, one_object, softsign
 from typer.testing import CliRunner
 
@@ -118,47 +116,18 @@ def test_an_occupied_folder_is_named_with_the_way_on(tmp_path: Path) -> None:
     assert f"--resume {tmp_path}" in result.stderr
 
 
-class _Babble(BaseHTTPRequestHandler):
-    """Answers every chat request with a text that is no kernel."""
-
-    asked = 0
-
-    def do_POST(self) -> None:
-        self.rfile.read(int(self.headers["Content-Length"]))
-        type(self).asked += 1
-        message = {"role": "assistant", "content": "I would rather talk about the weather."}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
-        usage = {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}
-        body = {"id": "1", "object": "chat.completion", "created": 1, "model": "m", "choices": [choice], "usage": usage}
-        data = dumps(body).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(data)))
-        self.end_headers()
-        self.wfile.write(data)
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Keep the test's output clean."""
-
-
 def test_a_model_that_answers_nonsense_forever_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Babble)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        url = f"http://127.0.0.1:{server.server_port}/v1"
+    with chat_endpoint("answer", answer="I would rather talk about the weather.") as endpoint:
         done = cutegen(
-            "optimize", softsign(tmp_path), "--model", "openai:weather", "--base-url", url, "--out", tmp_path / "run",
-            "--target", "cpu", "--json",
+            "optimize", softsign(tmp_path), "--model", "openai:weather", "--base-url", endpoint.base_url,
+            "--out", tmp_path / "run", "--target", "cpu", "--json",
         )  # fmt: skip
-    finally:
-        server.shutdown()
-        server.server_close()
     assert done.returncode == 1, done.stderr
     said = one_object(done.stdout)
     assert said["outcome"] == "nothing_faster"
     assert said["stop_reason"]
-    assert said["usage"]["input_tokens"] == 5 * said["usage"]["calls"]
-    assert 1 <= _Babble.asked <= 20
+    assert said["usage"]["input_tokens"] == 11 * said["usage"]["calls"]
+    assert 1 <= len(endpoint.requests) <= 20
     assert (tmp_path / "run" / "report.html").exists()
     assert not (tmp_path / "run" / "kernel.cu").exists()
 
