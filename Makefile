@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test check bench gpu-check recordings format clean
+.PHONY: demo test check bench fuzz gpu-check recordings format clean
 
 demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
@@ -21,6 +21,10 @@ check: .make/test
 	$(BIN)/ruff check $(SOURCES) tests examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
+
+# The property tests on inputs drawn anew, many more of them.
+fuzz: .make/test
+	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
 
 bench: .make/run
 	$(BIN)/python -m graph.bench

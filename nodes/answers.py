@@ -58,7 +58,8 @@ _MOVE = re.compile(
 )
 _DIFF_FENCES = ("diff", "patch")
 # Four words and more, the first with a capital, a full stop or colon at the end, and nothing that code is made of.
-_SENTENCE = re.compile(r"^\s*[A-Z][A-Za-z']*(?:,? [A-Za-z0-9'`-]+){3,}[.:!]$", re.MULTILINE)
+# One word at least is spelt out: single letters and numbers in a row are a table, not a sentence.
+_SENTENCE = re.compile(r"^\s*(?=.*[a-z]{2})[A-Z][A-Za-z']*(?:,? [A-Za-z0-9'`-]+){3,}[.:!]$", re.MULTILINE)
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 _DIFF = re.compile(r"^(?:@@ .* @@|--- .*\n\+\+\+ )", re.MULTILINE)
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.statistics import median_ratio
@@ -25,7 +25,6 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says():
 
 
 @given(st.lists(st.tuples(st.floats(0.1, 10), st.floats(0.1, 10)), min_size=1, max_size=30))
-@settings(max_examples=50, deadline=None)
 def test_the_median_lies_within_its_interval(pairs):
     baseline, candidate = zip(*pairs, strict=True)
     ratio, interval = median_ratio(baseline, candidate)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from conftest import MACHINE, _op, spec
 from torch.fx.experimental.proxy_tensor import make_fx
+from traced import MACHINE, _op, spec
 
 from knowledge.playbook.problem import Device, Problem
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 import tvm_ffi
-from conftest import assert_close, trace
+from traced import assert_close, trace
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.errors import MachineError

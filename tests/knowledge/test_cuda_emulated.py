@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Compiler, assert_close, call
 from emulated import emulated
 from gpu_kernels import A100, traced
 from test_cuda_pointwise import divisions, exponentials, views
 from test_cuda_rows import places, shifted, softmax, sums
+from traced import Compiler, assert_close, call
 
 from knowledge.playbook.author import recipes
 from knowledge.playbook.recipe import Plan

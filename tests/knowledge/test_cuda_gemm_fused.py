@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import torch
 import tvm_ffi
-from conftest import scaled_error
 from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
+from traced import scaled_error
 
 from harness.building.toolchain import cuda_compiler
 from harness.errors import MachineError

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import torch
 import tvm_ffi
-from conftest import scaled_error
 from cuda_gemm_cases import H200, RECIPE, build, on_gpu, tensor_plan
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
+from traced import scaled_error
 
 from harness.machine.gpu import find_gpu
 from knowledge.playbook.recipe import Plan

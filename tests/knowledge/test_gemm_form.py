@@ -7,8 +7,8 @@ from itertools import product
 import numpy
 import pytest
 import torch
-from conftest import trace
 from gemm_cases import PLAIN, STEPS, doubled, rand, trace_fx
+from traced import trace
 
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_form import Axis, Form, form_of

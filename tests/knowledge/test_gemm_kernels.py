@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import torch
 import tvm_ffi
-from conftest import Compiler, call, trace
 from gemm_cases import PLAIN, STEPS, doubled, rand
+from traced import Compiler, call, trace
 
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_form import form_of

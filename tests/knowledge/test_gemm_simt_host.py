@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import INCLUDES
+from traced import INCLUDES
 
 from knowledge.exemplars.source import load
 

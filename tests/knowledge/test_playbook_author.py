@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Compiler, assert_close, call, trace
+from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.author import first_draft, next_draft, writable_ops
 from knowledge.playbook.problem import Device, Problem

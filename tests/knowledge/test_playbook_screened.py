@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from conftest import trace
+from traced import trace
 
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft

@@ -7,10 +7,10 @@ from math import prod
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Compiler, assert_close, call, trace
 from gpu_kernels import traced
 from hypothesis import given
 from hypothesis import strategies as st
+from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.author import first_draft, next_draft, recipes
 from knowledge.playbook.problem import Device, Problem

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from conftest import Compiler, assert_close, call, trace
 from pointwise_cases import GROUPS, Case, Many, operands
+from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem

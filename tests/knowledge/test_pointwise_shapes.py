@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Compiler, assert_close, call, trace
 from torch import nn
+from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem, Scalar

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
-from conftest import scaled_error, trace
 from evaluation import evaluate
 from hypothesis import HealthCheck, assume, event, given, settings
 from hypothesis import strategies as st
+from traced import scaled_error, trace
 
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
@@ -125,7 +125,7 @@ def programs(draw: st.DrawFn) -> tuple[Drawn, torch.Tensor, torch.Tensor]:
     return Drawn(steps, draw(st.integers(0, len(values) - 1))), x, y
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(programs())
 def test_what_is_lowered_is_what_torch_computes(program: tuple[Drawn, torch.Tensor, torch.Tensor]) -> None:
     module, x, y = program

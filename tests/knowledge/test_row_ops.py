@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from conftest import Compiler, assert_close, call, trace
+from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.problem import Problem, Scalar
 from knowledge.playbook.recipe import Decline, Plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.playbook import promotion, space, strided
@@ -68,7 +68,6 @@ def test_expansion_and_broadcast(shape: tuple[int, ...]) -> None:
     assert same(strided.expand(narrow, tensor.stride(), (2, *target)), tensor.expand(2, *target))
 
 
-@settings(max_examples=60)
 @given(tensors(), st.data())
 def test_a_collapsed_space_visits_the_same_elements(tensor: torch.Tensor, data: st.DataObject) -> None:
     other = torch.empty(tuple(tensor.shape)).permute(*range(tensor.dim()))

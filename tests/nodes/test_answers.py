@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
+from knowledge.exemplars import source
 from nodes.answers import (
     MAX_ECHO_CHARS,
     MAX_SOURCE_CHARS,
@@ -249,11 +251,26 @@ def test_whatever_fences_a_model_writes_are_read_or_refused_by_name(parts: list[
     read_or_refused("\n".join(parts))
 
 
-@given(st.text(st.characters(codec="utf-8", exclude_characters="`~\r"), min_size=1).filter(lambda text: text.strip()))
-def test_code_comes_through_unchanged(code: str) -> None:
+# Without what ends a sentence: a text that reads like one is refused as prose, by intent.
+UNENDING = st.text(st.characters(codec="utf-8", exclude_characters="`~\r.:!"), min_size=1)
+
+
+@given(UNENDING.filter(lambda text: text.strip()))
+def test_whatever_is_no_sentence_comes_through_unchanged(code: str) -> None:
     try:
         answer = kernel(f"MOVE: x\n```cpp\n{code}\n```")
     except AnswerError as refused:
         assert refused.problem == "diff"
     else:
         assert answer == Written(source=f"{code}\n", move="x")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in Path(source.__file__).parent.glob("*.cu")))
+def test_no_line_of_a_real_kernel_is_taken_for_prose_or_a_diff(name: str) -> None:
+    text = source.load(name).text
+    assert kernel(f"MOVE: x\n```cpp\n{text}```") == Written(source=text, move="x")
+
+
+@pytest.mark.parametrize("table", ["A 0 0 0:", "X y z w.", "K 16 32 64 128:"])
+def test_single_letters_and_numbers_in_a_row_are_no_sentence(table: str) -> None:
+    assert kernel(f"MOVE: x\n```cpp\n{table}\n```") == Written(source=f"{table}\n", move="x")

@@ -15,7 +15,7 @@ ECHO = "import sys; open(sys.argv[1], 'w').write(repr(sys.argv[2:]))"
 words = st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C"]), max_size=12), max_size=4)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=settings.default.max_examples // 5, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(["$HOME", "a b", "'", '"', "\\", "", "$", ":"])
 @given(words)
 def test_every_word_reaches_the_command_as_it_is(tmp_path, arguments):

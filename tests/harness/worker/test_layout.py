@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.task import ScalarSpec, Signature, TensorSpec
@@ -35,7 +35,6 @@ signatures = st.builds(
 
 
 @given(signatures, st.integers(1, 5))
-@settings(max_examples=60, deadline=None)
 def test_places_do_not_overlap_and_fit(signature, slots):
     layout = lay_out(signature, slots)
     assert len(layout.places) == slots
@@ -52,7 +51,6 @@ def test_places_do_not_overlap_and_fit(signature, slots):
 
 
 @given(signatures)
-@settings(max_examples=30, deadline=None)
 def test_outputs_alone_lie_in_the_writable_segment(signature):
     places = lay_out(signature, 1).places[0]
     assert {name for name, place in places.items() if place.memory == "out"} == {s.name for s in signature.outputs}
