@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 import typer
+
+from nodes.roles import Speaker
 
 EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed; check-task: it is sound);
 1 nothing faster (verify: it did not pass; check-task: it is degenerate);
@@ -23,45 +24,17 @@ app = typer.Typer(
 )
 
 
-class TargetOption(StrEnum):
-    """Where kernels run."""
-
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-
-
-class IsolationOption(StrEnum):
-    """How kernels are kept from the machine."""
-
-    auto = "auto"
-    bubblewrap = "bubblewrap"
-    landlock = "landlock"
-    none = "none"
-
-
-class RoleOption(StrEnum):
-    """The agents that speak to a model."""
-
-    generator = "generator"
-    diagnoser = "diagnoser"
-    repairer = "repairer"
-    optimizer = "optimizer"
-
-
-class ExemplarOption(StrEnum):
-    """Which finished kernel a prompt shows for a GPU."""
-
-    none = "none"
-    representative = "representative"
-    retrieved = "retrieved"
-
-
-Target = Annotated[TargetOption, typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
-Isolation = Annotated[IsolationOption, typer.Option(help="auto takes the strongest that works here.")]
+Target = Annotated[Literal["auto", "cpu", "cuda"], typer.Option(help="auto takes cuda where a GPU answers, else cpu.")]
+Isolation = Annotated[
+    Literal["auto", "bubblewrap", "landlock", "none"], typer.Option(help="auto takes the strongest that works here.")
+]
+Exemplar = Annotated[
+    Literal["none", "representative", "retrieved"], typer.Option(help="Which finished kernel to show for a GPU.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
 Model = Annotated[str, typer.Option(help="playbook, openai:NAME, manual or replay:FILE.")]
 BaseUrl = Annotated[str, typer.Option(help="An OpenAI-compatible endpoint for openai:NAME.")]
+Scale = Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")]
 Patience = Annotated[
     int | None,
     typer.Option(min=1, help="End a run after so many optimizations without a gain.", show_default="never"),
@@ -77,6 +50,11 @@ Seed = Annotated[
     int | None,
     typer.Option(min=0, help="Seed of the inputs that kernels are judged on.", show_default="new for each kernel"),
 ]
+
+
+def _settings(target: Target, model: Model, base_url: BaseUrl, depth: int, isolation: Isolation) -> dict[str, Any]:
+    """What the commands that run the agents have options for alike, by the settings' names."""
+    return {"target": target, "model": model, "base_url": base_url, "max_depth": depth, "isolation": isolation}
 
 
 def _version(wanted: bool) -> None:
@@ -102,7 +80,7 @@ def optimize(
         Path | None,
         typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
     ] = None,
-    target: Target = TargetOption.auto,
+    target: Target = "auto",
     model: Model = "playbook",
     base_url: BaseUrl = "",
     depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations that pass before the run ends.")] = 12,
@@ -111,7 +89,7 @@ def optimize(
         Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
     ] = None,
     seed: Seed = None,
-    isolation: Isolation = IsolationOption.auto,
+    isolation: Isolation = "auto",
     more: More = None,
     json: Json = False,
 ) -> None:
@@ -126,14 +104,7 @@ def optimize(
                 out=out,
                 as_json=json,
                 more=tuple(more or ()),
-                settings={
-                    "target": target.value,
-                    "model": model,
-                    "base_url": base_url,
-                    "max_depth": depth,
-                    "seed": seed,
-                    "isolation": isolation.value,
-                },
+                settings=_settings(target, model, base_url, depth, isolation) | {"seed": seed},
             )
         )
     )
@@ -163,8 +134,8 @@ def suite(
         str | None, typer.Argument(help="A bundled suite (level1) or a folder of task files.", show_default=False)
     ] = None,
     ids: Annotated[str, typer.Option(help="Only these tasks, as 1-18,23.", show_default="all")] = "",
-    scale: Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")] = 1.0,
-    target: Target = TargetOption.auto,
+    scale: Scale = 1.0,
+    target: Target = "auto",
     model: Model = "playbook",
     base_url: BaseUrl = "",
     depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations a task, at most.")] = 12,
@@ -184,7 +155,7 @@ def suite(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the suite in this folder.", show_default=False)
     ] = None,
-    isolation: Isolation = IsolationOption.auto,
+    isolation: Isolation = "auto",
     more: More = None,
     json: Json = False,
 ) -> None:
@@ -205,14 +176,7 @@ def suite(
                 compile_baseline=compile_baseline,
                 as_json=json,
                 more=tuple(more or ()),
-                settings={
-                    "target": target.value,
-                    "model": model,
-                    "base_url": base_url,
-                    "max_depth": depth,
-                    "patience": patience,
-                    "isolation": isolation.value,
-                },
+                settings=_settings(target, model, base_url, depth, isolation) | {"patience": patience},
             )
         )
     )
@@ -224,8 +188,8 @@ def ablate(
         str | None, typer.Argument(help="A task file, or one of a suite, as level1:8.", show_default=False)
     ] = None,
     profile_from: Annotated[str, typer.Option(help="The depths from which a profile is shown.")] = "1,11",
-    scale: Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")] = 1.0,
-    target: Target = TargetOption.auto,
+    scale: Scale = 1.0,
+    target: Target = "auto",
     model: Model = "playbook",
     base_url: BaseUrl = "",
     depth: Annotated[int, typer.Option(min=0, max=1000, help="Optimizations a run, at most.")] = 14,
@@ -235,7 +199,7 @@ def ablate(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the ablation in this folder.", show_default=False)
     ] = None,
-    isolation: Isolation = IsolationOption.auto,
+    isolation: Isolation = "auto",
     more: More = None,
     json: Json = False,
 ) -> None:
@@ -252,13 +216,7 @@ def ablate(
                 resume=resume,
                 as_json=json,
                 more=tuple(more or ()),
-                settings={
-                    "target": target.value,
-                    "model": model,
-                    "base_url": base_url,
-                    "max_depth": depth,
-                    "isolation": isolation.value,
-                },
+                settings=_settings(target, model, base_url, depth, isolation),
             )
         )
     )
@@ -268,9 +226,9 @@ def ablate(
 def verify(
     kernel: Annotated[Path, typer.Argument(help="A kernel's C++ or CUDA source, or a Python file with ModelNew.")],
     file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
-    target: Target = TargetOption.auto,
+    target: Target = "auto",
     seed: Seed = None,
-    isolation: Isolation = IsolationOption.auto,
+    isolation: Isolation = "auto",
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
     ] = False,
@@ -284,9 +242,9 @@ def verify(
         run(
             kernel,
             file,
-            target=target.value,
+            target=target,
             seed=seed,
-            isolation=isolation.value,
+            isolation=isolation,
             sanitize=sanitize,
             compile_baseline=compile_baseline,
             as_json=json,
@@ -297,23 +255,21 @@ def verify(
 @app.command(name="check-task", epilog=EXIT_CODES)
 def check_task(
     file: Annotated[Path, typer.Argument(help="The Python file with the reference module.")],
-    isolation: Isolation = IsolationOption.auto,
+    isolation: Isolation = "auto",
     json: Json = False,
 ) -> None:
     """Say whether the module in FILE is worth a kernel: do its outputs vary, is it exact, what does it cost?"""
     from graph.cli_check_task import run
 
-    raise typer.Exit(run(file, isolation=isolation.value, as_json=json))
+    raise typer.Exit(run(file, isolation=isolation, as_json=json))
 
 
 @app.command(epilog=EXIT_CODES)
 def prompts(
     path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run.")],
-    target: Target = TargetOption.auto,
-    role: Annotated[RoleOption | None, typer.Option(help="Only this agent's.", show_default="all four")] = None,
-    exemplar: Annotated[
-        ExemplarOption, typer.Option(help="Which finished kernel to show for a GPU.")
-    ] = ExemplarOption.representative,
+    target: Target = "auto",
+    role: Annotated[Speaker | None, typer.Option(help="Only this agent's.", show_default="all four")] = None,
+    exemplar: Exemplar = "representative",
     tokens: Annotated[bool, typer.Option("--tokens", help="Only how many tokens they are, about.")] = False,
     json: Json = False,
 ) -> None:
@@ -323,9 +279,9 @@ def prompts(
     raise typer.Exit(
         run(
             path,
-            target=target.value,
-            role=role.value if role else None,
-            exemplar=exemplar.value,
+            target=target,
+            role=role,
+            exemplar=exemplar,
             tokens=tokens,
             as_json=json,
         )

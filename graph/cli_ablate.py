@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.text import Text
 from graph.ablation import Ablation, begin_ablation, reopen_ablation, run_schedule, schedule_of
 from graph.ablation_chart import figure
 from graph.bench_tables import Sheet, drawn
-from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
+from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
 from graph.cli_settings import none_with_resume, settings_with
 from graph.progress import Terminal
@@ -45,11 +44,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Do the command; its exit code."""
-    hints: list[str] = []
-    code = guarded(lambda: _run(options, hints), as_json=options.as_json)
-    for hint in hints:
-        print(hint, file=sys.stderr)
-    return code
+    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
 
 
 def _run(options: Options, hints: list[str]) -> int:

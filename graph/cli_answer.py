@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from graph.cli_errors import IMPROVED, guarded
+from graph.cli_errors import IMPROVED, guarded_with_hints
 from graph.cli_optimize import show_run
 from graph.runs import RunFolder, reopen
 from harness.errors import UserError
@@ -19,11 +19,7 @@ _CUT = "<!-- Write the answer above this line. The question, for reading: -->"
 
 def run(run: Path, file: Path | None, *, edit: bool, as_json: bool) -> int:
     """Do the command; its exit code."""
-    hints: list[str] = []
-    code = guarded(lambda: _run(run, file, hints, edit=edit, as_json=as_json), as_json=as_json)
-    for hint in hints:
-        print(hint, file=sys.stderr)
-    return code
+    return guarded_with_hints(lambda hints: _run(run, file, hints, edit=edit, as_json=as_json), as_json=as_json)
 
 
 def _run(run: Path, file: Path | None, hints: list[str], *, edit: bool, as_json: bool) -> int:

@@ -41,5 +41,14 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         signal.signal(signal.SIGTERM, before)
 
 
+def guarded_with_hints(work: Callable[[list[str]], int], *, as_json: bool) -> int:
+    """As `guarded`; what `work` puts into its list is said on stderr, after the sentence on what went wrong."""
+    hints: list[str] = []
+    code = guarded(lambda: work(hints), as_json=as_json)
+    for hint in hints:
+        print(hint, file=sys.stderr)
+    return code
+
+
 def _as_keyboard_interrupt(_signal: int, _frame: FrameType | None) -> None:
     raise KeyboardInterrupt

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph.api import RunResult, begin, carry_on, load_task
-from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded
+from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded_with_hints
 from graph.cli_settings import none_with_resume, settings_with
 from graph.progress import Terminal, spent, table
 from graph.run_record import Outcome, RunRecord
@@ -62,11 +61,7 @@ class Summary(Frozen):
 
 def run(options: Options) -> int:
     """Do the command; its exit code."""
-    hints: list[str] = []
-    code = guarded(lambda: _run(options, hints), as_json=options.as_json)
-    for hint in hints:  # after the sentence on what went wrong
-        print(hint, file=sys.stderr)
-    return code
+    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
 
 
 def _run(options: Options, hints: list[str]) -> int:

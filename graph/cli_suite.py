@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from graph.bench_tables import drawn
-from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded
+from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
 from graph.cli_settings import none_with_resume, settings_with
 from graph.runs import claimed
@@ -50,11 +49,7 @@ class Options:
 
 def run(options: Options) -> int:
     """Do the command; its exit code."""
-    hints: list[str] = []
-    code = guarded(lambda: _run(options, hints), as_json=options.as_json)
-    for hint in hints:
-        print(hint, file=sys.stderr)
-    return code
+    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
 
 
 def _run(options: Options, hints: list[str]) -> int:

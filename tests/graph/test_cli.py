@@ -4,11 +4,13 @@ import inspect
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from command_line import REPOSITORY, cutegen, never_built, one_object, softsign, start
 from typer.testing import CliRunner
 
+from graph import cli
 from graph.api import make_settings
 from graph.cli import app, optimize
 from graph.cli_doctor import blocking
@@ -153,6 +155,18 @@ def test_the_command_lines_defaults_are_the_settings_defaults() -> None:
     settings = Settings()
     for name in ("target", "model", "base_url", "max_depth", "seed", "isolation"):
         assert str(given[name]) == str(getattr(settings, name)), name
+
+
+def test_the_command_lines_choices_are_the_settings_choices() -> None:
+    """They stand in both places, because what the settings are made of is too heavy for `--help`."""
+    assert [choices(get_args(hint)[0]) for hint in (cli.Target, cli.Isolation, cli.Exemplar)] == [
+        choices(Settings.model_fields[name].annotation) for name in ("target", "isolation", "exemplar")
+    ]
+
+
+def choices(hint: object) -> set[object]:
+    """The values that a type made of `Literal`s allows."""
+    return {value for each in get_args(hint) for value in (choices(each) or {each})}
 
 
 def test_every_option_reaches_the_settings() -> None:
