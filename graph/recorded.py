@@ -20,6 +20,7 @@ from harness.errors import UserError
 from harness.frozen import Frozen
 from harness.verdict import Status
 from nodes.models.replay import ReplayModel
+from nodes.models.written_calls import say_calls
 from nodes.state import Step
 
 TASK, RECORDING, CONVERSATION = "task.py", "recording.json", "conversation.jsonl"
@@ -71,7 +72,7 @@ def record_anew(folder: Path) -> None:
     Raises `UserError` where the run takes another way and asks for more or fewer answers.
     """
     recording = load(folder)
-    answers = [said.answer for said in ReplayModel.load(folder / CONVERSATION).exchanges]
+    answers = [say_calls(said.tool_calls, said.answer) for said in ReplayModel.load(folder / CONVERSATION).exchanges]
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         run = Path(scratch) / "run"
         result = optimize(load_task(folder / TASK), out=run, model="manual", **recording.settings)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from langchain_core.messages import AIMessage
@@ -13,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.frozen import Frozen
 from nodes.diagnosis import Diagnosis
+from nodes.fences import Block, split
 from nodes.models.usage import Bill
 from tools.patch import Patch, PatchError
 from tools.sweep import Sweep, SweepError, read_sweep
@@ -51,7 +51,6 @@ Answer = TypeVar("Answer")
 _NO_HARM = "All that is asked for is a program that computes what the task says. Answer in the form that was asked for."
 
 _THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
-_FENCE = re.compile(r"^ {0,3}(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 _REFUSAL = re.compile(r"^[\s*_#]*(?:CANNOT|DONE)[*_]*:[*_]*[ \t]*(?P<reason>\S.*)$", re.MULTILINE)
 _MOVE = re.compile(
     r"^[\s*_#]*MOVE[*_]*:[*_]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{EN DASH}\N{EM DASH}]+\s+(?P<why>.*))?$", re.MULTILINE
@@ -87,17 +86,10 @@ class Declined(Frozen):
     reason: str
 
 
-@dataclass(frozen=True)
-class _Block:
-    info: str
-    text: str
-    closed: bool
-
-
 def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
     """The generator's or optimizer's answer. Raises `AnswerError`."""
     text = _readable(answer)
-    prose, blocks = _split(text)
+    prose, blocks = split(text)
     refusal = _REFUSAL.search(prose)
     if not blocks:
         if refusal:
@@ -140,7 +132,7 @@ def parse_diagnosis(answer: str) -> Diagnosis:
 def parse_patch(answer: str) -> Patch | Declined:
     """The repairer's answer. Raises `AnswerError`."""
     text = _readable(answer)
-    prose, blocks = _split(text)
+    prose, blocks = split(text)
     refusal = _REFUSAL.search(prose)
     if refusal and not blocks:
         return Declined(reason=refusal["reason"].strip()[:MAX_REASON_CHARS])
@@ -195,30 +187,7 @@ def _utf8(text: str) -> str:
     return text
 
 
-def _split(text: str) -> tuple[str, list[_Block]]:
-    """The prose around the fenced blocks, and the blocks. A fence that never closes takes the rest of the text."""
-    prose: list[str] = []
-    blocks: list[_Block] = []
-    inside: list[str] = []
-    fence, info = "", ""
-    for line in text.split("\n"):
-        match = _FENCE.match(line)
-        if fence:
-            if match and match["fence"].startswith(fence) and not match["info"].strip():
-                blocks.append(_Block(info, "\n".join(inside), closed=True))
-                fence = ""
-            else:
-                inside.append(line)
-        elif match:
-            fence, info, inside = match["fence"], match["info"].strip(), []
-        else:
-            prose.append(line)
-    if fence:
-        blocks.append(_Block(info, "\n".join(inside), closed=False))
-    return "\n".join(prose), blocks
-
-
-def _only(blocks: list[_Block]) -> _Block:
+def _only(blocks: list[Block]) -> Block:
     if not blocks[-1].closed:
         raise AnswerError(
             "truncated_fence",
@@ -247,13 +216,13 @@ def _check_source(source: str) -> None:
         )
 
 
-def _looks_like_diff(text: str, blocks: list[_Block]) -> bool:
+def _looks_like_diff(text: str, blocks: list[Block]) -> bool:
     return any(block.info.lower() in _DIFF_FENCES for block in blocks) or bool(_DIFF.search(text))
 
 
 def _json(text: str) -> Any:
     """The JSON object of an answer: bare, fenced, or with prose around it."""
-    _, blocks = _split(text)
+    _, blocks = split(text)
     if len(blocks) > 1:
         raise AnswerError("two_blocks", f"There are {len(blocks)} code blocks. Give exactly one JSON object.")
     body = blocks[0].text if blocks else text

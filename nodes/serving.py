@@ -46,7 +46,7 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
         return refuse(call, f"There is no tool {call['name']!r}. There are: {names}.")
     arguments = call["args"]
     if not isinstance(arguments, dict):
-        return refuse(call, f"The arguments of {tool.name} are no JSON object.")
+        return refuse(call, _why_unread(call) or f"The arguments of {tool.name} are no JSON object.")
     started = time.monotonic()
     try:
         answer = tool.invoke({"type": "tool_call", "id": call["id"] or "", "name": tool.name, "args": arguments})
@@ -63,6 +63,11 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
 def refuse(call: ToolCall | InvalidToolCall, why: str) -> Served:
     """The answer to a call that is not run."""
     return Served(_answer(call, why))
+
+
+def _why_unread(call: ToolCall | InvalidToolCall) -> str:
+    """What the model that made the call says is wrong with it; most say nothing."""
+    return call["error"] or "" if call["type"] == "invalid_tool_call" else ""
 
 
 def _answer(call: ToolCall | InvalidToolCall, text: str) -> ToolMessage:

@@ -23,11 +23,12 @@ class Said(Frozen):
 
 
 class Called(Frozen):
-    """A tool call in an answer. `args` is the text itself where it was no JSON object."""
+    """A tool call in an answer. `args` is the text itself where it could not be read; `error` may say why."""
 
     id: str
     name: str
     args: dict[str, Any] | str
+    error: str = ""
 
 
 class Exchange(Frozen):
@@ -75,21 +76,23 @@ def exchange(
         prompt_sha256=digest_of(prompt),
         prompt=prompt,
         answer=str(answer.text),
-        tool_calls=_called(answer),
+        tool_calls=calls_in(answer),
         usage=usage or Usage(),
         finish=bill.finish,
         refusal=bill.refusal,
     )
 
 
-def _content(message: BaseMessage) -> str:
-    calls = _called(message) if isinstance(message, AIMessage) else ()
-    return "\n".join([str(message.text), *(f"{call.name}({json.dumps(call.args, sort_keys=True)})" for call in calls)])
-
-
-def _called(message: AIMessage) -> tuple[Called, ...]:
-    calls = (*message.tool_calls, *message.invalid_tool_calls)
-    return tuple(
-        Called(id=call["id"] or "", name=call["name"] or "", args="" if call["args"] is None else call["args"])
-        for call in calls
+def calls_in(message: AIMessage) -> tuple[Called, ...]:
+    """The tool calls of an answer, those that cannot be read last."""
+    read = (Called(id=call["id"] or "", name=call["name"], args=call["args"]) for call in message.tool_calls)
+    unread = (
+        Called(id=call["id"] or "", name=call["name"] or "", args=call["args"] or "", error=call["error"] or "")
+        for call in message.invalid_tool_calls
     )
+    return (*read, *unread)
+
+
+def _content(message: BaseMessage) -> str:
+    calls = calls_in(message) if isinstance(message, AIMessage) else ()
+    return "\n".join([str(message.text), *(f"{call.name}({json.dumps(call.args, sort_keys=True)})" for call in calls)])

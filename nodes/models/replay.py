@@ -43,9 +43,9 @@ class ReplayModel(LocalModel):
     """Answers from `exchanges`; a prompt recorded several times gets its answers in the recorded order.
 
     A prompt is looked up by role and digest, then once more without the numbers and line breaks outside its code
-    blocks, and without the sections that tell of the machine and its compiler: a replayed kernel is timed anew and
-    never takes exactly as long. Every answer carries the recorded tokens and dollars, so that budgets end the run
-    where they ended it before.
+    blocks, and without what the machine and its compiler say, in sections and by tools: a replayed kernel is timed
+    anew and never takes exactly as long. Every answer carries the recorded tokens and dollars, so that budgets end
+    the run where they ended it before.
     """
 
     calls_tools: ClassVar[bool] = True
@@ -141,7 +141,9 @@ def _message(recorded: Exchange) -> AIMessage:
             if isinstance(call.args, dict)
         ],
         invalid_tool_calls=[
-            InvalidToolCall(type="invalid_tool_call", id=call.id, name=call.name, args=call.args, error=None)
+            InvalidToolCall(
+                type="invalid_tool_call", id=call.id, name=call.name, args=call.args, error=call.error or None
+            )
             for call in recorded.tool_calls
             if isinstance(call.args, str)
         ],
@@ -167,8 +169,15 @@ def _text(prompt: Sequence[Said]) -> list[str]:
 
 
 def _blurred(prompt: Sequence[Said]) -> str:
-    """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run."""
-    return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(said.content)))
+    """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
+
+    Of what a tool says, the first line: the verdict, or a section's title. The rest is the compiler's or machine's.
+    """
+    return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(_lasting(said))))
+
+
+def _lasting(said: Said) -> str:
+    return said.content.partition("\n")[0] if said.type == "tool" else said.content
 
 
 def _steady(text: str) -> Iterator[str]:

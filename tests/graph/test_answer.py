@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 from command_line import cutegen, one_object
-from softsign_script import KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
+from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
 
 from graph.api import RunResult, answer, load_task, optimize, resume
 from graph.cli_errors import NOTHING_FASTER, USER_ERROR, WAITING
 from harness.errors import UserError
+from nodes.models.replay import ReplayModel
 from nodes.state import TaskInput
 
 TASK = TaskInput(source=SOURCE, name="softsign")
@@ -65,6 +66,43 @@ def test_an_unusable_answer_comes_back_with_what_is_wrong_and_is_not_asked_for_t
     ended = answer(folder, "CANNOT: softsign is beyond me")
     assert ended.record.stop_reason == "softsign is beyond me"
     assert ended.record.usage.calls == 2
+
+
+def test_whoever_answers_may_call_tools_first_and_a_replay_calls_them_again(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    first = asked(begun(folder, max_depth=0, max_tool_calls=3))
+    assert "TOOL: compile_kernel" in first
+    assert "- `look_up`" in first
+    assert "run_kernel" not in first  # the generator has no such tool, by hand or not
+
+    calls = (
+        (called("compile_kernel", DOES_NOT_COMPILE), "The kernel does not compile:"),
+        ("TOOL: compile_kernel", "There is no code block below the line `TOOL: compile_kernel`."),
+        (called("run_kernel", KERNEL), "There is no tool 'run_kernel'. There are: look_up, compile_kernel."),
+    )
+    for call, said in calls:
+        question = asked(answer(folder, call))
+        assert said in question.partition("<!-- tools -->")[0].rpartition("<!-- tool -->")[2]
+    assert "<!-- tools -->" not in question  # three are all that were allowed
+    assert DOES_NOT_COMPILE in question  # as it was written, not as a line of JSON
+    late = asked(answer(folder, called("look_up", "tile")))
+    assert "No tool call is left in this turn. Give your answer now." in late
+
+    ended = answer(folder, written(KERNEL))
+    assert ended.kernel == KERNEL
+    assert (ended.record.usage.calls, ended.record.usage.builds) == (5, 1)
+    again = optimize(TASK, out=tmp_path / "again", model=f"replay:{folder / 'conversation.jsonl'}", target="cpu",
+                     max_depth=0, max_tool_calls=3)  # fmt: skip
+    assert again.kernel == KERNEL
+    assert prompts(tmp_path / "again") == prompts(folder)
+
+
+def called(tool: str, argument: str) -> str:
+    return f"TOOL: {tool}\n\n```\n{argument}```\n" if argument.endswith("\n") else f"TOOL: {tool}\n```\n{argument}\n```"
+
+
+def prompts(run: Path) -> list[str]:
+    return [said.prompt_sha256 for said in ReplayModel.load(run / "conversation.jsonl").exchanges]
 
 
 def test_from_the_command_line(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
 from nodes.models.usage import Bill
+from nodes.models.written_calls import Offer
 from nodes.request import Request
 from nodes.serving import MAX_ANSWER_CHARS, serve, unanswered
 from nodes.settings import Settings
@@ -160,5 +161,7 @@ def test_which_role_may_call_what() -> None:
     assert named["diagnoser"] == ["look_up", "compile_kernel", "run_kernel", "sanitize_kernel"]
     assert "profile_kernel" not in named["optimizer"]
     assert "profile_kernel" in [tool.name for tool in tools_for("optimizer", run, shop, profiled=True)]
+    every = [*tools_for("diagnoser", run, shop), *tools_for("optimizer", run, shop, profiled=True)]
+    assert {Offer.of(tool).argument for tool in every} == {"query", "source"}  # who answers by hand can call each
     none = Workshop(settings=Settings(max_tool_calls=0), shelf=shop.shelf)
     assert tools_for("optimizer", run, none) == ()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolMessage
 from model_requests import prompt, request
 
 from harness.errors import UserError
@@ -146,6 +146,28 @@ def test_what_stands_beside_the_machine_s_sections_still_tells_prompts_apart(
     model = ReplayModel.load(recording(tmp_path, exchange(0, "repairer", on_machine("EPYC", "error"), "fixed")))
     with pytest.raises(ReplayMismatchError):
         model.invoke(on_machine("EPYC", "error", **changed))
+
+
+def after_tool(words: str) -> list[BaseMessage]:
+    call = AIMessage("", tool_calls=[{"type": "tool_call", "id": "c", "name": "compile_kernel", "args": {}}])
+    return [*ask("Write."), call, ToolMessage(words, tool_call_id="c")]
+
+
+def test_what_a_tool_says_counts_by_its_first_line(tmp_path: Path) -> None:
+    compiles = "The kernel compiles.\nkernel.cpp:9:1: remark: loop vectorized using 64 byte vectors"
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", after_tool(compiles), "good")))
+    with pytest.raises(ReplayMismatchError):
+        model.invoke(after_tool("The kernel does not compile:\nkernel.cpp:9:1: error: loop"))
+    assert model.invoke(after_tool("The kernel compiles.\nkernel.cpp:9:1: remark: couldn't vectorize")).text == "good"
+
+
+def test_what_was_wrong_with_a_call_is_said_again(tmp_path: Path) -> None:
+    wrong = InvalidToolCall(
+        type="invalid_tool_call", id="c", name="look_up", args="TOOL: look_up", error="There is no code block."
+    )
+    said = conversation.exchange(0, "generator", ask("Write."), AIMessage("", invalid_tool_calls=[wrong]))
+    message = ReplayModel.load(recording(tmp_path, said)).invoke(ask("Write."))
+    assert message.invalid_tool_calls == [wrong]
 
 
 def test_a_heading_inside_a_kernel_hides_nothing(tmp_path: Path) -> None:
