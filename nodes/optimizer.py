@@ -30,52 +30,52 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
         max_sweep=workshop.settings.max_sweep,
     )
 
-    tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)
-
     def moved(text: str) -> Written | Declined:
         answer = parse_move(text, max_sweep=workshop.settings.max_sweep)
         if isinstance(answer, Written) and not answer.sweep and answer.source.strip() == start.candidate.source.strip():
             raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
         return answer
 
+    tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)
     try:
-        said = speak(
-            request,
-            moved,
-            workshop=workshop,
-            state=state,
-            tools=tools,
-        )
+        said = speak(request, moved, workshop=workshop, state=state, tools=tools)
     except TurnEndedError as error:
         return ended("optimizer", state, error)
     step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=said.usage)
     if isinstance(said.answer, Declined):
-        stop = Stop(name="no_moves_left", message=said.answer.reason)
-        step = step.model_copy(update={"message": said.answer.reason})
-        return {"history": (step,), "usage": said.usage, "stop_reason": stop}
-    candidate = Candidate(
-        source=said.answer.source,
-        target=start.candidate.target,
-        author=author("optimizer", workshop, said.usage),
-        parent=start.candidate.digest,
-    )
+        return _no_move(said.answer.reason, step)
+    return _move(said.answer, start.candidate, author("optimizer", workshop, said.usage), step)
+
+
+def _no_move(reason: str, step: Step) -> Update:
+    """The run ends where nothing is left to try."""
+    return {
+        "history": (step.model_copy(update={"message": reason}),),
+        "usage": step.usage,
+        "stop_reason": Stop(name="no_moves_left", message=reason),
+    }
+
+
+def _move(written: Written, start: Candidate, author: str, step: Step) -> Update:
+    """The kernel that the move made, of which nothing is known yet."""
+    candidate = Candidate(source=written.source, target=start.target, author=author, parent=start.digest)
     made = {
-        "move": said.answer.move,
+        "move": written.move,
         "candidate": candidate.digest,
         "parent": candidate.parent,
-        "message": said.answer.why,
+        "message": written.why,
     }
     return {
         "candidate": candidate,
-        "move": said.answer.move,
-        "sweep": said.answer.sweep,
+        "move": written.move,
+        "sweep": written.sweep,
         "verdict": None,
         "diagnosis": None,
         "profile": None,
         "repairs": 0,
         "gave_up": False,
         "history": (step.model_copy(update=made),),
-        "usage": said.usage,
+        "usage": step.usage,
     }
 
 

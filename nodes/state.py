@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import add
 from typing import Annotated, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -163,16 +164,6 @@ def append(left: tuple[Step, ...], right: tuple[Step, ...]) -> tuple[Step, ...]:
     return (*left, *right)
 
 
-def add_usage(left: Usage, right: Usage) -> Usage:
-    """The reducer of the cost."""
-    return left + right
-
-
-def add_seconds(left: float, right: float) -> float:
-    """The reducer of the clocks."""
-    return left + right
-
-
 class TaskInput(BaseModel):
     """What a run starts from."""
 
@@ -222,9 +213,9 @@ class RunState(BaseModel):
     diagnosis: Diagnosis | None = None
     profile: Profile | None = None
     history: Annotated[tuple[Step, ...], append] = ()
-    usage: Annotated[Usage, add_usage] = Usage()
-    seconds: Annotated[float, add_seconds] = 0.0
-    device_seconds: Annotated[float, add_seconds] = 0.0
+    usage: Annotated[Usage, add] = Usage()
+    seconds: Annotated[float, add] = 0.0
+    device_seconds: Annotated[float, add] = 0.0
     stop_reason: Stop | None = None
     result: Result | None = None
 

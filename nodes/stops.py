@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from nodes.settings import Settings
 from nodes.state import RunState, Stop, money
 from nodes.story import barren
+
+Condition = Callable[[RunState, Settings], Iterator[Stop]]
 
 
 def out_of_repairs(state: RunState, settings: Settings) -> bool:
@@ -29,33 +31,28 @@ def after_test(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after a test, the happiest first. What ended a run stays the reason while it is mended."""
     if state.mending:
         return state.stop_reason
-    for reason in (_target_speedup, _depth, _patience, _repairs, *BUDGETS):
-        for stop in reason(state, settings):
-            return stop
-    return None
+    return _first((_target_speedup, _depth, _patience, _repairs, *BUDGETS), state, settings)
 
 
 def after_giving_up(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after a repair that the repairer declined."""
     if state.mending:
         return state.stop_reason
-    for reason in (_patience, _repairs):
-        for stop in reason(state, settings):
-            return stop
-    return None
+    return _first((_patience, _repairs), state, settings)
 
 
 def after_profile(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after profiling: what the roof leaves, or a budget that the profiling used up."""
-    for reason in (_roof_share, *BUDGETS):
-        for stop in reason(state, settings):
-            return stop
-    return None
+    return _first((_roof_share, *BUDGETS), state, settings)
 
 
 def over_budget(state: RunState, settings: Settings) -> Stop | None:
     """The first budget that is used up, asked between two steps of a turn and before a final kernel is repaired."""
-    return next((stop for budget in BUDGETS for stop in budget(state, settings)), None)
+    return _first(BUDGETS, state, settings)
+
+
+def _first(conditions: Sequence[Condition], state: RunState, settings: Settings) -> Stop | None:
+    return next((stop for condition in conditions for stop in condition(state, settings)), None)
 
 
 def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
@@ -140,7 +137,5 @@ def _builds(state: RunState, settings: Settings) -> Iterator[Stop]:
     if built >= settings.max_builds:
         yield Stop(name="builds", message=f"{built} kernels were compiled; {settings.max_builds} were allowed.")
 
-
-Condition = Callable[[RunState, Settings], Iterator[Stop]]
 
 BUDGETS: tuple[Condition, ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars, _calls, _builds)

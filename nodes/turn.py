@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import add
 from typing import Annotated, Any, Literal
 
 from langchain_core.language_models.base import LanguageModelInput
@@ -27,7 +27,7 @@ from nodes.recording import record
 from nodes.roles import Speaker
 from nodes.serving import Served, refuse, serve, unanswered
 from nodes.settings import Settings
-from nodes.state import RunState, Stop, Usage, add_seconds, add_usage
+from nodes.state import RunState, Stop, Usage
 from nodes.stops import over_budget
 from tools.patch import PatchError
 
@@ -44,12 +44,12 @@ class TurnState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     role: Speaker
-    messages: Annotated[list[AnyMessage], operator.add] = []
-    tool_calls: Annotated[int, operator.add] = 0
-    refused: Annotated[int, operator.add] = 0
-    rejected: Annotated[int, operator.add] = 0
-    usage: Annotated[Usage, add_usage] = Usage()
-    seconds: Annotated[float, add_seconds] = 0.0
+    messages: Annotated[list[AnyMessage], add] = []
+    tool_calls: Annotated[int, add] = 0
+    refused: Annotated[int, add] = 0
+    rejected: Annotated[int, add] = 0
+    usage: Annotated[Usage, add] = Usage()
+    seconds: Annotated[float, add] = 0.0
     answered: bool = False
     stop: Stop | None = None
 
