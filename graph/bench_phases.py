@@ -5,22 +5,22 @@ from __future__ import annotations
 import statistics
 import time
 from pathlib import Path
-from typing import Literal
 
 from graph.api import begin, make_settings
 from graph.progress import Quiet
 from graph.run_loop import execute
 from graph.suite_tasks import find_task
-from harness.candidate import Candidate
+from harness.candidate import Candidate, TargetName
 from harness.describing import describe_task
 from harness.errors import MachineError
+from harness.isolation.tiers import resolve_tier
 from nodes.state import TaskInput
-from tools.judges import choose_tier, judge_for
+from tools.judges import judge_for
 
 
-def verdict_phases(target: Literal["cpu", "cuda"], task: TaskInput, kernel: str, verdicts: int) -> dict[str, float]:
+def verdict_phases(target: TargetName, task: TaskInput, kernel: str, verdicts: int) -> dict[str, float]:
     """Median seconds of each phase from a kernel's source to its verdict; each kernel is new to the build cache."""
-    tier = choose_tier("auto")
+    tier = resolve_tier("auto")
     judge = judge_for(target, tier, "ieee")
     began = time.monotonic()
     described = describe_task(task.source, name=task.name, tier=tier)

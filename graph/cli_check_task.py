@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -14,17 +13,17 @@ from graph.api import load_task
 from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
 from harness.describing import describe_task
 from harness.examining import examine_task
+from harness.isolation.policy import TierChoice
+from harness.isolation.tiers import resolve_tier
 from harness.task_filters import TaskCheck, WorkloadFacts
-from harness.verdict import Tier
-from tools.judges import choose_tier
 
 
-def run(file: Path, *, isolation: Literal["auto"] | Tier, as_json: bool) -> int:
+def run(file: Path, *, isolation: TierChoice, as_json: bool) -> int:
     """Do the command; its exit code."""
 
     def work() -> int:
         given = load_task(file)
-        tier = choose_tier(isolation)
+        tier = resolve_tier(isolation)
         task = describe_task(given.source, name=given.name, tier=tier)
         check = examine_task(task, tier=tier)
         if as_json:

@@ -13,10 +13,11 @@ from rich.table import Table
 from graph.api import load_task
 from graph.cli_errors import IMPROVED, guarded
 from graph.prompt_samples import H200, sample_requests
-from harness.candidate import TargetName
+from harness.candidate import TargetChoice, TargetName
 from harness.describing import describe_task
 from harness.errors import MachineError, UserError
 from harness.frozen import Frozen
+from harness.isolation.tiers import resolve_tier
 from harness.targets.select import resolve_target
 from harness.targets.target import DeviceFacts
 from nodes.models.conversation import Exchange
@@ -26,8 +27,7 @@ from nodes.prompts import parts_of
 from nodes.recording import FILE_NAME
 from nodes.request import Request
 from nodes.roles import Speaker
-from nodes.settings import ExemplarChoice, TargetChoice
-from tools.judges import choose_tier
+from nodes.settings import ExemplarChoice
 
 LIMITS: dict[Speaker, int] = {"generator": 12_000, "diagnoser": 14_000, "repairer": 10_000, "optimizer": 14_000}
 """Tokens that a role's prompt has at most, with a kernel of 300 lines in it."""
@@ -72,7 +72,7 @@ def run(
 def rendered(file: Path, target: TargetChoice, exemplar: ExemplarChoice) -> list[Prompt]:
     """The four prompts for a task file, with a kernel and a failure that stand in. Raises `UserError`."""
     given = load_task(file)
-    task = describe_task(given.source, name=given.name, tier=choose_tier("auto"))
+    task = describe_task(given.source, name=given.name, tier=resolve_tier("auto"))
     name = resolve_target(target).name
     return [prompt_of(request) for request in sample_requests(task, name, _facts(name), exemplar=exemplar)]
 

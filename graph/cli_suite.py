@@ -23,7 +23,8 @@ from graph.suite_run import SuiteRun
 from graph.suite_table import figures_sheet, rows_sheet
 from graph.suite_tasks import load_suite
 from harness.errors import UserError
-from tools.judges import choose_target, choose_tier
+from harness.isolation.tiers import resolve_tier
+from tools.judges import choose_target
 
 MOST_JOBS = 8
 TABLE_WIDTH = 152
@@ -55,7 +56,7 @@ def run(options: Options) -> int:
 def _run(options: Options, hints: list[str]) -> int:
     folder, manifest = _again(options) if options.resume is not None else _fresh(options)
     target = choose_target(manifest.settings.target)
-    choose_tier(manifest.settings.isolation)
+    resolve_tier(manifest.settings.isolation)
     jobs = options.jobs or default_jobs(target.name)
     console = Console(stderr=options.as_json)
     if not console.is_terminal:  # a file or a pipe has no width of its own

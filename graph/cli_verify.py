@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from rich.console import Console
 from rich.table import Table
@@ -12,7 +11,9 @@ from rich.text import Text
 from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
 from graph.report import worst_errors
 from graph.verify import verify
-from harness.verdict import Tier, Verdict
+from harness.candidate import TargetChoice
+from harness.isolation.policy import TierChoice
+from harness.verdict import Verdict
 from tools.wording import say_sanitizers
 
 
@@ -20,9 +21,9 @@ def run(
     kernel: Path,
     file: Path,
     *,
-    target: Literal["auto", "cpu", "cuda"],
+    target: TargetChoice,
     seed: int | None,
-    isolation: Literal["auto"] | Tier,
+    isolation: TierChoice,
     sanitize: bool = False,
     compile_baseline: bool = False,
     as_json: bool,

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 from graph.api import load_task
-from harness.candidate import Candidate
+from harness.candidate import Candidate, TargetChoice
 from harness.describing import describe_task
 from harness.errors import UserError
 from harness.foreign import ModuleJudge
-from harness.verdict import Precision, Tier, Verdict
+from harness.isolation.policy import TierChoice
+from harness.isolation.tiers import resolve_tier
+from harness.verdict import Precision, Verdict
 from nodes.state import TaskInput
-from tools.judges import choose_target, choose_tier, judge_for
+from tools.judges import choose_target, judge_for
 
 PYTHON = ".py"
 
@@ -21,9 +22,9 @@ def verify(
     kernel: str | Path,
     task: TaskInput | str | Path,
     *,
-    target: Literal["auto", "cpu", "cuda"] = "auto",
+    target: TargetChoice = "auto",
     seed: int | None = None,
-    isolation: Literal["auto"] | Tier = "auto",
+    isolation: TierChoice = "auto",
     precision: Precision = "ieee",
     sanitize: bool = False,
     compile_baseline: bool = False,
@@ -38,7 +39,7 @@ def verify(
     file = Path(kernel)
     source = load_task(file).source
     loaded = task if isinstance(task, TaskInput) else load_task(task)
-    tier = choose_tier(isolation)
+    tier = resolve_tier(isolation)
     chosen = choose_target(target)
     described = describe_task(loaded.source, name=loaded.name, tier=tier)
     candidate = Candidate(source=source, target=chosen.name, author="verify:file")

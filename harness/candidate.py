@@ -9,6 +9,7 @@ from typing import Literal
 from harness.frozen import Frozen
 
 TargetName = Literal["cpu", "cuda"]
+TargetChoice = Literal["auto", TargetName]
 
 
 class Candidate(Frozen):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from harness.describing import describe_task
+from harness.isolation.tiers import resolve_tier
 from nodes.node import Update
 from nodes.state import RunState
 from nodes.workshop import Workshop
-from tools.judges import choose_target, choose_tier
+from tools.judges import choose_target
 
 
 def intake(state: RunState, workshop: Workshop) -> Update:
@@ -15,6 +16,6 @@ def intake(state: RunState, workshop: Workshop) -> Update:
     Target and isolation are settled here once, so that a resumed run goes on with the same.
     """
     target = choose_target(workshop.settings.target)
-    tier = choose_tier(workshop.settings.isolation)
+    tier = resolve_tier(workshop.settings.isolation)
     task = describe_task(state.source, name=state.name, tier=tier)
     return {"name": state.name, "task": task, "target": target.name, "tier": tier}

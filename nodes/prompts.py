@@ -10,6 +10,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
 
+from harness.profile.render import render
 from knowledge import library
 from knowledge.exemplars.source import Exemplar, representative
 from nodes.diagnosis import Diagnosis
@@ -17,7 +18,7 @@ from nodes.prompt_words import fenced, say_machine, say_operations
 from nodes.request import Request
 from nodes.story import failed_elsewhere, led_to, tried_from
 from tools.patch import numbered
-from tools.wording import say_profile, say_verdict
+from tools.wording import say_verdict
 
 MAX_TRIED = 12
 MAX_EARLIER_LINES = 200
@@ -78,7 +79,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "precision": request.precision,
         "stub": request.stub,
         "max_sweep": request.max_sweep,
-        "profile": say_profile(request.profile) if request.profile else "",
+        "profile": render(request.profile) if request.profile else "",
         "diagnosis": request.diagnosis,
         "diagnosis_form": _form(Diagnosis),
         **_kernel(request),

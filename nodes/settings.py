@@ -6,16 +6,16 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from harness.candidate import TargetChoice
+from harness.isolation.policy import TierChoice
 from harness.task import OpClass
-from harness.verdict import Precision, Tier
+from harness.verdict import Precision
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
 from nodes.roles import Speaker
 
 Advance = Literal["best", "latest"]
-TargetChoice = Literal["auto", "cpu", "cuda"]
 ExemplarChoice = Literal["none", "representative", "retrieved"]
-TierChoice = Literal["auto"] | Tier
 
 
 class Gates(BaseModel):

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Literal
 
-from harness.isolation.tiers import resolve_tier
+from harness.candidate import TargetChoice, TargetName
 from harness.judge import Judge
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
@@ -15,20 +14,15 @@ HURRIED_S = 0.25
 HURRIED_TRIALS = 1
 
 
-def choose_target(requested: Literal["auto", "cpu", "cuda"]) -> Target:
+def choose_target(requested: TargetChoice) -> Target:
     """The target to use. Raises `MachineError` where its kernels cannot run on this machine."""
     target = resolve_target(requested)
     target.require_device()
     return target
 
 
-def choose_tier(requested: Literal["auto"] | Tier) -> Tier:
-    """The isolation to use. Raises `MachineError` where this machine does not offer it."""
-    return resolve_tier(requested)
-
-
 @lru_cache(maxsize=16)
-def judge_for(target: Literal["cpu", "cuda"], tier: Tier, precision: Precision, *, hurried: bool = False) -> Judge:
+def judge_for(target: TargetName, tier: Tier, precision: Precision, *, hurried: bool = False) -> Judge:
     """The judge that runs in this process with this target, isolation and precision share.
 
     A hurried one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.

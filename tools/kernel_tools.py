@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.build import Build
 from harness.candidate import Candidate
 from harness.judge import Judge
+from harness.profile.render import render
 from harness.profile.summary import Profile
 from harness.sanitize.report import SanitizerRun
 from harness.task import Task
 from harness.verdict import Verdict
-from tools.wording import say_build, say_profile, say_sanitizers, say_verdict
+from tools.wording import say_build, say_sanitizers, say_verdict
 
 
 class KernelSource(BaseModel):
@@ -61,11 +62,6 @@ class KernelTools:
             "only copies, to tell a wrong address from a wrong value.",
         )
 
-    @property
-    def all(self) -> tuple[BaseTool, ...]:
-        """Every tool, for a model that calls them itself."""
-        return (self.compile_kernel, self.run_kernel, self.profile_kernel, self.sanitize_kernel)
-
     def compile(self, source: str) -> tuple[str, Build]:
         """Build the kernel in isolation."""
         build = self._build(self._candidate(source))
@@ -83,7 +79,7 @@ class KernelTools:
             words = say_verdict(verdict, self._judge.target.name)
             raise ToolException(f"Only a kernel that passes can be profiled. {words}")
         profile = self._judge.profile(self._task, verdict)
-        return say_profile(profile), profile
+        return render(profile), profile
 
     def sanitize(self, source: str) -> tuple[str, tuple[SanitizerRun, ...]]:
         """Watch the kernel, right or wrong, by the target's sanitizers. `ToolException` where the screen refuses it."""

@@ -1,4 +1,4 @@
-"""Builds, verdicts and profiles in words: what a tool says to a model, and what prompts repeat."""
+"""Builds and verdicts in words: what a tool says to a model, and what prompts repeat."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from harness.build import Build, Diagnostic
 from harness.candidate import TargetName
-from harness.profile.render import render
-from harness.profile.summary import Profile
 from harness.sanitize.report import SanitizerRun
 from harness.verdict import OutputError, Status, Timing, Trial, Verdict
 
@@ -68,11 +66,6 @@ def say_timing(timing: Timing, target: TargetName) -> str:
         f"{words} Against the best kernel before it, in the same rounds: {duel.speedup:.3f}x "
         f"({duel.interval.low:.3f} to {duel.interval.high:.3f})."
     )
-
-
-def say_profile(profile: Profile) -> str:
-    """The curated summary."""
-    return render(profile)
 
 
 def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Tier = Literal["bubblewrap", "landlock", "none"]
+TierChoice = Literal["auto", Tier]
 
 SYSTEM_TREES = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 """Readable and executable everywhere: compilers, system libraries, the toolkit under /usr/local."""

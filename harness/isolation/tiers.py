@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import tempfile
 from functools import cache
-from typing import Literal
 
 from harness.errors import MachineError
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits, Tier, TierChoice
 from harness.isolation.process import run_isolated
 
 _PROBE_WITHIN_S = 30.0
 _BY_STRENGTH: tuple[Tier, ...] = ("bubblewrap", "landlock")
 
 
-def resolve_tier(requested: Literal["auto"] | Tier = "auto") -> Tier:
+def resolve_tier(requested: TierChoice = "auto") -> Tier:
     """The tier to use: the strongest that works for "auto", else the requested one if it works.
 
     "none" is never chosen, only taken by name. Raises MachineError with each tier's reason where nothing works. Tiers

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Literal
 
+from harness.candidate import TargetChoice
 from harness.errors import MachineError
 from harness.targets.cpu import CpuTarget
 from harness.targets.cuda import CudaTarget
@@ -12,7 +12,7 @@ from harness.targets.target import Target
 
 
 @cache
-def resolve_target(name: Literal["auto", "cpu", "cuda"] = "auto") -> Target:
+def resolve_target(name: TargetChoice = "auto") -> Target:
     """The target of that name, the same object all through a process. "auto" is cuda where kernels can run on a GPU."""
     if name == "auto":
         return resolve_target("cuda" if _runs(resolve_target("cuda")) else "cpu")

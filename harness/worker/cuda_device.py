@@ -8,10 +8,11 @@ from pathlib import Path
 
 import torch
 
+from harness.candidate import TargetName
 from harness.errors import MachineError
 from harness.verdict import Conditions, Precision
 from harness.worker.cuda_driver import OUT_OF_MEMORY, Bytes, Driver, DriverError
-from harness.worker.device import Kind, Segment
+from harness.worker.device import Segment
 from harness.worker.nvml import ClockReader
 
 ORACLE_SETS = 6
@@ -27,7 +28,7 @@ _SMALLER = "Choose smaller shapes (a suite's --scale makes them), or a GPU with 
 class CudaDevice:
     """Device 0 of those that are visible. `cache_bytes` should exceed the L2 cache."""
 
-    kind: Kind = "cuda"
+    kind: TargetName = "cuda"
     place = torch.device("cuda", 0)
     burst_s = 0.015  # the message and the switch between two contexts take about 0.2 ms, and vary by a tenth of it
     settle_s = 0.0

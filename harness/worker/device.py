@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 
+from harness.candidate import TargetName
 from harness.verdict import Conditions, Precision
-
-Kind = Literal["cpu", "cuda"]
 
 
 @dataclass(frozen=True)
@@ -23,7 +22,7 @@ class Segment:
 class Device(Protocol):
     """One kind of device, in the judging child. The runner has its own side of it: `harness/worker/runner.py`."""
 
-    kind: Kind
+    kind: TargetName
     place: torch.device
     burst_s: float
     """A burst of calls lasts at least this long, so that the message to the runner is noise."""

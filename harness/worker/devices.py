@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from harness.candidate import TargetName
 from harness.worker.cuda_device import CudaDevice
-from harness.worker.device import Device, Kind
+from harness.worker.device import Device
 from harness.worker.host_device import HostDevice
 
 
-def open_device(kind: Kind, cache_bytes: int) -> Device:
+def open_device(kind: TargetName, cache_bytes: int) -> Device:
     """The device of that kind; `cache_bytes` should exceed its last-level cache."""
     return CudaDevice(cache_bytes) if kind == "cuda" else HostDevice(cache_bytes)

@@ -10,8 +10,9 @@ from functools import cached_property
 
 import torch
 
+from harness.candidate import TargetName
 from harness.verdict import Precision
-from harness.worker.device import Kind, Segment
+from harness.worker.device import Segment
 
 # linux/fcntl.h; Python's fcntl module names only the older ones.
 F_ADD_SEALS = 1033
@@ -21,7 +22,7 @@ F_SEAL_SEAL, F_SEAL_SHRINK, F_SEAL_GROW, F_SEAL_FUTURE_WRITE = 1, 2, 4, 16
 class HostDevice:
     """`cache_bytes` should exceed the last-level cache: that much is read to empty it."""
 
-    kind: Kind = "cpu"
+    kind: TargetName = "cpu"
     place = torch.device("cpu")
     burst_s = 0.004  # the message to the runner takes about 0.05 ms
     settle_s = 0.002  # OpenMP threads spin for about a millisecond after a parallel region

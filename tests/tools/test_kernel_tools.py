@@ -8,10 +8,11 @@ from langchain_core.tools import ToolException
 
 from harness.build import Build
 from harness.describing import describe_task
+from harness.isolation.tiers import resolve_tier
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Verdict
-from tools.judges import choose_target, choose_tier, judge_for
+from tools.judges import choose_target, judge_for
 from tools.kernel_tools import KernelTools, call_tool
 
 SOURCE = """
@@ -45,12 +46,12 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 
 @pytest.fixture(scope="module")
 def task() -> Task:
-    return describe_task(SOURCE, name="plus_one", tier=choose_tier("auto"))
+    return describe_task(SOURCE, name="plus_one", tier=resolve_tier("auto"))
 
 
 @pytest.fixture
 def tools(task: Task) -> KernelTools:
-    return KernelTools(task, judge_for(choose_target("cpu").name, choose_tier("auto"), "ieee"), seed=5)
+    return KernelTools(task, judge_for(choose_target("cpu").name, resolve_tier("auto"), "ieee"), seed=5)
 
 
 def test_a_tool_call_says_it_in_words_and_hands_the_noun_over(tools: KernelTools) -> None:
@@ -104,8 +105,9 @@ def test_a_wrong_kernel_is_told_with_numbers_and_not_profiled(tools: KernelTools
 
 
 def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
-    assert [tool.name for tool in tools.all] == ["compile_kernel", "run_kernel", "profile_kernel", "sanitize_kernel"]
-    assert all(list(tool.args) == ["source"] for tool in tools.all)
+    every = (tools.compile_kernel, tools.run_kernel, tools.profile_kernel, tools.sanitize_kernel)
+    assert [tool.name for tool in every] == ["compile_kernel", "run_kernel", "profile_kernel", "sanitize_kernel"]
+    assert all(list(tool.args) == ["source"] for tool in every)
 
 
 def test_one_judge_for_each_target_tier_and_precision() -> None:

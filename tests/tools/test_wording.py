@@ -5,9 +5,10 @@ from __future__ import annotations
 from run_samples import built, kernel, not_built, passed, profile, wrong
 
 from harness.build import Build, Diagnostic, Resources
+from harness.profile.render import render
 from harness.sanitize.report import Finding, SanitizerRun
 from harness.verdict import Verdict
-from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_profile, say_verdict
+from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_verdict
 
 K = kernel()
 
@@ -70,4 +71,4 @@ def test_what_a_sanitizer_found_is_said_with_the_tools_that_found_nothing() -> N
 
 def test_a_profile_fits_a_prompt() -> None:
     long = profile().model_copy(update={"findings": tuple(f"finding {number}" for number in range(500))})
-    assert len(say_profile(long).splitlines()) <= 60
+    assert len(render(long).splitlines()) <= 60
