@@ -33,7 +33,10 @@ def receive(channel: socket.socket) -> dict[str, Any]:
     (length,) = _HEADER.unpack(_exactly(channel, _HEADER.size))
     if length > MAX_FRAME:
         raise ChannelClosedError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
-    message = json.loads(_exactly(channel, length))
+    try:
+        message = json.loads(_exactly(channel, length))
+    except (ValueError, RecursionError) as error:
+        raise ChannelClosedError("a frame holds no JSON") from error
     if not isinstance(message, dict):
         raise ChannelClosedError("a frame holds something else than an object")
     return message

@@ -115,11 +115,16 @@ class RunnerLink:
             raise CandidateFailedError(
                 "timed_out", "hang", f"No answer within {timeout_s:.3g} s (the reference takes far less)."
             ) from error
-        except (channel.ChannelClosedError, ConnectionError, ValueError) as error:
+        except ConnectionError as error:  # a closed channel among them
             raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
         if "failed" in answer:
-            check, message = str(answer["failed"]), str(answer.get("message", ""))[:2000]
+            check, message = _text(answer["failed"]) or "process", _text(answer.get("message", ""))[:2000]
             raise CandidateFailedError("refused" if check == "output" else "crashed", check, message)
         if expected not in answer:
             raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
         return answer[expected]
+
+
+def _text(said: object) -> str:
+    """What a runner said, fit for a verdict: halves of a surrogate pair, which JSON can carry, are none of UTF-8."""
+    return str(said).encode(errors="replace").decode()

@@ -6,7 +6,7 @@ import pytest
 
 from harness.floor import MEASURED_AGAIN, below_floor
 from harness.targets.target import DeviceFacts
-from harness.task import Program, Signature, Task, TensorSpec, TracedOp, Workload
+from harness.task import Program, ScalarSpec, Signature, Task, TensorSpec, TracedOp, Workload
 from harness.verdict import Interval, Timing
 
 FACTS = DeviceFacts(
@@ -16,13 +16,13 @@ FACTS = DeviceFacts(
 
 
 class Device:
-    """Answers with one set of facts after another, the last one again and again."""
+    """Measures one set of facts after another, the last one again and again; the same until it is to measure again."""
 
     def __init__(self, *rates):
         self.rates, self.asked = list(rates), 0
 
     def facts(self, *, again=False):
-        self.asked += 1
+        self.asked += again or not self.asked
         rates = self.rates[min(self.asked, len(self.rates)) - 1]
         return FACTS.model_copy(update=rates)
 
@@ -59,7 +59,9 @@ def test_bytes_take_their_time():
 
 
 def test_what_fits_the_cache_has_no_floor():
-    assert below_floor(task("relu", bytes_moved=2_000_000), timing(1e-6), Device({})) == ""
+    twice_the_cache = 2 * FACTS.l3_bytes
+    assert below_floor(task("relu", bytes_moved=twice_the_cache - 1), timing(1e-6), Device({})) == ""
+    assert below_floor(task("relu", bytes_moved=twice_the_cache), timing(1e-6), Device({}))
 
 
 def test_a_ceiling_is_measured_again_before_it_refuses():
@@ -71,7 +73,16 @@ def test_a_ceiling_is_measured_again_before_it_refuses():
     assert below_floor(task("relu"), timing(25), Device(*[low] * (MEASURED_AGAIN + 1), right))
 
 
-@pytest.mark.parametrize("ops", [("mm",), ("t", "addmm"), ("view", "linear", "view")])
+NUMBER = ScalarSpec(name="alpha", type="float", value=2.0)
+NARROW = ("float16", "bfloat16", "int8", "uint8")
+PRODUCTS = ("mm", "bmm", "matmul", "addmm", "baddbmm", "linear")
+RELABELLING = (
+    "view", "reshape", "unsqueeze", "squeeze", "permute", "transpose", "t", "alias", "clone", "contiguous", "detach",
+    "flatten", "_unsafe_view",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("ops", [*((name,) for name in PRODUCTS), *((name, "mm", name) for name in RELABELLING)])
 def test_one_product_takes_the_time_of_a_sixth_of_its_operations(ops):
     """1800 GFLOP, a sixth of them at 1.5 times 100 GFLOP/s: 2 s."""
     product = task(*ops, flops=1_800_000_000_000)
@@ -84,10 +95,20 @@ def test_longer_forwards_may_need_any_share_of_their_operations(ops):
     assert below_floor(task(*ops, flops=1_800_000_000_000), timing(25), Device({})) == ""
 
 
-def test_the_fastest_unit_counts():
+@pytest.mark.parametrize(
+    ("dtype", "least_ms"),
+    [*((full, 200) for full in ("float32", "float64", "int32")), *((half, 100) for half in NARROW)],
+)
+def test_the_fastest_unit_counts(dtype, least_ms):
     rates = {"tf32_gflop_s": 1000, "half_gflop_s": 2000}
-    product, half = (task("mm", flops=1_800_000_000_000, dtype=dtype) for dtype in ("float32", "bfloat16"))
-    assert below_floor(product, timing(201), Device(rates)) == ""
-    assert below_floor(product, timing(199), Device(rates))
-    assert below_floor(half, timing(101), Device(rates)) == ""
-    assert below_floor(half, timing(99), Device(rates))
+    product = task("mm", flops=1_800_000_000_000, dtype=dtype)
+    assert below_floor(product, timing(least_ms + 1), Device(rates)) == ""
+    assert below_floor(product, timing(least_ms - 1), Device(rates))
+
+
+def test_a_number_among_the_inputs_is_no_operand():
+    product = task("addmm", flops=1_800_000_000_000)
+    first = product.workloads[0]
+    scaled = first.signature.model_copy(update={"inputs": (*first.signature.inputs, NUMBER)})
+    product = product.model_copy(update={"workloads": (first.model_copy(update={"signature": scaled}),)})
+    assert below_floor(product, timing(1999), Device({}))

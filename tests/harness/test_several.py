@@ -8,9 +8,11 @@ from harness.several import combined
 from harness.verdict import Compiled, Duel, Interval, Timing
 
 
-def timing(speedup: float, *, spread: float = 1.1, duel: Duel | None = None, defect: str = "") -> Timing:
+def timing(
+    speedup: float, *, spread: float = 1.1, ms: float = 2.0, duel: Duel | None = None, defect: str = ""
+) -> Timing:
     return Timing(
-        candidate_ms=2.0, baseline_ms=2.0 * speedup, speedup=speedup, duel=duel, task_defect=defect,
+        candidate_ms=ms, baseline_ms=ms * speedup, speedup=speedup, duel=duel, task_defect=defect,
         speedup_interval=Interval(low=speedup / spread, high=speedup * spread), rounds=int(10 * speedup), threads=2,
         converged=speedup > 1,
     )  # fmt: skip
@@ -28,6 +30,17 @@ def test_several_are_their_geometric_mean():
     assert not both.converged
     assert math.log(both.speedup_interval.high / 2) == pytest.approx(math.log(1.1) / math.sqrt(2))
     assert math.log(2 / both.speedup_interval.low) == pytest.approx(math.log(1.1) / math.sqrt(2))
+
+
+def test_their_order_does_not_matter():
+    interval = Interval(low=1.5, high=3.0)
+    duels = [Duel(rival="r", rival_ms=ms, speedup=ms, interval=interval) for ms in (2.0, 8.0)]
+    timings = [timing(4.0, ms=1.0, duel=duels[0]), timing(1.0, ms=9.0, duel=duels[1])]
+    one_way, other_way = combined(timings), combined(timings[::-1])
+    assert one_way == other_way
+    assert one_way.candidate_ms == pytest.approx(3.0)
+    assert one_way.duel.rival_ms == pytest.approx(4.0)
+    assert (one_way.rounds, one_way.converged) == (10, False)
 
 
 def test_a_loss_on_one_workload_can_outweigh_a_win_on_another():

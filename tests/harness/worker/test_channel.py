@@ -48,7 +48,7 @@ def test_an_end_in_the_middle_is_an_error(sent):
             channel.receive(right)
 
 
-@pytest.mark.parametrize("body", [b"[1, 2]", b"3"])
+@pytest.mark.parametrize("body", [b"[1, 2]", b"3", b"{", b"\xff", b"[" * 100_000])
 def test_a_frame_holds_an_object(body):
     left, right = socket.socketpair()
     with left, right:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from harness.verdict import Verdict
 from harness.worker import channel
 from harness.worker.link import CandidateFailedError, RunnerLink
 
@@ -53,6 +55,53 @@ def test_whatever_the_answer_is(answer, check):
     with line(answer) as link, pytest.raises(CandidateFailedError) as failure:
         link.call([0], 20.0, lambda: heard.append("now"))
     assert (heard, failure.value.check) == (["now"], check)
+
+
+def raw(body: bytes) -> Callable[[socket.socket, dict[str, Any]], None]:
+    return lambda runner, order: runner.sendall(struct.pack("<I", len(body)) + body)
+
+
+def says(**answer: object) -> Callable[[socket.socket, dict[str, Any]], None]:
+    return lambda runner, order: channel.send(runner, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "check"),
+    [
+        (raw(b"no json"), "crashed", "process"),
+        (raw(b"\xff\xfe"), "crashed", "process"),
+        (raw(b"[" * 100_000), "crashed", "process"),
+        (raw(b"[1, 2]"), "crashed", "process"),
+        (says(), "refused", "protocol"),
+        (says(loaded=True), "refused", "protocol"),
+        (says(done=0), "refused", "protocol"),
+        (says(done=float("nan")), "refused", "protocol"),
+        (says(failed="output"), "refused", "output"),
+        (says(failed="exception", message="no"), "crashed", "exception"),
+        (says(failed=""), "crashed", "process"),
+        (says(failed=["a", {}], message={"b": 1}), "crashed", "['a', {}]"),
+        (says(failed="x\ud800", message="\udfff" * 9), "crashed", "x?"),
+        (says(failed="exception", message="long" * 9999), "crashed", "exception"),
+    ],
+)
+def test_whatever_a_hostile_runner_says_makes_a_verdict(answer, status, check):
+    with line(answer) as link, pytest.raises(CandidateFailedError) as failure:
+        link.call([0], 20.0)
+    said = failure.value
+    assert (said.status, said.check) == (status, check)
+    verdict = Verdict(
+        candidate="c", task="t", seed=0, tier="none", status=said.status, check=said.check, message=said.message
+    )
+    assert len(Verdict.model_validate_json(verdict.model_dump_json()).message) <= 2000
+
+
+def test_silence_is_a_hang_and_the_limit_is_said():
+    with (
+        line(lambda runner, order: None) as link,
+        pytest.raises(CandidateFailedError, match=r"within 0\.02 s") as found,
+    ):
+        link.call([0], 0.02)
+    assert (found.value.status, found.value.check) == ("timed_out", "hang")
 
 
 def test_known_work_is_counted_when_the_clock_has_stopped():
