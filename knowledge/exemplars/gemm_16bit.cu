@@ -10,17 +10,10 @@
 //   reaches: H200, 4096 x 4096 x 4096: 0.36 ms in every majorness (378e12 operations a second), 0.34 ms with 4
 //     warps of 64 x 64; cuBLAS, which uses wgmma, 0.18 to 0.20 ms
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/atom/mma_atom.hpp>
 #include <cute/atom/copy_atom.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -108,12 +101,7 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int stage, int row0, int k0, i
   }
 }
 
-// Tiles in the order in which blocks run: `Group` rows of tiles at a time, column by column.
-CUTE_DEVICE int2 tile_of(int index) {
-  int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
-  int const rest = index % (Group * TilesN);
-  return {group * Group + rest % rows, rest / rows};
-}
+// order: as in gemm_simt_vectorized.cu
 
 __global__ void __launch_bounds__(Threads, MinBlocks)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilogue epilogue) {
@@ -182,28 +170,10 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
   }
 }
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
-  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
-  gemm<<<TilesM * TilesN * Batches, Threads, SharedBytes, stream>>>(A, B, C, epilogue);
-  check(cudaGetLastError(), "gemm");
-}
+// launch: as in gemm_simt_multistage.cu
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

@@ -13,16 +13,9 @@
 //   also: batches, split-K (partial sums and a second kernel), triangles (empty tiles, and ranges of K that hold
 //     only zeros, are skipped), one product instead of three under the precision tf32
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/copy_sm80.hpp>
 #include <cute/arch/mma_sm80.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -30,17 +23,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_M = Int<128>;
@@ -191,13 +174,16 @@ CUTE_DEVICE void multiply(float (&c)[2][4][4], Fragment const& a, Fragment const
   }
 }
 
+// begin plain_sum
 // An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
 __noinline__ __device__ float plain_sum(T const* a, T const* b, int k_begin, int k_end) {
   float sum = 0;
   for (int k = k_begin; k < k_end; ++k) sum = fmaf(a[k * OperandA::k_stride], b[k * OperandB::k_stride], sum);
   return sum;
 }
+// end plain_sum
 
+// begin ranges
 struct Tile {
   int m, n;
 };
@@ -266,6 +252,7 @@ CUTE_DEVICE Range range_of(Tile tile, int l, int split, Spans const* spans) {
   }
   return {int(int64_t(TilesK) * split / Splits), int(int64_t(TilesK) * (split + 1) / Splits)};
 }
+// end ranges
 
 __global__ void __launch_bounds__(Threads, MinBlocks)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __restrict__ partial, Epilogue epilogue,
@@ -360,6 +347,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   }
 }
 
+// begin reduce
 // C = epilogue of the partial sums, added in the order of K.
 __global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
   int64_t const count = int64_t(Batches) * M{} * N{};
@@ -371,10 +359,9 @@ __global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogu
     C[LayoutC{}(m, n, l)] = epilogue(x, m, n, l);
   }
 }
+// end reduce
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   T* partial = nullptr;
@@ -403,16 +390,4 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

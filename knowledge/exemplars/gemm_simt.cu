@@ -9,6 +9,7 @@
 //   reaches: H200, 4096 x 4096 x 4096: 4.2 to 4.5 ms (32e12 operations a second), 0.63 of cuBLAS in float32
 //   limited by: a wait for every tile, and one shared-memory word a read
 // end header
+// begin includes
 #include <cstdint>
 #include <initializer_list>
 
@@ -17,6 +18,7 @@
 #include <tvm/ffi/error.h>
 #include <tvm/ffi/extra/c_env_api.h>
 #include <tvm/ffi/function.h>
+// end includes
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -124,14 +126,18 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
   }
 }
 
+// begin check
 void check(cudaError_t status, char const* what) {
   if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
 }
+// end check
 
+// begin launch
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   gemm<<<TilesM * TilesN * Batches, Threads, 0, stream>>>(A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");
 }
+// end launch
 
 }  // namespace product
 

@@ -10,15 +10,8 @@
 //   reaches: H200, 4096 x 4096 x 4096: 2.80 ms where no operand is K-major (0.97 of cuBLAS in float32), 3.10 ms
 //     where one is, 3.45 ms where both are
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/copy_sm80.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -26,17 +19,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_M = Int<128>;       // multiples of 64
@@ -50,10 +33,7 @@ constexpr int CopyB = 4;
 constexpr int StoreC = 4;     // elements one store writes
 // end knobs
 
-constexpr int Threads = 256;  // 16 x 16, each with groups of 4 rows and 4 columns, 64 apart
-constexpr int GroupsM = BLK_M{} / _64{}, GroupsN = BLK_N{} / _64{};
-constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
-constexpr int Batches = size<2>(LayoutC{});
+// tiles: as in gemm_simt_vectorized.cu
 
 // One operand seen as (rows, K). In shared memory rows are contiguous, whichever way the operand lies, so that threads
 // read 4 rows at once; padding spreads the columns that a K-major operand is stored
@@ -103,57 +83,13 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int row0, int k0, int thread) 
   }
 }
 
-// Writes 4 neighbouring columns of one row.
-CUTE_DEVICE void store(T* C, T const (&x)[4], int m, int n, int l, Epilogue const& epilogue) {
-  if (m >= M{}) return;
-  if constexpr (StoreC == 4) {
-    if (n >= N{}) return;
-    float4 const y = make_float4(epilogue(x[0], m, n, l), epilogue(x[1], m, n + 1, l), epilogue(x[2], m, n + 2, l),
-                                 epilogue(x[3], m, n + 3, l));
-    *reinterpret_cast<float4*>(C + LayoutC{}(m, n, l)) = y;
-  } else {
-    CUTE_UNROLL
-    for (int j = 0; j < 4; ++j) {
-      if (n + j < N{}) C[LayoutC{}(m, n + j, l)] = epilogue(x[j], m, n + j, l);
-    }
-  }
-}
+// store: as in gemm_simt_vectorized.cu
 
-// Tiles in the order in which blocks run: `Group` rows of tiles at a time, column by column.
-CUTE_DEVICE int2 tile_of(int index) {
-  int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
-  int const rest = index % (Group * TilesN);
-  return {group * Group + rest % rows, rest / rows};
-}
+// order: as in gemm_simt_vectorized.cu
 
-// A thread's groups of 4 rows (of A, or of B) of one k, out of shared memory.
-template <class X, int Groups>
-CUTE_DEVICE void read(T const* shared, int row0, int k, T (&x)[Groups][4]) {
-  CUTE_UNROLL
-  for (int group = 0; group < Groups; ++group) {
-    float4 const v = *reinterpret_cast<float4 const*>(shared + typename X::Shared{}(row0 + 64 * group, k));
-    x[group][0] = v.x, x[group][1] = v.y, x[group][2] = v.z, x[group][3] = v.w;
-  }
-}
+// multiply: as in gemm_simt_vectorized.cu
 
-// C += A * B over the k's of one tile.
-CUTE_DEVICE void multiply(T const* sA, T const* sB, int m_thread, int n_thread, T (&c)[GroupsM][4][GroupsN][4]) {
-  CUTE_UNROLL
-  for (int k = 0; k < BLK_K{}; ++k) {
-    T a[GroupsM][4], b[GroupsN][4];
-    read<OperandA>(sA, m_thread, k, a);
-    read<OperandB>(sB, n_thread, k, b);
-    CUTE_UNROLL
-    for (int i = 0; i < GroupsM * 4; ++i) {
-      CUTE_UNROLL
-      for (int j = 0; j < GroupsN * 4; ++j) {
-        T& x = c[i / 4][i % 4][j / 4][j % 4];
-        x = fma(a[i / 4][i % 4], b[j / 4][j % 4], x);
-      }
-    }
-  }
-}
-
+// begin kernel
 __global__ void __launch_bounds__(Threads, MinBlocks)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilogue epilogue) {
   extern __shared__ __align__(16) T shared[];
@@ -192,29 +128,18 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
     store(C, tCrC[group][i][j], m0 + m_thread + 64 * group + i, n0 + n_thread + 64 * j, l, epilogue);
   }
 }
+// end kernel
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
+// begin launch
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
   gemm<<<TilesM * TilesN * Batches, Threads, SharedBytes, stream>>>(A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");
 }
+// end launch
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

@@ -9,14 +9,7 @@
 //   reaches: H200, 4096 x 4096 x 4096: 2.98 ms with A K-major (46e12 operations a second), 0.92 of cuBLAS in float32;
 //     with tiles of 8 k's 3.13 ms in every majorness
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
+// includes: as in gemm_simt.cu
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -24,17 +17,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_M = Int<128>;       // multiples of 64
@@ -47,10 +30,12 @@ constexpr int CopyB = 4;
 constexpr int StoreC = 4;     // elements one store writes
 // end knobs
 
+// begin tiles
 constexpr int Threads = 256;  // 16 x 16, each with groups of 4 rows and 4 columns, 64 apart
 constexpr int GroupsM = BLK_M{} / _64{}, GroupsN = BLK_N{} / _64{};
 constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
 constexpr int Batches = size<2>(LayoutC{});
+// end tiles
 
 // One operand seen as (rows, K). In shared memory rows are contiguous, whichever way the operand lies, so that threads
 // read 4 rows at once; padding spreads the columns that a K-major operand is stored
@@ -113,6 +98,7 @@ struct Parcel {
   }
 };
 
+// begin store
 // Writes 4 neighbouring columns of one row.
 CUTE_DEVICE void store(T* C, T const (&x)[4], int m, int n, int l, Epilogue const& epilogue) {
   if (m >= M{}) return;
@@ -128,14 +114,18 @@ CUTE_DEVICE void store(T* C, T const (&x)[4], int m, int n, int l, Epilogue cons
     }
   }
 }
+// end store
 
+// begin order
 // Tiles in the order in which blocks run: `Group` rows of tiles at a time, column by column.
 CUTE_DEVICE int2 tile_of(int index) {
   int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
   int const rest = index % (Group * TilesN);
   return {group * Group + rest % rows, rest / rows};
 }
+// end order
 
+// begin multiply
 // A thread's groups of 4 rows (of A, or of B) of one k, out of shared memory.
 template <class X, int Groups>
 CUTE_DEVICE void read(T const* shared, int row0, int k, T (&x)[Groups][4]) {
@@ -163,6 +153,7 @@ CUTE_DEVICE void multiply(T const* sA, T const* sB, int m_thread, int n_thread, 
     }
   }
 }
+// end multiply
 
 __global__ void __launch_bounds__(Threads, MinBlocks)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilogue epilogue) {
@@ -206,27 +197,10 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
   }
 }
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
-  gemm<<<TilesM * TilesN * Batches, Threads, 0, stream>>>(A, B, C, epilogue);
-  check(cudaGetLastError(), "gemm");
-}
+// launch: as in gemm_simt.cu
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

@@ -18,19 +18,12 @@
 //     the product takes 0.98 ms (423e12 TF32 operations a second, tensor cores 95 % busy), splitting 0.05 ms an operand
 //     of either majorness; its error against float64 is 1.9e-7 (normalized L2, uniform inputs), that of cuBLAS 8.4e-7
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/cluster_sm90.hpp>
 #include <cute/arch/copy_sm90_tma.hpp>
 #include <cute/arch/mma_sm90.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -38,17 +31,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_N = Int<128>;       // 64, 128 or 192
@@ -312,9 +295,7 @@ gemm(T const* __restrict__ packedA, T const* __restrict__ packedB, T const* __re
   cluster_sync();
 }
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   T* packed = nullptr;
@@ -332,16 +313,4 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

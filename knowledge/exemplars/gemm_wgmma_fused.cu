@@ -16,17 +16,10 @@
 //   also: batches, split-K (partial sums and a second kernel), triangles (empty tiles, and ranges of K that hold
 //     only zeros, are skipped)
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/mma_sm90.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -34,17 +27,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_N = Int<128>;       // 64 or 128
@@ -71,6 +54,7 @@ constexpr int Batches = size<2>(LayoutC{});
 constexpr int64_t Works = int64_t(TilesM) * TilesN * Batches * Splits;
 static_assert(Splits == 1 || !SkipZeros, "a tile whose range is found at run time is not shared");
 
+// begin operands
 // One operand as (rows, K), and its tiles in shared memory as wgmma reads them: big parts, then small ones.
 template <class Global_, class Rows_, class Block_, int Copy_>
 struct Operand {
@@ -106,82 +90,11 @@ struct Shared {
   T B[Stages * OperandB::size];
   uint64_t full[Stages], empty[Stages];
 };
+// end operands
 
-// An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
-__noinline__ __device__ float plain_sum(T const* a, T const* b, int k_begin, int k_end) {
-  float sum = 0;
-  for (int k = k_begin; k < k_end; ++k) sum = fmaf(a[k * OperandA::k_stride], b[k * OperandB::k_stride], sum);
-  return sum;
-}
+// plain_sum: as in gemm_3xtf32.cu
 
-struct Tile {
-  int m, n;
-};
-
-// Tiles in the order in which blocks run: `Group` rows of tiles at a time, column by column. In a triangle the bands
-// with the longest sums come first, so that the last blocks to run are short ones.
-CUTE_DEVICE Tile tile_of(int index) {
-  if constexpr (Triangle > 0) return {index % TilesM, TilesN - 1 - index / TilesM};
-  if constexpr (Triangle < 0) return {TilesM - 1 - index / TilesN, index % TilesN};
-  int const group = index / (Group * TilesN), rows = min(Group, TilesM - group * Group);
-  int const rest = index % (Group * TilesN);
-  return {group * Group + rest % rows, rest / rows};
-}
-
-// The k's of a band of BLK rows that are not zero in every row: from `begin` to `-end`. Both start at `Never`.
-struct Span {
-  int begin, end;
-};
-constexpr int Never = 0x7f7f7f7f;
-constexpr int SpanK = 128;  // k's that one block looks at
-struct Spans {
-  Span a[Batches * TilesM], b[Batches * TilesN];
-  int all_finite;  // 0 where an element is infinite or NaN, whose product with zero is NaN
-};
-
-template <class X>
-CUTE_DEVICE void find_span(T const* x, Span& span, int& all_finite, int row0, int k0) {
-  int begin = Never, end = Never;
-  constexpr int per_line = X::k_major ? SpanK : X::Block::value;
-  for (int at = threadIdx.x; at < SpanK * X::Block::value; at += blockDim.x) {
-    int const line = at / per_line, place = at % per_line;
-    int const row = row0 + (X::k_major ? line : place), k = k0 + (X::k_major ? place : line);
-    T const value = row < X::Rows::value && k < K{} ? x[row * X::row_stride + k * X::k_stride] : T(0);
-    if (value != 0) begin = min(begin, k), end = min(end, -(k + 1));
-    if (!isfinite(value)) all_finite = 0;
-  }
-  begin = __reduce_min_sync(0xffffffffu, begin), end = __reduce_min_sync(0xffffffffu, end);
-  if (threadIdx.x % 32 == 0 && begin != Never) atomicMin(&span.begin, begin), atomicMin(&span.end, end);
-}
-
-__global__ void find_spans(T const* __restrict__ A, T const* __restrict__ B, Spans* __restrict__ spans) {
-  int const k0 = blockIdx.y * SpanK, l = blockIdx.z;
-  if (blockIdx.x < TilesM) {
-    int const tile = blockIdx.x;
-    find_span<OperandA>(A + LayoutA{}(0, 0, l), spans->a[l * TilesM + tile], spans->all_finite, tile * BLK_M{}, k0);
-  } else {
-    int const tile = blockIdx.x - TilesM;
-    find_span<OperandB>(B + LayoutB{}(0, 0, l), spans->b[l * TilesN + tile], spans->all_finite, tile * BLK_N{}, k0);
-  }
-}
-
-// Tiles of K from `first` to `last`.
-struct Range {
-  int first, last;
-};
-
-CUTE_DEVICE Range range_of(Tile tile, int l, int split, Spans const* spans) {
-  int const m0 = tile.m * BLK_M{}, n0 = tile.n * BLK_N{};
-  if (Triangle > 0 && n0 + BLK_N{} - 1 - m0 < Offset) return {0, 0};
-  if (Triangle < 0 && n0 - (m0 + BLK_M{} - 1) > Offset) return {0, 0};
-  if (SkipZeros && spans->all_finite != 0) {
-    Span const a = spans->a[l * TilesM + tile.m], b = spans->b[l * TilesN + tile.n];
-    int const begin = max(a.begin, b.begin), end = -max(a.end, b.end);
-    if (begin >= end) return {0, 0};
-    return {begin / BLK_K{}, ceil_div(end, BLK_K{})};
-  }
-  return {int(int64_t(TilesK) * split / Splits), int(int64_t(TilesK) * (split + 1) / Splits)};
-}
+// ranges: as in gemm_3xtf32.cu
 
 // A block's next piece of work: a tile of C, of one batch, over a range of tiles of K.
 struct Work {
@@ -196,6 +109,7 @@ struct Work {
         range(range_of(tile, l, split, spans)) {}
 };
 
+// begin parcel
 // A thread's part of one tile on its way from device memory to shared memory.
 template <class X>
 struct Parcel {
@@ -249,6 +163,7 @@ struct Stage {
     phase ^= index == 0;
   }
 };
+// end parcel
 
 // Fills the stages in turn; the loads of a tile travel while the tile before it is split.
 CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B, Spans const* spans) {
@@ -379,21 +294,9 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   }
 }
 
-// C = epilogue of the partial sums, added in the order of K.
-__global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
-  int64_t const count = int64_t(Batches) * M{} * N{};
-  for (int64_t at = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; at < count; at += int64_t(gridDim.x) * blockDim.x) {
-    float x = 0;
-    CUTE_UNROLL
-    for (int split = 0; split < Splits; ++split) x += partial[split * count + at];
-    int const n = int(at % N{}), m = int(at / N{} % M{}), l = int(at / N{} / M{});
-    C[LayoutC{}(m, n, l)] = epilogue(x, m, n, l);
-  }
-}
+// reduce: as in gemm_3xtf32.cu
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   T* partial = nullptr;
@@ -423,16 +326,4 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

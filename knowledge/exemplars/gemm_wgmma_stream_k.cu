@@ -16,17 +16,10 @@
 //     0.555); 1792 x 2048 x 1792, 1.5 waves, 0.172 (0.180, 0.297); 2048 x 4096 x 2304, 2.2 waves, 0.425 (0.523, 0.858);
 //     where the last wave is nearly full it loses: 16384 x 2048 x 768, 0.556 (0.529, 1.04)
 // end header
-#include <cstdint>
-#include <initializer_list>
-
-#include <cute/tensor.hpp>
+// includes: as in gemm_simt.cu
 #include <cute/arch/mma_sm90.hpp>
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
-#include <tvm/ffi/container/tensor.h>
-#include <tvm/ffi/error.h>
-#include <tvm/ffi/extra/c_env_api.h>
-#include <tvm/ffi/function.h>
 
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace product {
@@ -34,17 +27,7 @@ namespace product {
 using namespace cute;
 using T = float;
 
-// begin problem
-using M = Int<4096>;
-using N = Int<4096>;
-using K = Int<4096>;
-using LayoutA = Layout<Shape<M, K, _1>, Stride<K, _1, _0>>;  // (M,K,L)
-using LayoutB = Layout<Shape<N, K, _1>, Stride<_1, N, _0>>;  // (N,K,L)
-using LayoutC = Layout<Shape<M, N, _1>, Stride<N, _1, _0>>;  // (M,N,L)
-struct Epilogue {
-  CUTE_HOST_DEVICE T operator()(T x, int, int, int) const { return x; }
-};
-// end problem
+// problem: as in gemm_simt.cu
 
 // begin knobs
 using BLK_N = Int<128>;       // 64 or 128
@@ -69,48 +52,9 @@ constexpr int FirstShared = Waves * Blocks;                             // the f
 constexpr int64_t Steps = int64_t(Tiles - FirstShared) * TilesK;        // tiles of K of those, in one row
 static_assert(Steps >= Blocks, "every block has a share");
 
-// One operand as (rows, K), and its tiles in shared memory as wgmma reads them: big parts, then small ones.
-template <class Global_, class Rows_, class Block_, int Copy_>
-struct Operand {
-  using Global = Global_;
-  using Rows = Rows_;
-  using Block = Block_;
-  static constexpr int Copy = Copy_;
-  static constexpr int64_t row_stride = stride<0>(Global{}), k_stride = stride<1>(Global{});
-  static constexpr bool k_major = k_stride == 1;
-  static constexpr bool whole = Rows::value % Block::value == 0 && K::value % BLK_K::value == 0;  // no edges
-  using Part = decltype(composition(Swizzle<3, 2, 3>{}, Layout<Shape<Block, BLK_K>, Stride<BLK_K, _1>>{}));
-  using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<tfloat32_t>{},
-                                        Shape<Block, BLK_K, Int<2 * Stages>>{}));  // (BLK,BLK_K,2*Stages)
-  static constexpr int part = Block::value * BLK_K::value, size = 2 * part;       // elements of one tile
-  static constexpr int items = part / 4 / Producers;  // times that a producer's thread takes 4 k's of one row
+// operands: as in gemm_wgmma_fused.cu
 
-  // Neighbouring threads read neighbours along the contiguous dimension.
-  CUTE_DEVICE static int row(int thread, int item) {
-    return k_major ? thread / 8 + item * (Producers / 8) : (thread + item * Producers) % Block::value;
-  }
-  CUTE_DEVICE static int k(int thread, int item) {
-    return 4 * (k_major ? thread % 8 : (thread + item * Producers) / Block::value);
-  }
-};
-using OperandA = Operand<LayoutA, M, BLK_M, CopyA>;
-using OperandB = Operand<LayoutB, N, BLK_N, CopyB>;
-
-using Atom = decltype(GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float, Shape<BLK_M, BLK_N, BLK_K>>());
-using Mma = decltype(make_tiled_mma(Atom{}, Layout<Shape<Int<Consumers>, _1, _1>>{}));
-
-struct Shared {
-  T A[Stages * OperandA::size];
-  T B[Stages * OperandB::size];
-  uint64_t full[Stages], empty[Stages];
-};
-
-// An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
-__noinline__ __device__ float plain_sum(T const* a, T const* b, int k_begin, int k_end) {
-  float sum = 0;
-  for (int k = k_begin; k < k_end; ++k) sum = fmaf(a[k * OperandA::k_stride], b[k * OperandB::k_stride], sum);
-  return sum;
-}
+// plain_sum: as in gemm_3xtf32.cu
 
 struct Tile {
   int m, n;
@@ -153,59 +97,7 @@ struct Pieces {
   }
 };
 
-// A thread's part of one tile on its way from device memory to shared memory.
-template <class X>
-struct Parcel {
-  float4 values[X::items];
-
-  // `x` points at the tile's first row; what lies outside the operand is zero.
-  CUTE_DEVICE void load(T const* x, int row0, int k0, int thread) {
-    CUTE_UNROLL
-    for (int item = 0; item < X::items; ++item) {
-      int const row = X::row(thread, item), k = X::k(thread, item);
-      T const* const from = x + row * X::row_stride + (k0 + k) * X::k_stride;
-      T v[4] = {};
-      if constexpr (X::k_major && X::Copy == 4) {
-        if (X::whole || (row0 + row < X::Rows::value && k0 + k < K{})) {
-          float4 const word = __ldg(reinterpret_cast<float4 const*>(from));
-          v[0] = word.x, v[1] = word.y, v[2] = word.z, v[3] = word.w;
-        }
-      } else {
-        CUTE_UNROLL
-        for (int i = 0; i < 4; ++i) {
-          if (X::whole || (row0 + row < X::Rows::value && k0 + k + i < K{})) v[i] = __ldg(from + i * X::k_stride);
-        }
-      }
-      values[item] = make_float4(v[0], v[1], v[2], v[3]);
-    }
-  }
-
-  // Round to nearest, ties away from zero.
-  CUTE_DEVICE static float rounded(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
-
-  CUTE_DEVICE void store(T* shared, int thread) const {
-    CUTE_UNROLL
-    for (int item = 0; item < X::items; ++item) {
-      T* const to = shared + typename X::Part{}(X::row(thread, item), X::k(thread, item));
-      float4 const x = values[item], big = make_float4(rounded(x.x), rounded(x.y), rounded(x.z), rounded(x.w));
-      *reinterpret_cast<float4*>(to) = big;
-      *reinterpret_cast<float4*>(to + X::part) =
-          make_float4(rounded(x.x - big.x), rounded(x.y - big.y), rounded(x.z - big.z), rounded(x.w - big.w));
-    }
-  }
-};
-
-using Barrier = cutlass::arch::ClusterBarrier;
-
-// Place in the ring of stages, and the parity of its round.
-struct Stage {
-  int index = 0, phase = 0;
-
-  CUTE_DEVICE void next() {
-    index = index + 1 == Stages ? 0 : index + 1;
-    phase ^= index == 0;
-  }
-};
+// parcel: as in gemm_wgmma_fused.cu
 
 // Fills the stages in turn; the loads of a tile travel while the tile before it is split.
 CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B) {
@@ -355,9 +247,7 @@ __global__ void join(T const* __restrict__ partial, T* __restrict__ C, Epilogue 
   }
 }
 
-void check(cudaError_t status, char const* what) {
-  if (status != cudaSuccess) TVM_FFI_THROW(RuntimeError) << what << ": " << cudaGetErrorString(status);
-}
+// check: as in gemm_simt.cu
 
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   T* partial = nullptr;
@@ -375,16 +265,4 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
 
 }  // namespace product
 
-// begin entry
-void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C) {
-  using namespace product;
-  auto const data = [](tvm::ffi::TensorView t) {
-    return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
-  };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
-}
-
-TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
-// end entry
+// entry: as in gemm_simt.cu

@@ -1,5 +1,3 @@
-// softmax.cu, but for these sections:
-
 // begin header
 // Out = layer_norm of X along its rows with Weight and Bias: the row stays in the registers of one block, so that mean
 // and variance are taken one after the other (nothing cancels) at the price of one pass over memory.
@@ -9,6 +7,12 @@
 //   tile: one row for a block of 256 threads, 16 elements in each thread's registers
 //   shared memory: 2 turns x 8 warps x 8 bytes for each of the two sums = 256 bytes
 // end header
+
+// includes: as in softmax.cu
+
+using namespace cute;
+
+namespace kernels {
 
 // begin knobs
 constexpr int kGroup = 256;  // threads of a block that share a row
@@ -22,6 +26,10 @@ constexpr int kItems = 16;  // elements of a row in a thread's registers
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 // end knobs
+
+// access: as in pointwise.cu
+
+// reduce: as in softmax.cu
 
 // begin arithmetic
 __device__ inline void sweep0(float rX, float& rSum0) {
@@ -145,6 +153,12 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   }
 }
 // end kernel
+
+// require: as in pointwise.cu
+
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Bias, tvm::ffi::TensorView Out) {

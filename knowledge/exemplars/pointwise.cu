@@ -10,6 +10,7 @@
 //   error: within 3 units of the last place: the reciprocal is the special function unit's
 // end header
 
+// begin includes
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -24,6 +25,7 @@
 #include <tvm/ffi/function.h>
 
 #define UNROLL _Pragma("unroll")
+// end includes
 
 using namespace cute;
 

@@ -1,5 +1,3 @@
-// softmax.cu, but for these sections:
-
 // begin header
 // Out = X * Weight / sqrt(mean(X * X) + eps) (RMS norm) along rows that stay in the registers of one block.
 //   op class: reduction
@@ -9,18 +7,17 @@
 //   shared memory: 2 turns x 8 warps x 8 bytes for the sum of squares = 128 bytes
 // end header
 
-// begin knobs
-constexpr int kGroup = 256;  // threads of a block that share a row
-constexpr int kRows = 1;  // rows side by side in a block
-constexpr int kThreads = kGroup * kRows;
-constexpr bool kAcross = false;  // threads side by side take rows, not columns
-constexpr int kCluster = 1;  // blocks that share a row and their shared memory
-constexpr int kShares = 1;  // blocks that share a row
-constexpr int kItems = 16;  // elements of a row in a thread's registers
-[[maybe_unused]] constexpr int kVector = 4;  // elements a pack
-[[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
-using Index = int;
-// end knobs
+// includes: as in softmax.cu
+
+using namespace cute;
+
+namespace kernels {
+
+// knobs: as in layer_norm.cu
+
+// access: as in pointwise.cu
+
+// reduce: as in softmax.cu
 
 // begin arithmetic
 __device__ inline void sweep0(float rX, float& rSum0) {
@@ -108,6 +105,12 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   }
 }
 // end kernel
+
+// require: as in pointwise.cu
+
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {

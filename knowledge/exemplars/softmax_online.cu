@@ -1,5 +1,3 @@
-// softmax.cu, but for these sections:
-
 // begin header
 // Out = softmax of X along its rows, however long: read twice, by an online softmax. The first sweep finds the maximum
 // and the sum of exponentials below it together: as the maximum grows, the sum is scaled by exp(old - new).
@@ -14,6 +12,12 @@
 //   error: normalized L2 9.9e-8 against float64, eager PyTorch 5.9e-8
 // end header
 
+// includes: as in softmax.cu
+
+using namespace cute;
+
+namespace kernels {
+
 // begin knobs
 constexpr int kGroup = 1024;  // threads of a block that share a row
 constexpr int kRows = 1;  // rows side by side in a block
@@ -26,6 +30,10 @@ constexpr int kItems = 4;  // packs in flight a thread
 [[maybe_unused]] constexpr bool kOnce = false;  // its data leaves the caches first
 using Index = int;
 // end knobs
+
+// access: as in pointwise.cu
+
+// reduce: as in softmax.cu
 
 // begin arithmetic
 namespace math {
@@ -171,6 +179,12 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float* pOut) {
   }
 }
 // end kernel
+
+// require: as in pointwise.cu
+
+}  // namespace kernels
+
+using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {

@@ -3,8 +3,8 @@
 A section is what stands between the lines `// begin NAME` and `// end NAME`. The section `header` opens with a
 sentence on what the kernel computes; its indented lines are facts, `//   name: text`, deeper lines going on.
 
-What several kernels share is written once: a file that opens with `// NAME.cu, but for these sections:` holds only the
-sections in which it differs from that one, and is loaded as the whole kernel.
+What several kernels share is written once: a line `// NAME: as in FILE.cu` stands for that section of the other kernel,
+and is loaded as the section itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from types import MappingProxyType
 
 _FOLDER = Path(__file__).parent
 _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
-_BASE = re.compile(r"// (?P<name>\w+)\.cu, but for these sections:\n")
+_SHARED = re.compile(r"^// (?P<section>\w+): as in (?P<name>\w+)\.cu$", re.MULTILINE)
 _BEGIN = re.compile(r"^// begin (\w+)$", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
@@ -96,11 +96,13 @@ def representative(op_class: str, architecture: str, *, plain: bool = False) -> 
 
 
 def _whole(text: str) -> str:
-    """The kernel that a file stands for."""
-    base = _BASE.match(text)
-    if base is None:
-        return text
-    return load(base["name"]).with_sections(**{name: _find(text, name)[2] for name in _BEGIN.findall(text)})
+    """The kernel that a file stands for: every shared section in its place."""
+
+    def shared(line: re.Match[str]) -> str:
+        name = line["section"]
+        return f"// begin {name}\n{load(line['name']).section(name)}// end {name}"
+
+    return _SHARED.sub(shared, text)
 
 
 def _find(text: str, name: str) -> tuple[int, int, str]:

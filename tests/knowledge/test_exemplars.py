@@ -50,15 +50,20 @@ def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
         load("sums")
 
 
-def test_a_kernel_that_differs_from_another_in_some_sections_is_loaded_whole(tmp_path, monkeypatch):
-    header = EXEMPLAR[: EXEMPLAR.index("// begin knobs")].replace("Sums", "Products")
+def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, monkeypatch):
+    header, knobs = EXEMPLAR[: EXEMPLAR.index("// begin knobs")], EXEMPLAR[EXEMPLAR.index("// begin knobs") :]
     (tmp_path / "sums.cu").write_text("#include <cmath>\n" + EXEMPLAR)
-    (tmp_path / "products.cu").write_text("// sums.cu, but for these sections:\n\n" + header)
+    (tmp_path / "products.cu").write_text(header.replace("Sums", "Products") + "// knobs: as in sums.cu\nint z = 3;\n")
+    (tmp_path / "powers.cu").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
     monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
-    assert load("products").text == load("sums").text.replace("Sums", "Products")
+    assert load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
     assert load("products").computes == "Products: here of two, in float32."
-    (tmp_path / "products.cu").write_text("// sums.cu, but for these sections:\n// begin more\n// end more\n")
+    assert load("powers").text == header.replace("Sums", "Powers") + knobs
+    (tmp_path / "products.cu").write_text(header + "// more: as in sums.cu\n")
     with pytest.raises(ValueError, match="no section 'more'"):
+        load("products")
+    (tmp_path / "products.cu").write_text(header + "// knobs: as in nothing.cu\n")
+    with pytest.raises(ValueError, match="no exemplar 'nothing'"):
         load("products")
 
 
