@@ -8,12 +8,13 @@ from knowledge.playbook.cuda_diag import without_diagonals
 from knowledge.playbook.cuda_gemv import VECTOR_PRODUCTS
 from knowledge.playbook.lowering import Lower, Lowered, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
+from knowledge.playbook.ops_losses import LOSSES
 from knowledge.playbook.ops_pointwise import POINTWISE
 from knowledge.playbook.ops_reductions import REDUCTIONS
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.problem import Problem
 
-TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS}
+TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES}
 
 
 def lower_problem(problem: Problem) -> Lowered:

@@ -9,7 +9,7 @@ from math import prod
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering, dtype_argument
 from knowledge.playbook.ops_activations import Terms
-from knowledge.playbook.ops_pointwise import reciprocal_root, result_dtype
+from knowledge.playbook.ops_pointwise import multiply, reciprocal_root, result_dtype
 from knowledge.playbook.problem import Argument, Op
 
 # The machine epsilons that torch takes where a norm's eps is not given.
@@ -160,19 +160,74 @@ def _logsumexp(state: Lowering, op: Op) -> Node:
 
 
 def _norm(state: Lowering, op: Op) -> Node:
-    """norm(x, p, dims, keepdim) and linalg_vector_norm(x, ord, dims, keepdim) for orders 1, 2 and infinity."""
+    """norm(x, p, dims, keepdim), linalg_vector_norm and linalg_norm(x, ord, dims, keepdim) of any order."""
     order = state.argument(op, 1, "ord" if "linalg" in op.target else "p", 2)
     rows = _rows(state, op, state.argument(op, 2, "dim"))
+    if op.target.startswith("aten.linalg_norm") and order is not None and len(rows.dims) == 2:
+        raise UnwritableError(f"{op.target} of a matrix, of order {order}")
+    return rows.result(_length(rows, order), state.argument(op, 3, "keepdim", False))
+
+
+def _length(rows: Rows, order: Argument) -> Node:
+    """The norm of order 2 (where none is given), 0 (elements that are not zero), infinity or any other."""
     f, size = rows.f, rows.f("abs", rows.node)
     if order in (2, None):
-        made = f("sqrt", rows.reduce("sum", f("mul", rows.node, rows.node)))
-    elif order == 1:
-        made = rows.reduce("sum", size)
-    elif order == math.inf:
-        made = rows.reduce("amax", size)
-    else:
-        raise UnwritableError(f"{op.target} of order {order}")
-    return rows.result(made, state.argument(op, 3, "keepdim", False))
+        return f("sqrt", rows.reduce("sum", f("mul", rows.node, rows.node)))
+    if order in (math.inf, -math.inf):
+        return rows.reduce("amax" if order == math.inf else "amin", size)
+    if order == 0:
+        return rows.reduce("sum", f("select", f("ne", rows.node, 0.0), f.number(1.0), f.number(0.0)))
+    if not isinstance(order, int | float):
+        raise UnwritableError(f"a norm of order {order}")
+    if order == 1:
+        return rows.reduce("sum", size)
+    return f("pow", rows.reduce("sum", f("pow", size, float(order))), 1.0 / order)
+
+
+def _frobenius(state: Lowering, op: Op) -> Node:
+    """Of matrices: linalg_matrix_norm(x, "fro", dims, keepdim) and frobenius_norm(x, dims, keepdim)."""
+    given = 1 if op.target.startswith("aten.frobenius") else 2
+    if given == 2 and state.argument(op, 1, "ord", "fro") != "fro":
+        raise UnwritableError(f"{op.target} other than Frobenius' norm")
+    rows = _rows(state, op, state.argument(op, given, "dim", (-2, -1)))
+    return rows.result(_length(rows, 2), state.argument(op, given + 1, "keepdim", False))
+
+
+def _both_extrema(state: Lowering, op: Op) -> tuple[Node, ...]:
+    rows = _rows(state, op, op.kwargs.get("dim"))
+    return tuple(rows.result(rows.reduce(kind), op.kwargs.get("keepdim", False)) for kind in ("amin", "amax"))
+
+
+def _count_nonzero(state: Lowering, op: Op) -> Node:
+    flags = state.cast(state.operand(op.args[0], "bool"), "int64")
+    rows = Rows(state, flags, dimensions(state.argument(op, 1, "dim"), len(flags.shape)))
+    return rows.result(rows.reduce("sum"), False)
+
+
+def _cosine(state: Lowering, op: Op) -> Node:
+    """The dot product over both lengths, none of them taken shorter than eps."""
+    dtype = result_dtype(op)
+    graph = state.graph
+    both = [state.operand(argument, dtype) for argument in op.args[:2]]
+    product = multiply(state, *both)
+    rows = Rows(state, product, dimensions(state.argument(op, 2, "dim", 1), len(product.shape)))
+    eps = rows.f.number(float(state.argument(op, 3, "eps", 1e-8)))  # type: ignore[arg-type]
+    lengths = [
+        rows.f("maximum", rows.f("sqrt", rows.reduce("sum", multiply(state, wide, wide))), eps)
+        for wide in (graph.expand(each, product.shape) for each in both)
+    ]
+    made = rows.f("div", rows.f("div", rows.reduce("sum"), lengths[0]), lengths[1])
+    return rows.result(made, False)
+
+
+def _distance(state: Lowering, op: Op) -> Node:
+    """pairwise_distance: the norm of x - y + eps along the last dimension."""
+    dtype = result_dtype(op)
+    f = Terms(state.graph, dtype)
+    eps = state.operand(state.argument(op, 3, "eps", 1e-6), dtype)
+    gap = f("add", f("sub", *(state.operand(argument, dtype) for argument in op.args[:2])), eps)
+    rows = Rows(state, gap, (len(gap.shape) - 1,))
+    return rows.result(_length(rows, state.argument(op, 2, "p", 2)), state.argument(op, 4, "keepdim", False))
 
 
 def _trailing(state: Lowering, op: Op) -> Rows:
@@ -224,22 +279,6 @@ def _instance_norm(state: Lowering, op: Op) -> Node:
     return normal
 
 
-def _loss(distance: Callable[[Terms, Node], Node]) -> Lower:
-    """mse_loss and l1_loss: (input, target, reduction) with reduction 0 none, 1 mean, 2 sum."""
-
-    def lower(state: Lowering, op: Op) -> Node:
-        dtype = result_dtype(op)
-        f = Terms(state.graph, dtype)
-        error = distance(f, f("sub", *(state.operand(arg, dtype) for arg in op.args[:2])))
-        reduction = state.argument(op, 2, "reduction", 1)
-        if reduction == 0:
-            return error
-        rows = Rows(state, error, tuple(range(len(error.shape))))
-        return rows.result(rows.mean() if reduction == 1 else rows.reduce("sum"), False)
-
-    return lower
-
-
 def _truth(kind: str) -> Lower:
     lower = _plain(kind)
     return lambda state, op: state.cast(lower(state, op), "bool")  # type: ignore[arg-type]
@@ -254,5 +293,7 @@ REDUCTIONS: dict[str, Lower] = {
     "log_softmax": _log_softmax, "_log_softmax": _log_softmax, "logsumexp": _logsumexp,
     "linalg_vector_norm": _norm, "norm": _norm, "layer_norm": _layer_norm, "native_layer_norm": _layer_norm,
     "rms_norm": _rms_norm, "instance_norm": _instance_norm,
-    "mse_loss": _loss(lambda f, gap: f("mul", gap, gap)), "l1_loss": _loss(lambda f, gap: f("abs", gap)),
+    "linalg_norm": _norm, "linalg_matrix_norm": _frobenius, "frobenius_norm": _frobenius,
+    "aminmax": _both_extrema, "count_nonzero": _count_nonzero, "cosine_similarity": _cosine,
+    "pairwise_distance": _distance,
 }  # fmt: skip

@@ -139,7 +139,26 @@ ACTIVATIONS: dict[str, Case] = {
     "gelu by hand": lambda x, y: 0.5 * x * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
 }
 
-GROUPS = {"arithmetic": ARITHMETIC, "logic": LOGIC, "functions": FUNCTIONS, "activations": ACTIVATIONS}
+LOSSES: dict[str, Case] = {
+    "smooth_l1": lambda x, y: F.smooth_l1_loss(x, y, reduction="none", beta=0.7),
+    "smooth_l1 without an edge": lambda x, y: F.smooth_l1_loss(x, y, reduction="none", beta=0.0),
+    "huber": lambda x, y: F.huber_loss(x, y, reduction="none", delta=1.5),
+    "kl_div": lambda x, y: F.kl_div(x, y.abs(), reduction="none"),
+    "kl_div of logarithms": lambda x, y: F.kl_div(x, y, reduction="none", log_target=True),
+    "bce with logits": lambda x, y: F.binary_cross_entropy_with_logits(x, y, reduction="none"),
+    "weighted bce with logits": lambda x, y: F.binary_cross_entropy_with_logits(
+        x, y, weight=y.abs(), pos_weight=torch.sigmoid(x), reduction="none"
+    ),
+    "soft margin": lambda x, y: F.soft_margin_loss(x, y, reduction="none"),
+    "hinge embedding": lambda x, y: F.hinge_embedding_loss(x, y.sign(), 0.5, reduction="none"),
+    "margin ranking": lambda x, y: F.margin_ranking_loss(x, y, y.sign(), 0.1, reduction="none"),
+    "poisson": lambda x, y: F.poisson_nll_loss(x, y.abs(), reduction="none"),
+    "poisson in full": lambda x, y: F.poisson_nll_loss(x.abs(), y.abs(), False, full=True, reduction="none"),
+}
+
+GROUPS = {
+    "arithmetic": ARITHMETIC, "logic": LOGIC, "functions": FUNCTIONS, "activations": ACTIVATIONS, "losses": LOSSES,
+}  # fmt: skip
 
 
 class Many(torch.nn.Module):

@@ -40,10 +40,35 @@ def many(x: torch.Tensor, w: torch.Tensor, b: torch.Tensor) -> tuple[torch.Tenso
     )  # fmt: skip
 
 
+def losses(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Every loss that is one number, a mean or a sum."""
+    p, q = torch.sigmoid(x), torch.sigmoid(y)
+    return (
+        F.l1_loss(x, y), F.mse_loss(x, y, reduction="sum"), F.smooth_l1_loss(x, y), F.huber_loss(x, y, delta=0.3),
+        F.kl_div(x, q), F.kl_div(x, y * 0.1, reduction="batchmean", log_target=True), F.binary_cross_entropy(p, q),
+        F.binary_cross_entropy(p, q, weight=p, reduction="sum"), F.binary_cross_entropy_with_logits(x, q),
+        F.soft_margin_loss(x * 0.1, y), F.hinge_embedding_loss(x, y.sign()), F.poisson_nll_loss(x * 0.1, q),
+        F.margin_ranking_loss(x, y, y.sign()), torch.clamp(1 - x * y, min=0).mean(),
+    )  # fmt: skip
+
+
+def lengths(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Norms of all orders, distances, and what else tells one number a row."""
+    vector = torch.linalg.vector_norm
+    return (
+        vector(x, 3, -1), vector(x, 0.5, -1), vector(x.relu(), 0, -1), vector(x, torch.inf, -1),
+        vector(x, -torch.inf, -1), torch.linalg.norm(x, dim=-1), F.pairwise_distance(x, y),
+        F.pairwise_distance(x, y, 1, keepdim=True), F.cosine_similarity(x, y), F.cosine_similarity(x, y[:1], eps=0.1),
+        torch.count_nonzero(x > 0.5, -1), *torch.aminmax(x, dim=-1), *torch.aminmax(y, dim=-1, keepdim=True),
+    )  # fmt: skip
+
+
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[str, ...]]] = {
     "many": (many, ((9, 1003), (1003,), (1003,)), ("plain", "SIMD", "everything", "columns")),
     "indices": (lambda x: (*x.max(-1), x.argmin(-1)), ((7, 130),), ("plain",)),
-    "loss": (F.mse_loss, ((9, 1003), (9, 1003)), ("plain", "columns")),
+    "losses": (losses, ((9, 1003), (9, 1003)), ("plain", "everything", "columns")),
+    "lengths": (lengths, ((9, 103), (9, 103)), FEW),
+    "of matrices": (lambda x: x / torch.linalg.matrix_norm(x, keepdim=True), ((3, 20, 7),), ("plain",)),
     "everything summed": (lambda x: x.sum(), ((3, 70000),), SUMMED),
     "middle dimension": (lambda x: F.softmax(x, 1), ((3, 50, 4, 5),), FEW),
     "first dimension": (lambda x: x.mean(0), ((40, 33),), FEW),
