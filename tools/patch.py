@@ -113,9 +113,8 @@ def _check_apart(before: AnyEdit, after: AnyEdit) -> Iterable[str]:
 
 
 def _check(edit: AnyEdit, lines: Sequence[str]) -> Iterable[str]:
-    first, last = _cut(edit)
-    if isinstance(edit, Insert):
-        first = max(0, edit.line - 1)
+    # An insertion cuts nothing out: it names the line above.
+    first, last = max(0, edit.line - 1), _cut(edit)[1]
     if last > len(lines):
         yield f"- The {_name(edit)} is out of range: the source has {len(lines)} lines."
         return
@@ -138,9 +137,8 @@ def _name(edit: AnyEdit) -> str:
 def _elsewhere(expected: list[str], lines: Sequence[str]) -> str:
     """Where the expected text does stand, if anywhere."""
     size, bare = len(expected), _bare(lines)
-    if not any(expected):
-        return ""
-    found = [start + 1 for start in range(len(bare) - size + 1) if bare[start : start + size] == expected]
+    starts = range(len(bare) - size + 1) if any(expected) else ()
+    found = [start + 1 for start in starts if bare[start : start + size] == expected]
     if not found:
         return " The lines are now:"
     return f" That text starts at line {', '.join(map(str, found[:5]))}. The lines you named are now:"

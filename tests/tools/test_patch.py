@@ -39,6 +39,14 @@ def test_edits_of_every_kind_use_the_line_numbers_of_the_source_as_it_was() -> N
     assert edits.apply(SOURCE) == "zero\none\n4\n4b\nbetween\nfive\nsix\n"
 
 
+def test_a_line_may_be_blanked_and_one_be_inserted_below_the_first() -> None:
+    assert patch(replace(2, "two", "", end_line=2)).apply("one\ntwo\n") == "one\n\n"
+    assert patch(insert(1, "one", "")).apply("one\ntwo\n") == "one\n\ntwo\n"
+    assert patch(delete(1, "one", end_line=1)).apply("one\ntwo\n") == "two\n"
+    with pytest.raises(PatchError, match="insertion below line 1 expects other text"):
+        patch(insert(1, "two", "x")).apply("one\ntwo\n")
+
+
 def test_white_space_at_the_ends_of_lines_is_not_compared() -> None:
     assert patch(replace(2, "two  ", "2")).apply("one\r\ntwo\r\n") == "one\r\n2\n"
 
@@ -69,6 +77,46 @@ def test_a_stale_edit_is_refused_and_shows_the_lines_and_where_the_text_went() -
     assert "replacement of line 2" in message
     assert "That text starts at line 4" in message
     assert "2| two" in message
+
+
+NINE = "".join(f"line {number}\n" for number in range(1, 10))
+
+
+def now(first: int, last: int) -> str:
+    return "The lines are now:" + "".join(f"\n{number}| line {number}" for number in range(first, last + 1))
+
+
+def now_named(first: int, last: int) -> str:
+    return now(first, last).replace("The lines are", "The lines you named are")
+
+
+@pytest.mark.parametrize(
+    ("edit", "problem"),
+    [
+        (replace(5, "line 9", "x"), "replacement of line 5{}That text starts at line 9. " + now_named(2, 8)),
+        (
+            replace(5, "line 1\nline 2", "x", end_line=6),
+            "replacement of lines 5-6{}That text starts at line 1. " + now_named(2, 9),
+        ),
+        (delete(1, "gone"), "deletion of line 1{}" + now(1, 4)),
+        (delete(8, "gone", end_line=9), "deletion of lines 8-9{}" + now(5, 9)),
+        (insert(0, "gone", "x"), "insertion below line 0{}" + now(1, 3)),
+        (insert(9, "gone", "x"), "insertion below line 9{}" + now(6, 9)),
+        (replace(4, "", "x"), "replacement of line 4{}" + now(1, 7)),
+    ],
+)
+def test_a_refusal_names_the_edit_and_shows_three_lines_around_it(edit: dict[str, object], problem: str) -> None:
+    with pytest.raises(PatchError) as refused:
+        patch(edit).apply(NINE)
+    told = problem.format(" expects other text than stands there. ")
+    assert str(refused.value) == f"No edit was applied.\n- The {told}"
+
+
+def test_text_that_stands_in_many_places_is_pointed_at_five_times() -> None:
+    with pytest.raises(PatchError, match=r"That text starts at line 1, 2, 3, 4, 5\. The lines"):
+        patch(delete(8, "same")).apply("same\n" * 7 + "other\n")
+    with pytest.raises(PatchError, match=r"That text starts at line 2\. The lines"):
+        patch(delete(1, "\nsame", end_line=2)).apply("other\n\nsame\n")
 
 
 def test_stale_text_that_stands_nowhere_shows_the_lines_only() -> None:
@@ -108,6 +156,8 @@ def test_a_patch_that_changes_nothing_is_refused() -> None:
     [
         [],
         [replace(0, "", "x")],
+        [replace(1, "one", "x", end_line=0)],
+        [insert(-1, "", "x")],
         [replace(3, "three", "x", end_line=2)],
         [{"kind": "move", "line": 1, "expected": "one"}],
         [{"kind": "delete", "line": 1, "expected": "one", "text": "x"}],
