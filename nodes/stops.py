@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from nodes.settings import Settings
-from nodes.state import RunState, Stop, money
+from nodes.state import RunState, Stop, money, present
 from nodes.story import barren
 
 Condition = Callable[[RunState, Settings], Iterator[Stop]]
@@ -55,6 +55,10 @@ def _first(conditions: Sequence[Condition], state: RunState, settings: Settings)
     return next((stop for condition in conditions for stop in condition(state, settings)), None)
 
 
+def _passed(state: RunState) -> bool:
+    return present(state.verdict, "verdict").passed
+
+
 def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
     timing = state.best.verdict.timing if state.best else None
     target = settings.target_speedup
@@ -74,21 +78,18 @@ def _roof_share(state: RunState, settings: Settings) -> Iterator[Stop]:
 
 
 def _depth(state: RunState, settings: Settings) -> Iterator[Stop]:
-    passed = state.verdict is not None and state.verdict.passed
-    if passed and state.depth >= settings.max_depth:
+    if _passed(state) and state.depth >= settings.max_depth:
         yield Stop(name="depth", message=f"Depth {state.depth} is reached, as the settings asked.")
 
 
 def _patience(state: RunState, settings: Settings) -> Iterator[Stop]:
-    passed = state.verdict is not None and state.verdict.passed
-    settled = passed or out_of_repairs(state, settings)
+    settled = _passed(state) or out_of_repairs(state, settings)
     if settings.patience is not None and settled and barren(state.history) >= settings.patience:
         yield Stop(name="patience", message=f"{settings.patience} optimizations in a row brought no gain.")
 
 
 def _repairs(state: RunState, settings: Settings) -> Iterator[Stop]:
-    failed = state.verdict is not None and not state.verdict.passed
-    if not failed or state.best is not None or not out_of_repairs(state, settings):
+    if _passed(state) or state.best is not None or not out_of_repairs(state, settings):
         return
     if state.regenerations >= settings.max_regenerations:
         yield Stop(

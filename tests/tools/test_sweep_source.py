@@ -51,6 +51,7 @@ def test_the_first_point_is_the_source_as_written() -> None:
 
 def test_code_that_is_commented_out_declares_nothing() -> None:
     assert read_sweep("  // int a = 1;  // sweep: 2\nint a = 1;", 12)[1] is None
+    assert read_sweep("  // sweep: over the rows\nint a = 1;", 12)[1] is None
 
 
 def test_a_source_without_a_sweep_is_left_alone() -> None:
@@ -95,8 +96,10 @@ def test_what_cannot_be_tried_is_sent_back(lines: str, said: str) -> None:
 
 
 def test_where_sweeps_are_off_the_model_is_told() -> None:
-    with pytest.raises(SweepError, match="this run tries none"):
+    with pytest.raises(SweepError, match=r"has 2 = 2 variants; this run tries none\."):
         read_sweep("int a = 1;  // sweep: 2", 1)
+    with pytest.raises(SweepError, match=r"has 3 = 3 variants; at most 2 are tried\."):
+        read_sweep("int a = 1;  // sweep: 2, 3", 2)
 
 
 def test_values_belong_to_the_source_that_declared_them() -> None:
