@@ -89,7 +89,7 @@ def _patience(state: RunState, settings: Settings) -> Iterator[Stop]:
 
 
 def _repairs(state: RunState, settings: Settings) -> Iterator[Stop]:
-    if _passed(state) or state.best is not None or not out_of_repairs(state, settings):
+    if state.best is not None or not out_of_repairs(state, settings):
         return
     if state.regenerations >= settings.max_regenerations:
         yield Stop(

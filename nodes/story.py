@@ -31,7 +31,7 @@ def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
     for step in history:
         if step.agent == "optimizer" and step.candidate is not None:
             told.append(_begun(step, step.candidate))
-        elif step.agent == "sweeper" and told:
+        elif step.agent == "sweeper":
             told[-1] = told[-1].model_copy(update={"variants": tuple(map(say_variant, step.variants))})
         elif step.agent == "tester" and told:
             told[-1] = _ended(told[-1], step)
