@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
+from harness.verdict import Duel, Interval, Verdict
 from nodes.state import Step, Variant
 from nodes.story import barren, failed_elsewhere, gains, led_to, optimizations, tried_from
 
@@ -119,3 +120,27 @@ def test_a_later_kernel_has_to_be_faster_beyond_the_noise() -> None:
     assert not gains(passed(TILES, 2.2, low=2.0, high=2.4), now)
     assert not gains(passed(TILES, 3.0, low=1.9, high=9.0), now)
     assert not gains(wrong(TILES), now)
+
+
+def met(rival: str, low: float, speedup: float = 2.0) -> Verdict:
+    """A right kernel that ran in the same rounds as another one, and was faster than it by at least `low`."""
+    verdict = passed(TILES, speedup, low=speedup - 0.1, high=speedup + 0.1)
+    assert verdict.timing is not None
+    duel = Duel(rival=rival, rival_ms=1.0, speedup=low + 0.1, interval=Interval(low=low, high=low + 0.2))
+    return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+
+
+def test_where_two_kernels_met_their_duel_decides_and_nothing_else() -> None:
+    now = best(speedup=2.0)
+    rival = now.candidate.digest
+    assert gains(met(rival, 1.001), now), "the machine was slower in these rounds, for both of them"
+    assert gains(met(rival, 1.001, speedup=1.0), now)
+    assert not gains(met(rival, 1.0), now)
+    assert not gains(met(rival, 0.99, speedup=3.0), now), "the machine was faster in these rounds, for both of them"
+
+
+def test_a_duel_with_another_kernel_decides_nothing() -> None:
+    now = best(speedup=2.0)
+    assert not gains(met("another", 1.5), now)
+    assert gains(met("another", 0.5, speedup=3.0), now)
+    assert gains(met("another", 0.5), None)
