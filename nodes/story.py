@@ -101,11 +101,10 @@ def _begun(move: Step, kernel: str) -> Tried:
 
 def _ended(tried: Tried, test: Step) -> Tried:
     end = {"outcome": _outcome(test), "gained": test.improved, "failed": test.status != "passed"}
-    return tried.model_copy(update=end | ({"kernel": test.candidate} if test.candidate else {}))
+    return tried.model_copy(update={**end, "kernel": test.candidate or tried.kernel})
 
 
 def _outcome(step: Step) -> str:
-    if step.status == "passed":
-        gained = "gained" if step.improved else "no gain"
-        return f"{gained}: {step.candidate_speedup:.3f}x" if step.candidate_speedup is not None else gained
+    if step.candidate_speedup is not None:
+        return f"{'gained' if step.improved else 'no gain'}: {step.candidate_speedup:.3f}x"
     return f"failed ({step.status}): {step.message}"

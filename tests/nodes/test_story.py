@@ -33,6 +33,7 @@ def test_each_optimization_is_told_with_its_end() -> None:
 def test_what_has_no_test_yet_has_neither_failed_nor_ended() -> None:
     begun = (*HISTORY, attempt("packing", PACKING, wrong(PACKING))[0])
     assert optimizations(begun)[-1].outcome == "not tested"
+    assert barren(begun) == 3
     assert [tried.outcome for tried in failed_elsewhere(begun, FIRST.digest)] == [optimizations(HISTORY)[2].outcome]
     diagnosed = (*HISTORY, Step(depth=1, agent="diagnoser", candidate=PACKING.digest, message="It is off by one."))
     assert optimizations(diagnosed) == optimizations(HISTORY)

@@ -66,6 +66,7 @@ def test_a_price_that_is_none_is_refused(wrong: dict[str, object]) -> None:
         (Usage(), "$0.00"),
         (Usage(calls=2, dollars=1.5), "$1.50"),
         (Usage(calls=1, dollars=0.0025), "$0.0025"),
+        (Usage(calls=1, dollars=0.1), "$0.10"),
         (Usage(calls=3, unpriced_calls=3), "unknown price"),
         (Usage(calls=3, unpriced_calls=1, dollars=0.5), "$0.50 and 1 of 3 calls of unknown price"),
     ],
