@@ -69,7 +69,9 @@ def _whole_numbers(variants: Sequence[Variant], name: str) -> set[int]:
 def _odd_between(values: set[int], drawn: random.Random) -> int:
     low, high = min(values), max(values)
     chosen = drawn.randint(low, min(high, 2 * low)) | 1
-    return chosen if chosen not in values else chosen + 2
+    while chosen in values:
+        chosen += 2
+    return chosen
 
 
 def _entries(module: ModuleType) -> list[Mapping[str, Any]]:

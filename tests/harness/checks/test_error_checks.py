@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare
+from harness.checks import errors
+from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare, one_thread, scaled_error
 
 EPS = torch.finfo(torch.float32).eps
 
@@ -194,3 +195,103 @@ def test_extremes_among_specials_do_not_hide_the_rest():
     got[9] = 1.001
     assert compare(got, wanted).first_bad.index == (9,)
     assert compare(torch.zeros(64), wanted).bad_fraction == 1.0
+
+
+@pytest.mark.parametrize(("share", "bad"), [(0.98, 0), (1.02, 1)])
+def test_four_times_the_references_error_is_allowed(share, bad):
+    """All oracles are 1, so that a deviation of 2 is a scaled error of 1."""
+    oracle = torch.ones(100, dtype=torch.float64)
+    reference = oracle.float()
+    reference[7] = 1.001
+    got = oracle.float()
+    got[3] += share * 4 * 0.001
+    error = compare(got, Expected("output", oracle, reference))
+    assert error.bad_fraction == bad / 100
+    assert error.reference_max_scaled == pytest.approx(0.0005, rel=1e-3)
+
+
+@pytest.mark.parametrize(("units", "bad"), [(15, 0), (17, 1)])
+def test_eight_units_of_the_last_place_are_allowed(units, bad):
+    got = torch.ones(100)
+    got[3] += units * EPS  # beside an rms of 1: half as many, scaled
+    assert compare(got, expected(torch.ones(100))).bad_fraction == bad / 100
+
+
+@pytest.mark.parametrize(("off", "skipped"), [(0.098, 0), (0.102, 1)])
+def test_a_reference_off_by_a_twentieth_defines_nothing(off, skipped):
+    oracle = [1.0] * 64
+    error = compare(torch.ones(64), special(oracle, [1.0 + off, *oracle[1:]]))
+    assert error.skipped_fraction == skipped / 64
+
+
+def test_the_measures_are_what_they_say():
+    """rms of 3 and 4 is 3.536, their norm 5."""
+    wanted = expected(torch.tensor([3.0, 4.0]))
+    error = compare(torch.tensor([3.0, 4.5]), wanted)
+    assert error.relative_l2 == pytest.approx(0.5 / 5)
+    assert error.max_scaled == pytest.approx(0.5 / (4 + math.sqrt(12.5)))
+    assert (error.reference_relative_l2, error.reference_max_scaled) == (0, 0)
+    assert (error.first_bad.index, error.first_bad.expected, error.first_bad.got) == ((1,), 4.0, 4.5)
+    assert (error.output, error.pattern) == ("output", "the tail from flat index 1 of 2")
+
+
+def test_what_should_be_an_infinity_is_shown_as_one():
+    overflowed = Expected("output", torch.tensor([[1.0, 7.0]]).double(), torch.tensor([[1.0, math.inf]]))
+    bad = compare(torch.tensor([[1.0, 3.0]]), overflowed).first_bad
+    assert (bad.index, bad.expected, bad.got) == ((0, 1), math.inf, 3.0)
+
+
+VALUES = (0.0, 1.0, 1.0 + 3e-7, -2.5, 1e-3, 3e-39, 1e30, math.inf, -math.inf, math.nan)
+
+
+def by_definition(got: float, oracle: float, reference: float, scale: float) -> float:
+    """The scaled error of one element."""
+    alike = got == reference or (math.isnan(got) and math.isnan(reference))
+    if alike and not (math.isfinite(oracle) and math.isfinite(reference)):
+        return 0.0
+    off = abs(got - oracle) if math.isfinite(oracle) else math.inf
+    return math.inf if math.isnan(off) else off / (abs(oracle) + scale) if math.isfinite(oracle) else math.inf
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(VALUES)] * 2, st.booleans()), min_size=1, max_size=12), st.integers(1, 13))
+def test_it_is_the_definition_however_it_is_cut(elements, piece):
+    """Each element by itself, in Python's own numbers: a reference is right or 1, a result is anything."""
+    oracle = torch.tensor([wanted for wanted, _, _ in elements], dtype=torch.float64)
+    got = torch.tensor([value for _, value, _ in elements])
+    reference = torch.tensor([wanted if right else 1.0 for wanted, _, right in elements])
+    finite = [wanted for wanted, _, _ in elements if math.isfinite(wanted)]
+    scale = math.sqrt(sum(value * value for value in finite) / len(finite)) if any(finite) else 1.0
+    triples = [*zip(got.tolist(), oracle.tolist(), reference.tolist(), strict=True)]
+    theirs = [by_definition(*triple, scale) for triple in triples]
+    allowed = 4 * max(by_definition(each, exact, each, scale) for _, exact, each in triples) + 8 * EPS
+    wrong = [index for index, error in enumerate(theirs) if not error <= allowed]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setitem(errors.PIECES, "cpu", piece)
+        error = compare(got, Expected("output", oracle, reference))
+    assert error.max_scaled == pytest.approx(max(theirs))
+    assert error.bad_fraction == len(wrong) / len(elements)
+    assert (error.first_bad.index if error.first_bad else None) == ((wrong[0],) if wrong else None)
+    assert error.skipped_fraction == 0
+
+
+def test_the_distance_between_two_results():
+    one = torch.tensor([3.0, 4.0])
+    assert scaled_error(one, one.clone()) == 0
+    assert scaled_error(torch.tensor([3.0, 4.5]), one) == pytest.approx(0.5 / (4 + math.sqrt(12.5)))
+    assert scaled_error(torch.tensor([3.0, math.nan]), one) == math.inf
+    assert scaled_error(one, torch.tensor([3.0, math.inf])) == math.inf
+    assert scaled_error(torch.tensor([math.nan, 1.0]), torch.tensor([math.nan, 1.0])) == 0
+    assert scaled_error(torch.tensor([1, 2]), torch.tensor([1, 2])) == 0
+    assert scaled_error(torch.tensor([1, 2]), torch.tensor([1, 3])) == 1
+
+
+def test_threads_are_put_back_whatever_happens():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        with pytest.raises(ZeroDivisionError), one_thread() as threads:
+            assert (threads, torch.get_num_threads()) == (2, 1)
+            raise ZeroDivisionError
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)

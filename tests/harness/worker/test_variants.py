@@ -3,6 +3,8 @@
 from types import ModuleType
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.task import Variant
 from harness.worker.variants import BadWorkloadError, arguments_of, declared_variants, held_out_variant
@@ -56,6 +58,17 @@ def test_a_held_out_one_has_odd_sizes_in_between(seed):
     assert 64 <= held.arguments["rows"] <= 257
     assert held.arguments["columns"] == 7
     assert held == held_out_variant(given, seed)
+
+
+@given(st.sets(st.integers(1, 40), min_size=2, max_size=12), st.integers(0, 99))
+def test_a_held_out_size_is_none_of_the_declared_ones(sizes, seed):
+    declared = [Variant(arguments={"rows": size}, dtype="float16") for size in sizes]
+    held = held_out_variant(declared, seed)
+    rows = held.arguments["rows"]
+    assert rows not in sizes
+    assert rows % 2 == 1
+    assert min(sizes) <= rows <= max(sizes) + 2
+    assert (held.name, held.dtype) == ("held out", "float16")
 
 
 def test_nothing_is_held_out_where_no_size_differs():
