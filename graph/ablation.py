@@ -6,10 +6,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
 
-from langgraph.runtime import RunControl
-
-from graph.progress import Observer
-from graph.run_loop import execute
 from graph.run_record import RunRecord
 from graph.runs import RUNS, Manifest, RunFolder, create, new_id, reopen
 from harness.errors import UserError
@@ -89,17 +85,11 @@ def one_gate(depth: int) -> Gates:
 
 def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
     """The runs of an earlier ablation, the earliest gate first. Raises `UserError`."""
-    found = sorted(path.glob(f"{FOLDER}*/run.json"), key=lambda file: _gate(file.parent))
+    runs = [file.parent for file in path.glob(f"{FOLDER}*/run.json")]
+    found = {gate: run for run in runs if (gate := run.name.removeprefix(FOLDER)).isdigit()}
     if not found:
         raise UserError(f"{path} holds no ablation.", "Name the folder that an earlier one printed.")
-    return [reopen(file.parent) for file in found]
-
-
-def run_schedule(
-    folder: RunFolder, manifest: Manifest, observer: Observer, control: RunControl | None = None
-) -> RunRecord:
-    """Run one of them to its end, or to where `control` asks for it; one that has ended is only read."""
-    return execute(folder, manifest, observer, control=control)
+    return [reopen(found[gate]) for gate in sorted(found, key=int)]
 
 
 def schedule_of(record: RunRecord) -> Schedule:
@@ -133,8 +123,3 @@ def schedule_of(record: RunRecord) -> Schedule:
         seconds=record.seconds,
         stop_reason=record.stop_reason,
     )
-
-
-def _gate(folder: Path) -> int:
-    number = folder.name.removeprefix(FOLDER)
-    return int(number) if number.isdigit() else -1

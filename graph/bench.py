@@ -18,16 +18,17 @@ from rich.console import Console
 from graph.api import begin, load_task, make_settings
 from graph.bench_model import BenchResult, ExampleResult, Limit
 from graph.bench_phases import cuda_gemm, verdict_phases
-from graph.bench_tables import drawn, sheets
+from graph.bench_tables import sheets
 from graph.progress import Terminal
 from graph.results_page import PROCESSOR, write_page
 from graph.run_loop import execute
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
 from graph.runs import RUNS
+from graph.sheet import drawn
+from graph.suite_record import shapes_of
 from harness.errors import UserError
 from harness.targets.select import resolve_target
-from harness.task import TensorSpec
 from tools.judges import choose_target
 
 ROOT = Path(__file__).parents[1]
@@ -172,7 +173,7 @@ def summed_up(name: str, record: RunRecord) -> ExampleResult:
     moves = [step.move for step in record.steps if step.agent == "tester" and step.candidate == best]
     return ExampleResult(
         name=name,
-        shapes=_shapes(record),
+        shapes=shapes_of(record.task),
         outcome=record.outcome,
         timing=record.timing,
         move=moves[0] if moves else "",
@@ -182,12 +183,6 @@ def summed_up(name: str, record: RunRecord) -> ExampleResult:
         stop_reason=record.stop_reason,
         wanted=WANTED[name],
     )
-
-
-def _shapes(record: RunRecord) -> str:
-    inputs = record.task.signature.inputs if record.task else ()
-    shapes = ["x".join(map(str, each.shape)) for each in inputs if isinstance(each, TensorSpec)]
-    return ", ".join(shapes)
 
 
 if __name__ == "__main__":

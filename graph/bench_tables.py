@@ -2,24 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-from rich.table import Table
-
 from graph.bench_model import BenchResult, ExampleResult, Limit
+from graph.sheet import Sheet, markdown
 
 BUSY_LOAD = 1.0
 """Runnable processes beside the benchmark, from which on its numbers are not those of a quiet machine."""
-
-
-@dataclass(frozen=True)
-class Sheet:
-    """A table as text, before it is drawn."""
-
-    title: str
-    head: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
 
 
 def sheets(result: BenchResult) -> tuple[Sheet, ...]:
@@ -59,14 +46,6 @@ def sheets(result: BenchResult) -> tuple[Sheet, ...]:
 
 def _seconds(phases: dict[str, float]) -> tuple[tuple[str, ...], ...]:
     return tuple((name, f"{seconds:.2f}") for name, seconds in phases.items())
-
-
-def drawn(sheet: Sheet) -> Table:
-    """For the terminal."""
-    table = Table(*sheet.head, title=sheet.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
-    for row in sheet.rows:
-        table.add_row(*row)
-    return table
 
 
 def measured_on_a_processor(result: BenchResult) -> list[str]:
@@ -119,9 +98,3 @@ def _limit(limit: Limit) -> tuple[str, ...]:
     digits = 2 if limit.unit == "s" else 0
     measured, allowed = f"{limit.measured:.{digits}f} {limit.unit}", f"{limit.allowed:g} {limit.unit}"
     return (limit.name, measured, allowed, "met" if limit.met else "missed")
-
-
-def markdown(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from rich.console import Console
 from rich.text import Text
 
-from graph.ablation import Ablation, begin_ablation, reopen_ablation, run_schedule, schedule_of
-from graph.ablation_chart import figure
-from graph.bench_tables import Sheet, drawn
+from graph.ablation import Ablation, begin_ablation, reopen_ablation
+from graph.ablation_page import ablation_of, write
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
 from graph.cli_settings import none_with_resume, settings_with
 from graph.progress import Terminal
-from graph.report import TEMPLATES
-from graph.run_record import RunRecord
-from graph.runs import Manifest, RunFolder, replace_file
-from graph.suite_record import shapes_of
+from graph.run_loop import execute
+from graph.runs import Manifest, RunFolder
+from graph.sheet import Sheet, drawn
 from graph.suite_tasks import find_task
 from harness.errors import UserError
 from tools.judges import choose_target
@@ -54,7 +50,7 @@ def _run(options: Options, hints: list[str]) -> int:
     try:
         for folder, manifest in runs:
             terminal.console.print(Text(f"\n{manifest.name}, {folder.path.name}", style="bold"), soft_wrap=True)
-            records.append(run_schedule(folder, manifest, terminal))
+            records.append(execute(folder, manifest, terminal))
             terminal.stop()
     except BaseException:
         terminal.stop()
@@ -66,37 +62,6 @@ def _run(options: Options, hints: list[str]) -> int:
     if any(record.outcome not in ("improved", "nothing_faster") for record in records):
         return INTERRUPTED
     return IMPROVED if any(record.outcome == "improved" for record in records) else NOTHING_FASTER
-
-
-def ablation_of(records: list[RunRecord]) -> Ablation:
-    """The runs of one task as one value."""
-    first = records[0]
-    timing = next((record.timing for record in records if record.timing), None)
-    target = first.candidates and next(iter(first.candidates.values())).target
-    return Ablation(
-        task=first.name,
-        shapes=shapes_of(first.task),
-        created=datetime.now(UTC),
-        device=choose_target(target or "auto").facts().device,
-        baseline=timing.baseline if timing else "eager",
-        schedules=tuple(schedule_of(record) for record in records),
-    )
-
-
-def write(path: Path, ablation: Ablation) -> None:
-    """Put the data, the picture and the page into the folder. Raises `MachineError`."""
-    replace_file(path / "ablation.json", ablation.model_dump_json(indent=1) + "\n")
-    replace_file(path / "ablation.svg", f"{figure(ablation)}\n")
-    replace_file(path / "ablation.html", render(ablation))
-
-
-def render(ablation: Ablation) -> str:
-    """The page: the figure and what stands behind it. Whatever a model or a task file chose is escaped."""
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
-        lstrip_blocks=True,
-    )  # fmt: skip
-    return environment.get_template("ablation.html.j2").render(ablation=ablation, figure=figure(ablation))
 
 
 def gates(text: str) -> tuple[int, ...]:

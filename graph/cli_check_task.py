@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from graph.api import load_task
 from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.sheet import Sheet, drawn
 from harness.describing import describe_task
 from harness.examining import examine_task
 from harness.isolation.policy import TierChoice
 from harness.isolation.tiers import resolve_tier
-from harness.task_filters import TaskCheck, WorkloadFacts
+from harness.task_filters import FilterResult, TaskCheck, WorkloadFacts
 
 
 def run(file: Path, *, isolation: TierChoice, as_json: bool) -> int:
@@ -43,16 +43,15 @@ def _show(check: TaskCheck, console: Console) -> None:
     console.print(f"{check.op_class}{'' if check.traced else ', not traced'}; {check.seeds} seeds")
     for work in check.workloads:
         console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
-        console.print(_filters(work))
+        console.print(drawn(_filters(work)))
         for part in work.conditioning:
             console.print(f"{part.output}: PyTorch's own error {part.relative_l2:.2e} (largest {part.max_scaled:.2e})")
 
 
-def _filters(work: WorkloadFacts) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("filter", "value", "of its size", ""):
-        table.add_column(name)
-    for result in work.filters:
-        word = "degenerate" if result.degenerate else "below 0.01, but small itself" if result.rejected else ""
-        table.add_row(result.name, f"{result.value:.3g}", f"{result.relative:.3g}", word)
-    return table
+def _filters(work: WorkloadFacts) -> Sheet:
+    rows = ((each.name, f"{each.value:.3g}", f"{each.relative:.3g}", _word(each)) for each in work.filters)
+    return Sheet("", ("filter", "value", "of its size", ""), tuple(rows))
+
+
+def _word(result: FilterResult) -> str:
+    return "degenerate" if result.degenerate else "below 0.01, but small itself" if result.rejected else ""

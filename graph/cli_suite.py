@@ -11,11 +11,11 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from graph.bench_tables import drawn
 from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
 from graph.cli_settings import none_with_resume, settings_with
 from graph.runs import claimed
+from graph.sheet import drawn
 from graph.suite_folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
 from graph.suite_progress import SuiteTerminal
 from graph.suite_record import SuiteRecord

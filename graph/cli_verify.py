@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from graph.cli_errors import IMPROVED, NOTHING_FASTER, guarded
-from graph.report import worst_errors
+from graph.report import WorstError, worst_errors
+from graph.sheet import Sheet, drawn
 from graph.verify import verify
 from harness.candidate import TargetChoice
 from harness.isolation.policy import TierChoice
@@ -67,9 +67,8 @@ def _show(verdict: Verdict, console: Console) -> None:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
     for line in say_sanitizers(verdict.sanitizers).splitlines():
         console.print(Text(line), soft_wrap=True)
-    errors = worst_errors(verdict)
-    if errors:
-        console.print(_error_table(verdict))
+    if errors := worst_errors(verdict):
+        console.print(drawn(_error_sheet(errors)))
 
 
 def _further(verdict: Verdict) -> list[str]:
@@ -88,17 +87,15 @@ def _further(verdict: Verdict) -> list[str]:
     return lines
 
 
-def _error_table(verdict: Verdict) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("output", "worst inputs", "relative L2", "reference's own", "wrong"):
-        table.add_column(name)
-    for worst in worst_errors(verdict):
-        error = worst.error
-        table.add_row(
-            error.output,
+def _error_sheet(errors: tuple[WorstError, ...]) -> Sheet:
+    rows = (
+        (
+            worst.error.output,
             worst.distribution,
-            f"{error.relative_l2:.2e}",
-            f"{error.reference_relative_l2:.2e}",
-            f"{error.bad_fraction:.0%}",
+            f"{worst.error.relative_l2:.2e}",
+            f"{worst.error.reference_relative_l2:.2e}",
+            f"{worst.error.bad_fraction:.0%}",
         )
-    return table
+        for worst in errors
+    )
+    return Sheet("", ("output", "worst inputs", "relative L2", "reference's own", "wrong"), tuple(rows))

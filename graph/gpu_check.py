@@ -23,19 +23,20 @@ from pydantic import ValidationError
 from rich.console import Console
 from rich.text import Text
 
-from graph.ablation import begin_ablation, one_gate, reopen_ablation, run_schedule
+from graph.ablation import begin_ablation, one_gate, reopen_ablation
+from graph.ablation_page import ablation_of, write
 from graph.api import make_settings
 from graph.bench_phases import cuda_gemm, verdict_phases
-from graph.bench_tables import drawn
-from graph.cli_ablate import ablation_of, write
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
 from graph.cli_suite import default_jobs
 from graph.gpu_model import GpuResult, GpuTests, ProfiledKernel
 from graph.gpu_tests import run_gpu_tests
 from graph.progress import Quiet
+from graph.run_loop import execute
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
 from graph.runs import Manifest, RunFolder, replace_file
+from graph.sheet import drawn
 from graph.suite_folder import SuiteFolder, create_suite, reopen_suite
 from graph.suite_progress import SuiteTerminal
 from graph.suite_record import Row
@@ -142,7 +143,7 @@ class Check:
         over.daemon = True
         over.start()
         with ThreadPoolExecutor(max(1, len(every))) as pool:
-            records = list(pool.map(lambda run: run_schedule(run[0], run[1], Quiet(), control), every))
+            records = list(pool.map(lambda run: execute(run[0], run[1], Quiet(), control=control), every))
         over.cancel()
         found = []
         for task, (path, pairs) in runs.items():

@@ -59,13 +59,18 @@ class Change(Frozen):
 
 
 def render(record: RunRecord) -> str:
-    """The page. Whatever came from a kernel, a model or a task file is escaped."""
+    """The page."""
+    return filled_in("report.html.j2", view(record))
+
+
+def filled_in(template: str, values: dict[str, Any]) -> str:
+    """A template with these values. Whatever came from a kernel, a model or a task file is escaped."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock, values=say_values)
-    return environment.get_template("report.html.j2").render(view(record))
+    return environment.get_template(template).render(values)
 
 
 def view(record: RunRecord) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from pydantic import ValidationError
 from graph.ablation import Ablation
 from graph.ablation_chart import figure
 from graph.bench_model import BenchResult
-from graph.bench_tables import markdown, measured_on_a_processor
+from graph.bench_tables import measured_on_a_processor
 from graph.gpu_model import GpuResult
+from graph.sheet import markdown
 from graph.suite_record import Row, SuiteRecord, figures
 from graph.suite_table import HEAD, figures_sheet, preamble, rows_sheet
 from harness.errors import UserError

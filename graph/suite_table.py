@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from graph.bench_tables import Sheet, markdown
 from graph.run_machine import Machine
+from graph.sheet import Sheet, markdown
 from graph.suite_record import Figures, Row, SuiteRecord, ratio
 from harness.verdict import Interval, Timing
+from nodes.state import money
 
 STATUS = {
     "improved": "faster",
@@ -137,5 +138,5 @@ def _figures(name: str, found: Figures) -> tuple[str, ...]:
 
 
 def _dollars(amount: float | None) -> str:
-    """To the cent where there are some; what is unknown is not called 0."""
-    return "?" if amount is None else f"{amount:.2f}" if amount == 0 or amount >= 0.1 else f"{amount:.4f}"
+    """The heading names the unit; what is unknown is not called 0."""
+    return "?" if amount is None else money(amount).removeprefix("$")

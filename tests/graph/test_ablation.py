@@ -11,8 +11,10 @@ from report_records import full_record
 
 from graph.ablation import Ablation, Point, Schedule, schedule_of
 from graph.ablation_chart import figure
-from graph.cli_ablate import find_task, gates, render
+from graph.ablation_page import render
+from graph.cli_ablate import gates
 from graph.run_record import RunRecord
+from graph.suite_tasks import find_task
 from harness.errors import UserError
 from nodes.state import Step
 

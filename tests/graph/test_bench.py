@@ -8,8 +8,9 @@ from rich.console import Console
 
 from graph.bench import help_seconds, measure, peak_memory_mb, summed_up
 from graph.bench_model import BenchResult, Limit
-from graph.bench_tables import drawn, measured_on_a_processor, sheets
+from graph.bench_tables import measured_on_a_processor, sheets
 from graph.run_machine import this_machine
+from graph.sheet import drawn
 from harness.errors import UserError
 
 

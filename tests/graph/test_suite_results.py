@@ -9,11 +9,11 @@ from report_records import candidate, full_record, passed, softsign_task
 from rich.console import Console
 from suite_records import FACTS, TASK, row, suite_record, timing
 
-from graph.bench_tables import drawn
 from graph.cli_suite import default_jobs, exit_code
 from graph.progress import Quiet
 from graph.run_machine import this_machine
 from graph.run_record import RunRecord
+from graph.sheet import drawn
 from graph.suite_folder import create_suite
 from graph.suite_progress import SuiteTerminal, line
 from graph.suite_record import Row, SuiteRecord, figures, floor_ms, row_of, waiting
