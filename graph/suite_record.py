@@ -11,10 +11,11 @@ from typing import Any, Literal
 from graph.run_machine import Machine
 from graph.run_record import RunRecord
 from graph.suite_tasks import SuiteTask
+from harness.floor import floor_ms
 from harness.frozen import Frozen
 from harness.targets.target import DeviceFacts
 from harness.task import OpClass, Task, TensorSpec
-from harness.verdict import Precision, Timing, Verdict
+from harness.verdict import Timing
 from nodes.state import Usage
 
 RowStatus = Literal[
@@ -155,28 +156,6 @@ def shapes_of(task: Task | None) -> str:
     """The inputs' shapes, as 64x32, 32."""
     tensors = (spec for spec in (task.signature.inputs if task else ()) if isinstance(spec, TensorSpec))
     return ", ".join("x".join(map(str, spec.shape)) for spec in tensors)
-
-
-def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
-    """The larger of the bytes at the measured copy rate and the FLOPs at the device's best rate for the precision.
-
-    A kernel may need fewer operations than the reference spells out (a triangle, a diagonal): where it beats the time
-    of the FLOPs, the bytes alone are its floor.
-    """
-    workload = task.workloads[0]
-    moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
-    computing = workload.flops / (_best_gflop_s(task, facts, verdict.precision) * 1e6)
-    taken = verdict.timing.candidate_ms if verdict.timing else math.inf
-    return computing if moving < computing <= taken else moving
-
-
-def _best_gflop_s(task: Task, facts: DeviceFacts, precision: Precision) -> float:
-    """Tensor cores give float32's exactness for three TF32 products; two-byte types have a rate of their own."""
-    dtypes = {spec.dtype for spec in task.signature.arguments if spec.kind == "tensor"}
-    if dtypes <= {"float16", "bfloat16"}:
-        return max(facts.peak_gflop_s, facts.half_gflop_s)
-    products = 1 if precision == "tf32" else 3
-    return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)
 
 
 def figures(rows: Sequence[Row]) -> Figures:

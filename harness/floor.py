@@ -1,11 +1,16 @@
-"""The time that no kernel can beat: what must be moved, and where it is sure what must be computed, at the device's
-measured rates. A shorter one was not measured right."""
+"""Two floors under a task's time, from what must be moved and computed at the device's measured rates.
+
+No kernel comes below the lower one, `below_floor`: a shorter time was not measured right. The other one, `floor_ms`, is
+what a good kernel is held against; one that finds a shorter way may come below it.
+"""
 
 from __future__ import annotations
 
+import math
+
 from harness.targets.target import DeviceFacts, Target
-from harness.task import Program, Task, TensorSpec
-from harness.verdict import Timing
+from harness.task import Program, Task
+from harness.verdict import Precision, Timing, Verdict
 
 SLACK = 1.5
 """A rate measured by a plain probe can be beaten a little, but not by half."""
@@ -31,6 +36,19 @@ def below_floor(task: Task, timing: Timing, target: Target) -> str:
     return reason
 
 
+def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
+    """The larger of the bytes at the measured copy rate and the FLOPs at the device's best rate for the precision.
+
+    A kernel may need fewer operations than the reference spells out (a triangle, a diagonal): where it beats the time
+    of the FLOPs, the bytes alone are its floor.
+    """
+    workload = task.workloads[0]
+    moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
+    computing = workload.flops / (_exact_gflop_s(task, facts, verdict.precision) * 1e6)
+    taken = verdict.timing.candidate_ms if verdict.timing else math.inf
+    return computing if moving < computing <= taken else moving
+
+
 def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
     """Only where the data cannot stay in the cache between calls."""
     workload = task.workloads[0]
@@ -42,7 +60,7 @@ def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
             f"{taken_ms:.4g} ms is below {moving_ms:.4g} ms, the time to move {workload.bytes_moved} bytes "
             f"at {SLACK:g} times the measured {facts.peak_gb_s:.4g} GB/s."
         )
-    rate = _best_gflop_s(task, facts)
+    rate = _highest_gflop_s(task, facts)
     computing_ms = workload.flops / TRIANGLES / (SLACK * rate * 1e6)
     if _is_one_product(task.program) and taken_ms < computing_ms:
         return (
@@ -60,8 +78,15 @@ def _is_one_product(program: Program | None) -> bool:
     return sum(name in _PRODUCTS for name in names) == 1 and set(names) <= _PRODUCTS | _RELABELLING
 
 
-def _best_gflop_s(task: Task, facts: DeviceFacts) -> float:
+def _highest_gflop_s(task: Task, facts: DeviceFacts) -> float:
     """The fastest that any unit of the device multiplies in the task's types, TF32 for float32."""
-    dtypes = {spec.dtype for spec in task.signature.arguments if isinstance(spec, TensorSpec)}
-    narrow = dtypes & {"float16", "bfloat16", "int8", "uint8"}
+    narrow = task.signature.dtypes & {"float16", "bfloat16", "int8", "uint8"}
     return max(facts.peak_gflop_s, facts.tf32_gflop_s, facts.half_gflop_s if narrow else 0.0)
+
+
+def _exact_gflop_s(task: Task, facts: DeviceFacts, precision: Precision) -> float:
+    """Tensor cores give float32's exactness for three TF32 products; two-byte types have a rate of their own."""
+    if task.signature.dtypes <= {"float16", "bfloat16"}:
+        return max(facts.peak_gflop_s, facts.half_gflop_s)
+    products = 1 if precision == "tf32" else 3
+    return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)

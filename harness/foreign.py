@@ -21,7 +21,7 @@ from harness.runner_process import MODULE_ORDER
 from harness.screen.operators import operators_of
 from harness.screen.python_source import screen_python
 from harness.screen.refusal import Refusal
-from harness.task import Task, TensorSpec
+from harness.task import Task
 from harness.verdict import Verdict
 from harness.worker.client import JobDiedError, warm_parent
 
@@ -40,9 +40,7 @@ class ModuleJudge(Judge):
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """Why the file may not run, told by its syntax tree; None where nothing speaks against it."""
-        tensors = (spec for work in task.workloads for spec in work.signature.arguments if isinstance(spec, TensorSpec))
-        allowances = frozenset({self.precision, *(spec.dtype for spec in tensors)})
-        return screen_python(candidate.source, operators_of(task), allowances)
+        return screen_python(candidate.source, operators_of(task), self.allowances(task))
 
     def screen_build(self, build: Build) -> None:
         """There is no library."""

@@ -35,7 +35,7 @@ from harness.screen.refusal import Refusal
 from harness.screen.source import screen_source
 from harness.several import combined
 from harness.targets.target import Target
-from harness.task import Task, TensorSpec, Workload
+from harness.task import Task, Workload
 from harness.verdict import Correctness, Precision, Status, Tier, Timing, Verdict, WorkloadResult
 from harness.worker.client import JobDiedError, warm_parent
 from harness.worker.layout import slot_bytes
@@ -112,8 +112,11 @@ class Judge:
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
         """Why the candidate's source may not run, told within milliseconds; None where nothing speaks against it."""
-        tensors = (spec for work in task.workloads for spec in work.signature.arguments if isinstance(spec, TensorSpec))
-        return screen_source(candidate.source, frozenset({self.precision, *(spec.dtype for spec in tensors)}))
+        return screen_source(candidate.source, self.allowances(task))
+
+    def allowances(self, task: Task) -> frozenset[str]:
+        """What the screen lets pass for the task's sake: its own element types, and what its precision needs."""
+        return frozenset({self.precision, *(dtype for work in task.workloads for dtype in work.signature.dtypes)})
 
     def screen_build(self, build: Build) -> Refusal | None:
         """Why the built library may not be loaded, or None."""

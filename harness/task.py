@@ -72,6 +72,11 @@ class Signature(Frozen):
         """All arguments in the order of the call."""
         return (*self.inputs, *self.parameters, *self.outputs)
 
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """The element types of all tensors."""
+        return frozenset(spec.dtype for spec in self.arguments if isinstance(spec, TensorSpec))
+
 
 class Ref(Frozen):
     """An operand: a signature input or parameter by its name, or the value an earlier operation produced."""

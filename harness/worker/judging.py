@@ -25,7 +25,6 @@ from harness.worker.devices import open_device
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
-from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, writable
 from harness.worker.repeats import needs_repeating, repeated
 from harness.worker.trials import Bench, plan_trials, run_trial
@@ -115,7 +114,6 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
-    weights = {name: tensor.clone() for name, tensor in reference.parameters().items()}
     link.share(memory, numbers)
     message_s = message_seconds(link, memory) if payload["timing_s"] else 0.0
     link.load(payload["library"])
@@ -128,8 +126,6 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         link=link,
         numbers=numbers,
         replicas=replicas,
-        oracle=Oracle(reference, payload["op_class"]),
-        weights=weights,
         pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
         message_s=message_s,
     )

@@ -26,7 +26,6 @@ from harness.worker.judging import (
 from harness.worker.layout import lay_out_each
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
-from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference
 from harness.worker.trials import Bench, run_trial
 
@@ -84,10 +83,7 @@ def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
             link=link,
             numbers=numbers,
             replicas=replicas,
-            oracle=Oracle(reference, payload["op_class"]),
-            weights={name: tensor.clone() for name, tensor in reference.parameters().items()},
             pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
-            message_s=0.0,
         )
         for reference, signature in zip(references, signatures, strict=True)
     ]

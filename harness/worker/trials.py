@@ -39,13 +39,18 @@ class Bench:
     link: RunnerLink
     numbers: list[Numbers]
     replicas: list[torch.nn.Module]
-    oracle: Oracle
-    weights: dict[str, torch.Tensor]
     pattern: list[Value]
-    message_s: float
+    message_s: float = 0.0
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)
+    oracle: Oracle = field(init=False)
+    weights: dict[str, torch.Tensor] = field(init=False)
+    """The reference's own, by their state_dict names."""
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.reference, self.op_class)
+        self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""

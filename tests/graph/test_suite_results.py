@@ -16,10 +16,11 @@ from graph.run_record import RunRecord
 from graph.sheet import drawn
 from graph.suite_folder import create_suite
 from graph.suite_progress import SuiteTerminal, line
-from graph.suite_record import Row, SuiteRecord, figures, floor_ms, row_of, waiting
+from graph.suite_record import Row, SuiteRecord, figures, row_of, waiting
 from graph.suite_run import SuiteRun
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
 from graph.suite_tasks import SuiteTask
+from harness.floor import floor_ms
 from harness.task import Workload
 from harness.verdict import Compiled, Interval
 from nodes.settings import Settings
