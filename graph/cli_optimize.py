@@ -178,7 +178,7 @@ def _sentences(result: RunResult) -> list[str]:
         f"Ended because: {record.stop_reason}",
         *(fell_back.sentence for fell_back in record.usage.fell_back),
         *([f"The models: {used}."] if (used := spent(record.usage)) else []),
-        *(["Written by the playbook, not by a language model."] if _by_playbook(record) else []),
+        *(["Written by the playbook, not by a language model."] if record.by_playbook else []),
         f"In {short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
     ]
 
@@ -202,10 +202,6 @@ def _no_kernel(record: RunRecord) -> str:
         if found
         else ("No kernel passed.")
     )
-
-
-def _by_playbook(record: RunRecord) -> bool:
-    return any("playbook" in author for author in record.authors)
 
 
 def _artifacts(result: RunResult) -> tuple[Path, ...]:

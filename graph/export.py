@@ -18,7 +18,6 @@ from harness.candidate import Candidate, TargetName
 from harness.entry import ENTRY_HEADERS, ENTRY_NAME
 from harness.task import ScalarSpec, Task, TensorSpec, Workload
 
-KERNEL_NAME = "kernel.cu"
 MODEL_NAME = "model_new.py"
 
 # Flags followed by a word of their own; of these, the ones that do not point into this machine.

@@ -79,7 +79,6 @@ def view(record: RunRecord) -> dict[str, Any]:
     return {
         "record": record,
         "headline": OUTCOMES[record.outcome],
-        "by_playbook": any("playbook" in author for author in record.authors),
         "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,

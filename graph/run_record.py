@@ -52,3 +52,8 @@ class RunRecord(Frozen):
     def authors(self) -> tuple[str, ...]:
         """Who wrote kernels in this run, as "agent:model", in order of appearance."""
         return tuple(dict.fromkeys(candidate.author for candidate in self.candidates.values()))
+
+    @property
+    def by_playbook(self) -> bool:
+        """Whether the playbook wrote any of them, which is always said."""
+        return any("playbook" in author for author in self.authors)

@@ -63,11 +63,6 @@ def _read(path: str) -> bytes:
         os.close(file)
 
 
-def tree_memory(pid: int) -> int:
-    """Bytes that `pid` and its descendants hold: anonymous and shared pages, and memory files nobody has mapped."""
-    return weigh([pid, *descendants(pid)]).memory_bytes
-
-
 @dataclass(frozen=True)
 class Weight:
     """What some processes hold: bytes of memory, and of files on disk that no name leads to any more."""
@@ -77,7 +72,8 @@ class Weight:
 
 
 def weigh(processes: Iterable[int]) -> Weight:
-    """Memory as in `tree_memory`, for processes already listed. Pages shared by a fork count once for each process."""
+    """What these hold. Memory is anonymous and shared pages, which count once for each process that shares them, and
+    memory files that nobody has mapped."""
     resident = 0
     parked: dict[tuple[int, int], int] = {}
     unnamed: dict[tuple[int, int], int] = {}

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 class Generation:
     """Floating-point operations a clock and multiprocessor (a multiply-add is two), dense, at full clock.
 
-    `fp32` on the plain units; `tf32` and `half` (float16 and bfloat16, accumulated in float32) on the tensor cores.
+    `tf32` and `half` (float16 and bfloat16, accumulated in float32) on the tensor cores.
     `l1_bytes` is the memory that L1 and shared memory divide among themselves.
     """
 
     name: str
-    fp32: int
     tf32: int
     half: int
     l1_bytes: int
@@ -27,19 +26,19 @@ _KIB = 1 << 10
 # GeForce cards of sm_86 and sm_89 do half of the tensor rates.
 GENERATIONS: dict[tuple[int, int], Generation] = {
     (8, 0): Generation(
-        "A100", 128, 1024, 2048, 192 * _KIB, "NVIDIA A100 datasheet: 19.5, 156 and 312 TFLOP/s of 108 SMs at 1.41 GHz"
+        "A100", 1024, 2048, 192 * _KIB, "NVIDIA A100 datasheet: 19.5, 156 and 312 TFLOP/s of 108 SMs at 1.41 GHz"
     ),
     (8, 6): Generation(
-        "A10, A40, RTX 30", 256, 512, 1024, 128 * _KIB, "NVIDIA A40 datasheet: 37.4, 74.8, 149.7 TFLOP/s of 84 SMs"
+        "A10, A40, RTX 30", 512, 1024, 128 * _KIB, "NVIDIA A40 datasheet: 37.4, 74.8, 149.7 TFLOP/s of 84 SMs"
     ),
     (8, 9): Generation(
-        "L4, L40S, RTX 40", 256, 512, 1024, 128 * _KIB, "NVIDIA L40S datasheet: 91.6, 183 and 362 TFLOP/s of 142 SMs"
+        "L4, L40S, RTX 40", 512, 1024, 128 * _KIB, "NVIDIA L40S datasheet: 91.6, 183 and 362 TFLOP/s of 142 SMs"
     ),
     (9, 0): Generation(
-        "H100, H200", 256, 2048, 4096, 256 * _KIB, "NVIDIA H100 datasheet (SXM): 67, 494 and 989 TFLOP/s of 132 SMs"
+        "H100, H200", 2048, 4096, 256 * _KIB, "NVIDIA H100 datasheet (SXM): 67, 494 and 989 TFLOP/s of 132 SMs"
     ),
     (10, 0): Generation(
-        "B200", 256, 4096, 8192, 256 * _KIB, "NVIDIA DGX B200 datasheet: 1.1 and 2.25 PFLOP/s a GPU of 148 SMs, dense"
+        "B200", 4096, 8192, 256 * _KIB, "NVIDIA DGX B200 datasheet: 1.1 and 2.25 PFLOP/s a GPU of 148 SMs, dense"
     ),
 }
 

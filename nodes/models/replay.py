@@ -36,8 +36,6 @@ _REMEDY = (
     "Replay with the task, the settings and the version that the conversation was recorded with, or name another model."
 )
 
-Key = tuple[Speaker, str]
-
 
 class ReplayModel(LocalModel):
     """Answers from `exchanges`; a prompt recorded several times gets its answers in the recorded order.

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.export import KERNEL_NAME, MODEL_NAME, _text_literal, export_drop_in
+from graph.export import MODEL_NAME, _text_literal, export_drop_in
 from harness.building.toolchain import cuda_compiler
 from harness.candidate import Candidate, TargetName
 from harness.errors import MachineError
@@ -197,7 +197,7 @@ def candidate(source: str, target: TargetName = "cpu") -> Candidate:
 
 def exported(folder: Path, source: str, kernel: str) -> Path:
     folder.mkdir(exist_ok=True)
-    (folder / KERNEL_NAME).write_text(kernel)
+    (folder / "kernel.cu").write_text(kernel)
     (folder / MODEL_NAME).write_text(export_drop_in(described(source), candidate(kernel)))
     (folder / "reference.py").write_text(source)
     return folder

@@ -18,7 +18,7 @@ from harness.isolation.tree import (
     kill_tree,
     pause_tree,
     resume_tree,
-    tree_memory,
+    weigh,
 )
 
 MIB = 1 << 20
@@ -92,6 +92,11 @@ def test_killing_leaves_nobody(family: subprocess.Popen[bytes], paused: bool) ->
     assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() and state(pid) != "Z" for pid in everybody))
 
 
+def memory(pid: int) -> int:
+    """Bytes that a process and all below it hold."""
+    return weigh([pid, *descendants(pid)]).memory_bytes
+
+
 def test_memory_counts_pages_and_unmapped_memory_files() -> None:
     script = (
         "import os, sys; block = bytearray(b'x') * (40 << 20); file = os.memfd_create('hoard');"
@@ -101,9 +106,9 @@ def test_memory_counts_pages_and_unmapped_memory_files() -> None:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         process.stdout.readline()
-        assert 60 * MIB < tree_memory(process.pid) < 120 * MIB
+        assert 60 * MIB < memory(process.pid) < 120 * MIB
         process.kill()
-    assert tree_memory(process.pid) == 0
+    assert memory(process.pid) == 0
 
 
 def test_a_folders_bytes_are_those_of_its_files_and_at_least_a_page_for_each(tmp_path: Path) -> None:
