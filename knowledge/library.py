@@ -23,6 +23,7 @@ Extent = Literal["whole", "mending", "brief"]
 """How much of a guide on writing: without how one begins for who mends lines; little beside a long kernel for a GPU."""
 
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor")
+_OF_A_GPU = frozenset(("Copies", "Arithmetic", "Launching"))
 _BRIEF = ("Asynchronous copies and barriers", "Mistakes seen most often")
 
 
@@ -80,7 +81,10 @@ def moves(op_class: str, target: Target) -> str:
     if target == "cpu":
         return _joined(guide("optimize_cpu"))
     named = f"optimize_{op_class}"
-    return _joined(guide(named if named in guide_names() else "optimize_other"))
+    if named in guide_names() and op_class != "other":
+        return _joined(guide(named))
+    # What has no class of its own mostly streams or reduces: its guide refers to the moves of both.
+    return _joined((*guide("optimize_other"), *guide("optimize_elementwise"), *guide("optimize_reduction")))
 
 
 def metrics(target: Target) -> str:
@@ -122,13 +126,10 @@ def known_errors() -> tuple[KnownError, ...]:
 
 
 def messages(target: Target) -> tuple[KnownError, ...]:
-    """What compilers, runtimes and sanitizers of the target say; the judge's own words have a guide's section."""
-    return tuple(
-        known
-        for known in known_errors()
-        if known.section != "It computes the wrong thing"
-        and (target == "cpu" or not known.section.endswith("on the processor"))
-    )
+    """What compilers and runtimes of the target say, where no section of `debugging` tells it already."""
+    told = {part.title for name in ("debugging", "debugging_cpu", "debugging_cuda") for part in guide(name)}
+    elsewhere = told | {part.title for part in guide("cpu")} if target == "cuda" else told | _OF_A_GPU
+    return tuple(known for known in known_errors() if known.section not in elsewhere)
 
 
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:

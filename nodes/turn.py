@@ -19,6 +19,7 @@ from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict
 
 from nodes.answers import AnswerError, echo, read
+from nodes.characters import whole_characters
 from nodes.models.conversation import exchange
 from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
@@ -141,7 +142,7 @@ def build_turn() -> TurnGraph:
 def _asked(turn: TurnState, context: TurnContext) -> tuple[AIMessage, Usage]:
     messages = [*context.prompt, *turn.messages]
     started = time.monotonic()
-    message = _speaker(turn, context).invoke(messages)
+    message = whole_characters(_speaker(turn, context).invoke(messages))
     cost = usage_of(message, time.monotonic() - started)
     if context.settings.run_dir:
         index = context.run.usage.calls + turn.usage.calls

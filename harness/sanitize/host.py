@@ -29,12 +29,19 @@ _SHADOW_BYTES = 1 << 45
 """AddressSanitizer reserves an eighth of all addresses, and touches as much as the kernel uses of them."""
 _KERNEL = SanitizedCpuToolchain.source_name
 
-_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?P<kind>[\w-]+)")
+_ADDRESS = re.compile(r"ERROR: AddressSanitizer: (?:attempting )?(?P<kind>[\w-]+)")
 _ACCESS = re.compile(r"^(?P<how>READ|WRITE) of size (?P<bytes>\d+)", re.MULTILINE)
 _REGION = re.compile(
     r"located (?P<gap>\d+) bytes (?P<where>to the right of|to the left of|inside of|after|before) "
     r"(?P<size>\d+)-byte region"
 )
+_OTHERWISE = {
+    "SEGV": " reaches an address that is not mapped",
+    "BUS": " reaches an address that is not mapped",
+    "double-free": " frees memory once more",
+    "free": " frees memory that was not allocated this way",
+}
+"""What a line does where the report names neither a read nor a write."""
 _FRAME = re.compile(rf"#\d+ 0x[0-9a-f]+ .*?{re.escape(_KERNEL)}:(?P<line>\d+)")
 _UNDEFINED = re.compile(r"^(?P<place>\S+):(?P<line>\d+):\d+: runtime error: (?P<text>.*)$", re.MULTILINE)
 _WHERE = {
@@ -90,7 +97,7 @@ def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
         yield Finding(
             kind=found["kind"],
             line=number,
-            message=f"AddressSanitizer: {found['kind']}: {place}{_access(text)}{_region(text, arguments)}.",
+            message=f"AddressSanitizer: {found['kind']}: {place}{_access(found['kind'], text)}{_region(text, arguments)}.",
         )
     for undefined in _UNDEFINED.finditer(text):
         own = Path(undefined["place"]).name == _KERNEL
@@ -103,10 +110,10 @@ def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
             )
 
 
-def _access(text: str) -> str:
+def _access(kind: str, text: str) -> str:
     access = _ACCESS.search(text)
     if access is None:
-        return " reaches an address that is not mapped"
+        return _OTHERWISE.get(kind, "")
     return f" {'reads' if access['how'] == 'READ' else 'writes'} {access['bytes']} bytes"
 
 

@@ -73,6 +73,18 @@ def test_nonsense_is_given_up_on_after_the_re_asks(reasks: int) -> None:
     assert raised.value.usage.calls == reasks + 1
 
 
+def test_halves_of_characters_are_joined_or_replaced_before_anything_is_done_with_them(tmp_path: Path) -> None:
+    halves = "```cpp\n// \ud83d\ude80 \ud83d\nint x;\n```"
+    arguments = {"query": "tile \ude80", "deeper": [{"\ud83d\ude80": 1}]}
+    call = {"type": "tool_call", "id": "c", "name": "look_up", "args": arguments}
+    said = ask(ScriptedModel(answers=[AIMessage("\ud800", tool_calls=[call]), halves]), run_dir=str(tmp_path))
+    assert isinstance(said.answer, Written)
+    assert said.answer.source == "// \N{ROCKET} \N{REPLACEMENT CHARACTER}\nint x;\n"
+    first, second = ReplayModel.load(tmp_path / "conversation.jsonl").exchanges
+    assert first.tool_calls[0].args == {"query": "tile \N{REPLACEMENT CHARACTER}", "deeper": [{"\N{ROCKET}": 1}]}
+    assert second.answer == halves.replace("\ud83d\ude80", "\N{ROCKET}").replace("\ud83d", "\N{REPLACEMENT CHARACTER}")
+
+
 def test_a_stale_patch_goes_back_with_the_lines_as_they_are() -> None:
     stale = '{"edits": [{"kind": "delete", "line": 2, "expected": "three"}]}'
     good = '{"edits": [{"kind": "delete", "line": 3, "expected": "three"}]}'
