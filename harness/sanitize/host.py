@@ -94,11 +94,9 @@ def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
     number = int(line["line"]) if line else None
     place = f"line {number}" if number else "the kernel"
     if found := _ADDRESS.search(text):
-        yield Finding(
-            kind=found["kind"],
-            line=number,
-            message=f"AddressSanitizer: {found['kind']}: {place}{_access(found['kind'], text)}{_region(text, arguments)}.",
-        )
+        kind = found["kind"]
+        what = f"{place}{_access(kind, text)}{_region(text, arguments)}"
+        yield Finding(kind=kind, line=number, message=f"AddressSanitizer: {kind}: {what}.")
     for undefined in _UNDEFINED.finditer(text):
         own = Path(undefined["place"]).name == _KERNEL
         here = int(undefined["line"]) if own else number
