@@ -12,7 +12,7 @@ from knowledge.playbook.gemm_terms import CoreMode, Result, Triangle
 from knowledge.playbook.gemm_trace import read
 from knowledge.playbook.gemm_views import UncoveredError, View, pair
 from knowledge.playbook.identifiers import identifiers
-from knowledge.playbook.problem import Problem, Scalar
+from knowledge.playbook.problem import Problem, Ref, Scalar
 
 BYTES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2}
 NARROW = frozenset({"float16", "bfloat16"})
@@ -94,7 +94,10 @@ def form_of(problem: Problem) -> Form:
 
 
 def _one_dtype(problem: Problem) -> str:
-    tensors = [argument for argument in problem.arguments if not isinstance(argument, Scalar)]
+    atoms = (atom for op in problem.ops for each in op.args for atom in (each if isinstance(each, tuple) else (each,)))
+    read = {atom.ref for atom in atoms if isinstance(atom, Ref)}
+    given = [each for each in problem.parameters if each.name in read]  # a batch norm also counts its batches
+    tensors = [each for each in (*problem.inputs, *given, *problem.outputs) if not isinstance(each, Scalar)]
     dtypes = {tensor.dtype for tensor in (*tensors, *(result for op in problem.ops for result in op.results))}
     if len(dtypes) != 1 or not dtypes <= BYTES.keys():
         raise UncoveredError(f"the GEMM recipe covers {', '.join(BYTES)}, one of them; this has {sorted(dtypes)}.")

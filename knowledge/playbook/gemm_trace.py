@@ -8,6 +8,7 @@ from string import ascii_letters
 from typing import cast
 
 from knowledge.playbook.emission import literal
+from knowledge.playbook.gemm_steps import ACTIVATIONS, activation, together
 from knowledge.playbook.gemm_terms import Labels, Operand, Result, Triangle, contract, stretch
 from knowledge.playbook.gemm_views import UncoveredError, View
 from knowledge.playbook.identifiers import identifiers
@@ -23,20 +24,6 @@ SCALAR_PREFIX = "s_"
 
 RESHAPES = frozenset({"view", "_unsafe_view", "reshape", "flatten", "unsqueeze", "squeeze", "squeeze_", "unflatten"})
 SAME = frozenset({"clone", "contiguous", "alias", "detach", "detach_", "lift_fresh_copy"})
-UNARY = {
-    "relu": "x < T(0) ? T(0) : x",
-    "relu_": "x < T(0) ? T(0) : x",
-    "neg": "-x",
-    "sigmoid": "T(1) / (T(1) + std::exp(-x))",
-    "tanh": "std::tanh(x)",
-    "silu": "x / (T(1) + std::exp(-x))",
-    "square": "x * x",
-    "abs": "std::abs(x)",
-}
-GELU = {
-    "none": "T(0.5) * x * (T(1) + std::erf(x * T(0.70710678118654752440)))",
-    "tanh": "T(0.5) * x * (T(1) + std::tanh(T(0.79788456080286535588) * (x + T(0.044715) * x * x * x)))",
-}
 
 
 def read(problem: Problem) -> Result:
@@ -72,7 +59,8 @@ class _Trace:
         name = _name(op)
         if name in WITHOUT_EFFECT:
             return
-        handler = PRODUCTS.get(name) or AFTER.get(name)
+        bare = name.removesuffix("_")
+        handler = PRODUCTS.get(bare) or AFTER.get(bare)
         value = handler(self, op) if handler else self._look(name, op)
         if name.endswith("_"):
             self._overwrite(op, value)
@@ -242,6 +230,8 @@ def _arithmetic(trace: _Trace, op: Op) -> Value:
     if isinstance(right, Result) and sign in "+*":
         left, right = right, left
         op = Op(target=op.target, args=(op.args[1], op.args[0]), results=op.results)
+    if isinstance(left, Result) and isinstance(right, Result):
+        return together(left, right, sign)
     if right is not None:
         return _combine(trace, left or trace.operand(op, 0), right, f"x {sign} ({{d}})")
     number = trace.number(_argument(op, 1))
@@ -253,13 +243,23 @@ def _arithmetic(trace: _Trace, op: Op) -> Value:
 
 
 def _unary(trace: _Trace, op: Op) -> Value:
-    name = _name(op)
     value = trace.value(op, 0)
     if isinstance(value, Operand):
         raise UncoveredError(f"{op.target} of an operand is not covered, of the product it is.")
-    if name == "gelu":
-        return value.then(GELU[str(op.kwargs.get("approximate", "none"))])
-    return value.then(UNARY[name])
+    return value.then(activation(_name(op).removesuffix("_"), op, trace.number))
+
+
+def _batch_norm(trace: _Trace, op: Op) -> Value:
+    """Each column by its stored statistics: (input, weight, bias, mean, variance, training, momentum, eps)."""
+    value = trace.value(op, 0)
+    weight, bias, mean, variance = (trace.maybe_tensor(_argument(op, index)) for index in range(1, 5))
+    if _argument(op, 5) is not False or mean is None or variance is None or value.view.rank != 2:
+        raise UncoveredError(f"{op.target} is covered on the rows of a matrix, by stored statistics.")
+    steps = ((mean, "x - {d}"), (variance, f"x / std::sqrt({{d}} + {trace.number(_argument(op, 7))})"),
+             (weight, "x * {d}"), (bias, "x + {d}"))  # fmt: skip
+    for operand, code in steps:
+        value = value if operand is None else _combine(trace, value, operand, code)
+    return value
 
 
 PRODUCTS: dict[str, Handler] = {
@@ -271,6 +271,7 @@ PRODUCTS: dict[str, Handler] = {
 AFTER: dict[str, Handler] = {
     **dict.fromkeys(("diag", "diag_embed"), _diagonal),
     **dict.fromkeys(("triu", "tril"), _triangular),
-    **dict.fromkeys(("add", "sub", "mul", "div", "add_", "mul_"), _arithmetic),
-    **dict.fromkeys((*UNARY, "gelu"), _unary),
+    **dict.fromkeys(("add", "sub", "mul", "div"), _arithmetic),
+    **dict.fromkeys(ACTIVATIONS, _unary),
+    "batch_norm": _batch_norm,
 }

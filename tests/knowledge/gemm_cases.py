@@ -20,7 +20,23 @@ def rand(*shape: int, dtype: torch.dtype = torch.float32) -> torch.Tensor:
     return torch.randn(*shape, generator=generator, dtype=dtype)
 
 
-linear = torch.nn.functional.linear
+functional = torch.nn.functional
+linear = functional.linear
+
+
+def _activations(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    """One after the other, with room between them for values of both signs."""
+    x = functional.mish(a @ b) - 0.2
+    x = functional.hardswish(functional.leaky_relu(x * 3, 0.2)) - 0.1
+    x = functional.selu(functional.elu(x, 0.7)) - 0.3
+    return functional.gelu(functional.hardsigmoid(x) + functional.softplus(x * 2, 1.5, 1.0))
+
+
+def _bounded(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    x = functional.hardtanh(a @ b, -2.0, 1.5) * 4
+    x = functional.relu6(x.clamp_min(-5.0)) - x.clamp_max(3.0)
+    return functional.logsigmoid(torch.clamp(x, max=8.0)) + torch.clamp(x, 1.0, 2.0)
+
 
 # No step follows the product here: the form alone tells the result.
 PLAIN: dict[str, Case] = {
@@ -70,8 +86,25 @@ STEPS: dict[str, Case] = {
     "upper": (lambda a, b: torch.triu(a @ b), (rand(17, 9), rand(9, 19))),
     "lower below": (lambda a, b: torch.tril(a @ b, -2), (rand(3, 17, 9), rand(9, 19))),
     "diag steps": (lambda a, b, c: torch.sigmoid(2 * (torch.diag(a) @ b) + c), (rand(4), rand(4, 37), rand(37))),
+    "activations": (_activations, (rand(9, 5), rand(5, 6))),
+    "swish by hand": (
+        lambda a, b, c: (lambda x: x * torch.sigmoid(x) * 2)(linear(a, b, c)),
+        (rand(9, 5), rand(6, 5), rand(6)),
+    ),
+    "softsign": (lambda a, b: functional.softsign(a @ b), (rand(9, 5), rand(5, 6))),
+    "the product twice": (lambda a, b: 0.5 * (a @ b) + a @ b, (rand(9, 5), rand(5, 6))),
     "mv and bias": (lambda a, b, c: a @ b + c, (rand(4, 5), rand(5), rand(4))),
 }
+
+# make_fx takes these apart into more than follows a product.
+EXPORTED: dict[str, Case] = {
+    "batch norm": (
+        lambda x, w, v: torch.relu(functional.batch_norm(linear(x, w), v, v, v, v)),
+        (rand(9, 5), rand(6, 5), rand(6).abs()),
+    ),
+    "activations with bounds": (_bounded, (rand(9, 5), rand(5, 6))),
+    "in place": (lambda a, b: (a @ b).sub_(1).clamp_(-1, 1).div_(3), (rand(9, 5), rand(5, 6))),
+}  # fmt: skip
 
 
 def trace_fx(

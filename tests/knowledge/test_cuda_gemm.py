@@ -113,7 +113,7 @@ def test_kernels_compile_and_link_for_old_and_new_architectures(tmp_path: Path):
         cuda_compiler()
     except MachineError as failure:
         pytest.skip(str(failure))
-    steps = [on_gpu(trace_fx(*(PLAIN | STEPS)[case])) for case in ("gelu", "attention scores")]
+    steps = [on_gpu(trace_fx(*(PLAIN | STEPS)[case])) for case in ("activations", "attention scores")]
     plans = [(problem, tensor_plan(problem)) for problem in (*steps, *(LEVEL1[number] for number in (6, 8, 14)))]
     plans += [(problem, RECIPE.first_plan(problem)) for problem in steps[:1]]
     plans[2] = (LEVEL1[6], plans[2][1].with_knobs(splits=33))

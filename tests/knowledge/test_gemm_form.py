@@ -110,6 +110,8 @@ def test_a_triangle_of_the_transposed_product_is_mirrored():
 REFUSED = {
     "no product": (lambda a, b: a + b, (rand(4), rand(4)), "no matrix product"),
     "two products": (lambda a, b: (a @ b) @ b, (rand(4, 4), rand(4, 4)), "two matrix products"),
+    "two products added": (lambda a, b: a @ b + b @ a, (rand(4, 4), rand(4, 4)), "two different"),
+    "a way by a tensor": (lambda a, b: (lambda x: x * (x + b))(a @ b), (rand(4, 4), rand(4, 4)), "no other tensor"),
     "softmax after": (lambda a, b: torch.softmax(a @ b, -1), (rand(4, 4), rand(4, 4)), "aten.softmax"),
     "sum after": (lambda a, b: (a @ b).sum(), (rand(4, 4), rand(4, 4)), "aten.sum"),
     "operand shifted": (lambda a, b: (a + 1) @ b, (rand(4, 4), rand(4, 4)), "aten.add"),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 import tvm_ffi
-from gemm_cases import PLAIN, STEPS, doubled, rand
+from gemm_cases import EXPORTED, PLAIN, STEPS, doubled, rand
 from traced import Compiler, call, trace
 
 from knowledge.playbook.gemm import GemmRecipe
@@ -51,6 +51,7 @@ def run_all(compiler: Compiler, problem: Problem, plans: list[Plan], function, i
 
 STEPPED = (
     "addmm", "addmm without c", "gelu", "transposed sum", "lower below", "upper", "diag steps", "mv and bias",
+    "activations", "swish by hand", "softsign", "the product twice", *EXPORTED,
 )  # fmt: skip
 
 LARGE = {
@@ -90,7 +91,7 @@ def test_packed_operands_of_every_stride(compiler, name):
 
 @pytest.mark.parametrize("name", STEPPED)
 def test_steps_after_the_product(compiler, name):
-    function, inputs = STEPS[name]
+    function, inputs = (STEPS | EXPORTED)[name]
     problem = trace(function, *inputs)
     run_all(compiler, problem, [route(problem)[-1][1]], function, inputs)
 
