@@ -1,0 +1,221 @@
+"""Whose turn it is, when rounds end, and what the clock will not be told."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Iterator
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from python_kernels import FailedError, bench_of, right, runner_of
+
+from harness.verdict import Clocks, Conditions
+from harness.worker import clock
+from harness.worker.clock import (
+    Answers,
+    Kernel,
+    Pace,
+    Rival,
+    RivalFailedError,
+    message_seconds,
+    set_pace,
+    time_by_turns,
+)
+from harness.worker.compiled import CompiledReference
+from harness.worker.link import CandidateFailedError
+from harness.worker.trials import Bench
+
+PACE = Pace(calls=3, timeout_s=20.0)
+
+
+@given(st.integers(1, 5))
+def test_each_side_goes_first_as_often_as_any_other(sides):
+    rounds = [clock._order(sides, turn) for turn in range(2 * sides)]
+    assert all(sorted(order) == list(range(sides)) for order in rounds)
+    assert sorted(order[0] for order in rounds) == sorted([*range(sides)] * 2)
+
+
+@given(st.integers(1, 40), st.data())
+def test_bursts_take_the_slots_in_turn(slots, data):
+    calls = data.draw(st.integers(1, slots))
+    bursts = [clock._rotation(slots, calls, turn) for turn in range(slots)]
+    assert all(len(set(burst)) == calls for burst in bursts)
+    in_order = [slot for burst in bursts for slot in burst]
+    assert all(after == (before + 1) % slots for before, after in pairwise(in_order))
+    assert in_order[0] == 0
+
+
+def test_rounds_go_on_until_every_interval_is_narrow():
+    """A hundredth of the speed-up to either side is narrow."""
+    steady, noisy = [1.0] * 40, [1.0, 1.1] * 20
+    assert clock._converged([steady, steady])
+    assert clock._converged([steady, [3.0] * 40])
+    assert not clock._converged([steady, noisy])
+    assert not clock._converged([steady, steady, noisy])
+    assert not clock._converged([noisy, steady])
+    assert clock._converged([noisy, noisy])  # weather in common
+    assert clock._converged([steady, [2.0, 2.03] * 20])
+    assert not clock._converged([steady, [2.0, 2.05] * 20])
+
+
+def test_conditions_become_a_range():
+    assert clock._clocks([]) is None
+    first, second = (
+        Conditions(sm_mhz=10, memory_mhz=7, temperature_c=50),
+        Conditions(sm_mhz=9, memory_mhz=8, temperature_c=60),
+    )
+    assert clock._clocks([first, second]) == Clocks(
+        lowest=Conditions(sm_mhz=9, memory_mhz=7, temperature_c=50),
+        highest=Conditions(sm_mhz=10, memory_mhz=8, temperature_c=60),
+    )
+
+
+@pytest.fixture(scope="module")
+def idle() -> Iterator[Bench]:
+    with bench_of(right, slots=1) as bench:
+        yield bench
+
+
+@given(each_s=st.floats(1e-7, 0.1), slots=st.integers(1, 256))
+def test_a_burst_lasts_long_enough_as_far_as_there_are_slots(idle, each_s, slots):
+    """The goal on a processor is 4 ms."""
+    asked = []
+
+    def seconds(burst):
+        assert burst == list(range(len(burst)))
+        asked.append(len(burst))
+        return each_s * len(burst)
+
+    idle.memory.views = idle.memory.views[:1] * slots
+    calls = clock._calls_in_a_burst(idle, seconds)
+    assert 1 <= calls <= slots
+    assert calls == slots or calls * each_s >= 0.002 * (1 - 1e-9)
+    assert calls == 1 or (calls - 1) * each_s < 0.004
+    assert asked[0] == 1
+    assert len(asked) < 10
+
+
+def test_a_single_call_that_looked_long_is_tried_out(idle):
+    looks = iter([1.0])
+    idle.memory.views = idle.memory.views[:1] * 256
+    calls = clock._calls_in_a_burst(idle, lambda burst: next(looks, 1e-4 * len(burst)))
+    assert 20 <= calls <= 40
+
+
+def timed(bench, **others):
+    answers = Answers()
+    for slot in range(bench.memory.slots):
+        bench.fill(slot, slot, "given")
+    return time_by_turns(bench, PACE, 0.0, answers, **others), answers
+
+
+def test_rounds_are_timed_beside_eager():
+    with bench_of(right) as bench:
+        timing, answers = timed(bench)
+        assert timing.rounds == clock.MIN_ROUNDS
+        assert timing.candidate_ms > 0
+        assert timing.baseline_ms > 0
+        low, high = timing.speedup_interval.low, timing.speedup_interval.high
+        assert low <= timing.speedup <= high
+        assert (timing.duel, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
+        assert answers.called == {0, 1, 2, 3}
+        assert answers.unfinished(bench.memory) == 0
+
+
+def slow(views, numbers):
+    time.sleep(0.02)
+    right(views, numbers)
+
+
+def test_speedups_have_the_baseline_above_and_the_candidate_below():
+    """A candidate of 20 ms and more a call, beside eager, torch.compile's and a rival's microseconds."""
+    with bench_of(slow) as bench:
+        beside = bench.memory.beside()
+        with runner_of(right, beside, bench.numbers) as link:
+            link.share(beside, bench.numbers)
+            link.load("rival.so")
+            rival = Rival("the rival", Kernel(link, beside))
+            compiled = CompiledReference(replicas=bench.replicas)
+            timing, _ = timed(bench, rival=rival, compiled=compiled)
+    assert timing.candidate_ms >= 20
+    assert (timing.baseline_ms < timing.candidate_ms, timing.speedup < 1) == (True, True)
+    assert timing.duel.rival == "the rival"
+    assert (timing.duel.rival_ms < timing.candidate_ms, timing.duel.speedup < 1) == (True, True)
+    assert (timing.compiled.ms < timing.candidate_ms, timing.compiled.speedup < 1) == (True, True)
+
+
+def test_a_compiled_baseline_that_failed_is_said():
+    with bench_of(right) as bench:
+        timing, _ = timed(bench, compiled=CompiledReference(failure="no compiler"))
+    assert (timing.compiled, timing.compiled_failure) == (None, "no compiler")
+
+
+def test_a_rival_that_fails_is_not_the_candidates_fault():
+    def fails(views, numbers):
+        raise FailedError("exception", "gone bad")
+
+    with bench_of(right) as bench:
+        beside = bench.memory.beside()
+        with runner_of(fails, beside, bench.numbers) as link:
+            link.share(beside, bench.numbers)
+            link.load("rival.so")
+            with pytest.raises(RivalFailedError, match="gone bad"):
+                timed(bench, rival=Rival("r", Kernel(link, beside)))
+    with bench_of(fails) as bench, pytest.raises(CandidateFailedError, match="gone bad"):
+        timed(bench)
+
+
+def test_an_output_that_somebody_writes_before_the_order_refuses_the_time():
+    """The judge waits a little before an order; a thread of the kernel's works meanwhile."""
+
+    def early():
+        while not ended.wait(0.0001):
+            for slot in range(bench.memory.slots):
+                bench.memory.views[slot]["y"].fill_(1)
+
+    ended = threading.Event()
+    with bench_of(right) as bench:
+        worker = threading.Thread(target=early)
+        worker.start()
+        try:
+            with pytest.raises(CandidateFailedError, match="before the call that writes them") as failure:
+                timed(bench)
+        finally:
+            ended.set()
+            worker.join()
+    assert (failure.value.status, failure.value.check) == ("refused", "clock")
+
+
+def test_inputs_are_stirred_before_every_burst():
+    seen = []
+
+    def remembers(views, numbers):
+        seen.append(views["x"].clone())
+        right(views, numbers)
+
+    with bench_of(remembers) as bench:
+        timed(bench)
+    assert len(seen) == clock.MIN_ROUNDS * PACE.calls
+    assert all(not before.equal(after) for before, after in pairwise(seen[::4]))
+
+
+def test_both_sides_are_warm_before_their_pace_is_known():
+    called = []
+    with bench_of(lambda views, numbers: called.append(views["x"].data_ptr()), slots=8) as bench:
+        pace = set_pace(bench, 12.0)
+        assert len(set(called[:8])) == 8
+    assert pace.timeout_s == 12.0
+    assert 1 <= pace.calls <= 8
+
+
+def test_a_message_costs_less_than_a_millisecond_or_so():
+    with bench_of(right) as bench:
+        assert 0 < message_seconds(bench.link, bench.memory) < 1
+        bench.message_s = math.inf
+        bench.fill(0, 1, "given")
+        spent = clock._kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0, Answers())
+        assert 0 < spent < 20  # a tenth is left of a burst that looked shorter than nothing

@@ -1,0 +1,210 @@
+"""One trial: what is filled in, what is called, what is looked at afterwards."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right
+
+from harness.checks.distributions import ORDER
+from harness.task import Signature, TensorSpec
+from harness.worker import judging
+from harness.worker.host_device import HostDevice
+from harness.worker.layout import GUARD
+from harness.worker.link import CandidateFailedError
+from harness.worker.trials import STIRRED, errors_of, plan_trials, run_trial
+
+TRIANGLE = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x, shift):
+        if (x.abs() > 100).any():
+            raise ValueError("too large for me")
+        return x + shift
+
+def get_inputs():
+    return [torch.rand(6, 5), 0.5]
+"""
+PLAIN = SIGNATURE.model_copy(update={"parameters": ()})
+
+
+@given(st.integers(0, (1 << 31) - 1))
+def test_the_plan_follows_from_the_seed(seed):
+    plan = list(plan_trials(seed))
+    assert [distribution for distribution, _ in plan] == list(ORDER)
+    seeds = [each for _, each in plan]
+    assert seeds[0] == seed
+    assert len(set(seeds)) == len(ORDER)
+    assert all(0 <= each < 1 << 31 for each in seeds)
+    assert plan == list(plan_trials(seed))
+
+
+def test_a_right_kernel_is_right_on_every_distribution():
+    with bench_of(right) as bench:
+        for distribution, seed in plan_trials(3):
+            trial = run_trial(bench, 1, distribution, seed, 20.0)
+            (error,) = trial.outputs
+            assert (trial.distribution, trial.seed, trial.repeatable) == (distribution, seed, None)
+            assert (error.output, error.bad_fraction) == ("y", 0)
+        assert len(bench.samples) == ORDER.count("given")
+
+
+def test_a_kernel_that_bakes_weights_or_numbers_in_is_wrong():
+    def baked(views, numbers):
+        views["y"].copy_(views["x"] * torch.linspace(1, 2, 5) + 0.5)
+
+    with bench_of(baked) as bench:
+        wrong = [bool(run_trial(bench, slot, "normal", 1, 20.0).outputs[0].bad_fraction) for slot in (0, 1)]
+        assert wrong == [True, True]  # other weights
+        assert not run_trial(bench, 0, "given", 1, 20.0).outputs[0].bad_fraction
+        assert run_trial(bench, 1, "given", 1, 20.0).outputs[0].bad_fraction == 1  # another number
+
+
+def test_what_is_left_unwritten_is_wrong_whatever_was_there_before():
+    def lazy(views, numbers):
+        if calls:
+            return
+        calls.append(1)
+        right(views, numbers)
+
+    calls = []
+    with bench_of(lazy) as bench:
+        assert not run_trial(bench, 0, "given", 1, 20.0).outputs[0].bad_fraction
+        again = run_trial(bench, 0, "given", 1, 20.0).outputs[0]
+        assert (again.bad_fraction, again.pattern) == (1, "never written (or NaN), all elements")
+
+
+@pytest.mark.parametrize(("place", "side"), [(-1, "before"), (GUARD - 1, "after")])
+def test_a_byte_beside_an_output_is_out_of_bounds(place, side):
+    def overrun(views, numbers):
+        right(views, numbers)
+        output = bench.memory.layout.places[0]["y"].offset
+        bench.memory.written.raw[output + place if place < 0 else output + 6 * 5 * 4 + place] = 1
+
+    with bench_of(overrun) as bench, pytest.raises(CandidateFailedError, match=f"1 bytes just {side} the") as failure:
+        run_trial(bench, 0, "given", 1, 20.0)
+    assert (failure.value.status, failure.value.check) == ("crashed", "out_of_bounds")
+
+
+class Unsealed(HostDevice):
+    """A device where the judge cannot keep others from writing to inputs, as on a GPU."""
+
+    seals = False
+
+
+def test_changed_inputs_are_seen_where_they_cannot_be_sealed():
+    def writes(views, numbers):
+        right(views, numbers)
+        views["x"][2, 3] += 1
+
+    with bench_of(writes, device=Unsealed(1 << 12)) as bench:
+        with pytest.raises(CandidateFailedError, match="changed its inputs") as failure:
+            run_trial(bench, 0, "given", 1, 20.0)
+        assert (failure.value.status, failure.value.check) == ("crashed", "inputs")
+    with bench_of(right, device=Unsealed(1 << 12)) as bench:
+        assert run_trial(bench, 0, "given", 1, 20.0)
+
+
+def test_inputs_that_the_forward_itself_refuses_say_nothing_of_the_kernel():
+    def picky(views, numbers):
+        if (views["x"].abs() > limit).any():
+            raise FailedError("exception", "too large for me")
+        views["y"].copy_(views["x"] + numbers["shift"])
+
+    limit = 100
+    with bench_of(picky, source=TRIANGLE, signature=PLAIN) as bench:
+        assert run_trial(bench, 0, "wide", 1, 20.0) is None
+        assert run_trial(bench, 0, "given", 1, 20.0)
+        limit = 0.1
+        with pytest.raises(CandidateFailedError, match="too large for me"):
+            run_trial(bench, 0, "given", 1, 20.0)
+    with bench_of(lambda views, numbers: None, source=TRIANGLE, signature=PLAIN) as bench:
+        assert run_trial(bench, 0, "wide", 1, 20.0) is None
+
+
+def test_a_slot_is_filled_with_its_distribution_and_weights_of_its_own():
+    with bench_of(right) as bench:
+        weights = bench.weights["scale"]
+        bench.fill(0, 11, "given")
+        assert torch.equal(bench.memory.views[0]["x"], bench.reference.inputs(11)[0])
+        assert torch.equal(bench.memory.views[0]["scale"], weights)
+        bench.fill(1, 11, "tiny")
+        assert bench.memory.views[1]["x"].abs().max() < 1e-4
+        ratio = bench.memory.views[1]["scale"] / weights
+        assert ((ratio >= 0.5) & (ratio < 1.5)).all()
+        assert ratio.unique().numel() > 1
+        bench.fill(2, 5, "given", [torch.full((6, 5), 9.0), 0.5])
+        assert (bench.memory.views[2]["x"] == 9).all()
+        assert bench.inputs(2)[1] == bench.numbers[2]["shift"]
+
+
+def test_an_expanded_input_is_filled_through_its_one_element():
+    wide = TensorSpec(name="x", shape=(6, 5), strides=(0, 1), dtype="float32")
+    expanded = PLAIN.model_copy(update={"inputs": (wide, PLAIN.inputs[1])})
+    with bench_of(right, source=TRIANGLE, signature=expanded) as bench:
+        bench.fill(0, 1, "given", [torch.arange(5.0).expand(6, 5), 0.5])
+        assert torch.equal(bench.memory.views[0]["x"], torch.arange(5.0).expand(6, 5))
+
+
+def test_stirring_changes_a_few_elements_by_factors():
+    with bench_of(right) as bench:
+        x = bench.memory.views[0]["x"].copy_(torch.rand(6, 5) + 1)
+        x[0] = 0
+        before, scale = x.clone(), bench.memory.views[0]["scale"].clone()
+        bench.stir(0)
+        changed = x != before
+        assert 0 < int(changed.sum()) <= STIRRED
+        assert not changed[0].any()  # zeros survive
+        ratio = (x / before)[changed]
+        assert ((ratio >= 0.6**9) & (ratio <= 0.9)).all()
+        assert torch.equal(scale, bench.memory.views[0]["scale"])
+
+
+def test_of_a_square_the_diagonal_is_stirred_and_without_fractions_the_weights():
+    square = TensorSpec(name="x", shape=(7, 7), strides=(7, 1), dtype="bfloat16")
+    whole = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="int64")
+    shift = SIGNATURE.inputs[1]
+    with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (square, shift)})) as bench:
+        x = bench.memory.views[0]["x"].fill_(1)
+        bench.stir(0)
+        assert 0 < int((x != 1).sum()) == int((x.diagonal() != 1).sum())
+    with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (whole, shift)})) as bench:
+        x, scale = bench.memory.views[0]["x"].fill_(4), bench.memory.views[0]["scale"].fill_(1)
+        bench.stir(0)
+        assert (x == 4).all()
+        assert (scale != 1).any()
+
+
+@pytest.mark.parametrize("op_class", ["elementwise", "gemm", "reduction", "other"])
+def test_the_class_says_what_counts_among_special_values(op_class):
+    """The kernel says infinity where NaN is right, then NaN where infinity is."""
+    spec = TensorSpec(name="x", shape=(6,), strides=(1,), dtype="float32")
+    signature = Signature(inputs=(spec,), outputs=(spec.model_copy(update={"name": "y"}),))
+    source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x + 0")
+    with bench_of(right, source=source, signature=signature, op_class=op_class) as bench:
+        views = bench.memory.views[0]
+        views["x"].copy_(torch.tensor([1, 1, 1, math.nan, math.nan, math.nan]))
+        views["y"].copy_(torch.tensor([1, 1, 1, math.inf, math.inf, math.inf]))
+        assert errors_of(bench, 0, "special")[0].bad_fraction == (0 if op_class in ("gemm", "reduction") else 0.5)
+        assert errors_of(bench, 0, "normal")[0].bad_fraction == 0.5
+        views["x"].copy_(torch.tensor([1, 1, 1, math.inf, math.inf, math.inf]))
+        views["y"].copy_(torch.tensor([1, 1, 1, math.nan, math.nan, math.nan]))
+        assert errors_of(bench, 0, "special")[0].bad_fraction == (0 if op_class == "gemm" else 0.5)
+        assert bench.samples == []
+
+
+def test_numbers_differ_from_slot_to_slot_and_the_first_ones_are_the_files():
+    shifts = [judging.slot_numbers(SIGNATURE, slot)["shift"] for slot in range(judging.NUMBERS + 1)]
+    assert shifts[0] == shifts[judging.NUMBERS] == 0.5
+    assert max(Counter(shifts[:-1]).values()) == 1
+    zero = SIGNATURE.inputs[1].model_copy(update={"value": 0.0})
+    flag = zero.model_copy(update={"name": "flag", "type": "bool", "value": True})
+    axis = zero.model_copy(update={"name": "axis", "type": "int", "value": 1})
+    numbers = judging.slot_numbers(SIGNATURE.model_copy(update={"inputs": (X, zero, flag, axis)}), 3)
+    assert numbers == {"shift": 0.75, "flag": True, "axis": 1}
