@@ -253,25 +253,52 @@ def by_definition(got: float, oracle: float, reference: float, scale: float) -> 
     return math.inf if math.isnan(off) else off / (abs(oracle) + scale) if math.isfinite(oracle) else math.inf
 
 
-@given(st.lists(st.tuples(*[st.sampled_from(VALUES)] * 2, st.booleans()), min_size=1, max_size=12), st.integers(1, 13))
-def test_it_is_the_definition_however_it_is_cut(elements, piece):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@given(data=st.data(), piece=st.integers(1, 13))
+def test_it_is_the_definition_however_it_is_cut(dtype, data, piece):
     """Each element by itself, in Python's own numbers: a reference is right or 1, a result is anything."""
+    value = st.sampled_from(VALUES if dtype == torch.float32 else (*VALUES, 1e200, -3e200, 1e-170))
+    elements = data.draw(st.lists(st.tuples(value, value, st.booleans()), min_size=1, max_size=12))
     oracle = torch.tensor([wanted for wanted, _, _ in elements], dtype=torch.float64)
-    got = torch.tensor([value for _, value, _ in elements])
-    reference = torch.tensor([wanted if right else 1.0 for wanted, _, right in elements])
+    got = torch.tensor([value for _, value, _ in elements], dtype=dtype)
+    reference = torch.tensor([wanted if right else 1.0 for wanted, _, right in elements], dtype=dtype)
     finite = [wanted for wanted, _, _ in elements if math.isfinite(wanted)]
-    scale = math.sqrt(sum(value * value for value in finite) / len(finite)) if any(finite) else 1.0
+    scale = math.hypot(*finite) / math.sqrt(len(finite)) if any(finite) else 1.0
     triples = [*zip(got.tolist(), oracle.tolist(), reference.tolist(), strict=True)]
     theirs = [by_definition(*triple, scale) for triple in triples]
-    allowed = 4 * max(by_definition(each, exact, each, scale) for _, exact, each in triples) + 8 * EPS
+    own = max(by_definition(each, exact, each, scale) for _, exact, each in triples)
+    allowed = 4 * own + 8 * torch.finfo(dtype).eps
     wrong = [index for index, error in enumerate(theirs) if not error <= allowed]
     with pytest.MonkeyPatch.context() as patched:
         patched.setitem(errors.PIECES, "cpu", piece)
         error = compare(got, Expected("output", oracle, reference))
-    assert error.max_scaled == pytest.approx(max(theirs))
+    assert (error.max_scaled, error.reference_max_scaled) == (pytest.approx(max(theirs)), pytest.approx(own))
     assert error.bad_fraction == len(wrong) / len(elements)
     assert (error.first_bad.index if error.first_bad else None) == ((wrong[0],) if wrong else None)
+    assert bool(error.pattern) == bool(wrong)
     assert error.skipped_fraction == 0
+
+
+def test_among_specials_the_scale_is_the_median_of_what_is_neither_zero_nor_infinite():
+    def scaled(*oracle):
+        got = torch.tensor(oracle)
+        got[-1] += 0.5
+        return compare(got, special([*oracle], [*oracle])).max_scaled
+
+    assert scaled(0.0, 0.0, 0.0, 2.0, 3e38, 2.0) == pytest.approx(0.5 / (2 + 2))
+    assert scaled(0.0, math.inf, math.nan, 4.0) == pytest.approx(0.5 / (4 + 4))
+    assert scaled(0.0, math.inf, 0.0) == pytest.approx(0.5 / (0 + 1))
+
+
+def test_an_exact_output_is_measured_by_how_much_of_it_is_wrong():
+    reference = torch.tensor([1, 2, 3, 4])
+    wrong = compare(torch.tensor([1, 2, 9, 9]), Expected("y", reference, reference))
+    assert (wrong.max_scaled, wrong.relative_l2, wrong.bad_fraction) == (1, pytest.approx(math.sqrt(0.5)), 0.5)
+    assert wrong.pattern == "the tail from flat index 2 of 4"
+    right = compare(reference, Expected("y", reference, reference))
+    assert (right.max_scaled, right.relative_l2, right.pattern, right.first_bad) == (0, 0, "", None)
+    for error in (wrong, right):
+        assert (error.output, error.reference_relative_l2, error.reference_max_scaled) == ("y", 0, 0)
 
 
 def test_the_distance_between_two_results():
