@@ -20,7 +20,6 @@ from harness.worker.host_device import HostDevice
 from harness.worker.judging import slot_numbers, slot_replica
 from harness.worker.link import Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
-from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference
 from harness.worker.trials import Bench
 
@@ -84,10 +83,7 @@ def bench_of(
             link=link,
             numbers=numbers,
             replicas=[slot_replica(reference, memory, slot) for slot in range(slots)],
-            oracle=Oracle(reference, op_class),
-            weights={name: tensor.clone() for name, tensor in reference.parameters().items()},
             pattern=reference.inputs(7),
-            message_s=0.0,
         )
 
 
