@@ -298,13 +298,15 @@ def settings(json: Json = False) -> None:
 
 @app.command()
 def doctor(
-    base_url: Annotated[str, typer.Option(help="Also ask this model endpoint.")] = "",
+    model: Model = "playbook",
+    base_url: BaseUrl = "",
+    more: More = None,
     json: Json = False,
 ) -> None:
-    """Say what is found and what to do about the rest. Exits 3 where something that every run needs is missing."""
+    """Say what is found and what to do about the rest, for a run with these models. Exits 3 where it cannot be had."""
     from graph.cli_doctor import run
 
-    raise typer.Exit(run(base_url, as_json=json))
+    raise typer.Exit(run({"model": model, "base_url": base_url}, tuple(more or ()), as_json=json))
 
 
 if __name__ == "__main__":

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from graph.cli_errors import IMPROVED, MACHINE_ERROR, guarded
+from graph.cli_settings import settings_with
+from graph.doctor_models import ENDPOINT, check_models
 from harness.prerequisites import Prerequisite, check_prerequisites
 
-OPTIONAL = frozenset({"OpenMP", "nvcc", "GPU", "ncu", "model endpoint"})
+OPTIONAL = frozenset({"OpenMP", "nvcc", "GPU", "ncu", ENDPOINT})
 """What a run on this machine's processor with the playbook does without."""
 
 STYLES = {"found": "green", "limited": "yellow", "missing": "red"}
 
 
-def run(base_url: str, *, as_json: bool) -> int:
-    """Do the command; its exit code."""
+def run(options: Mapping[str, Any], more: Sequence[str], *, as_json: bool) -> int:
+    """Do the command for a run with these options; its exit code."""
 
     def work() -> int:
-        checked = check_prerequisites(base_url or None)
+        checked = (*check_prerequisites(), *check_models(settings_with(options, more)))
         if as_json:
             print(TypeAdapter(dict[str, tuple[Prerequisite, ...]]).dump_json({"prerequisites": checked}).decode())
         else:
@@ -31,7 +36,7 @@ def run(base_url: str, *, as_json: bool) -> int:
 
 
 def blocking(checked: tuple[Prerequisite, ...]) -> tuple[Prerequisite, ...]:
-    """What is missing and needed by every run."""
+    """What is missing and needed: by every run, or by a model that was named."""
     return tuple(each for each in checked if each.status == "missing" and each.name not in OPTIONAL)
 
 

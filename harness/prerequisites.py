@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import sys
@@ -60,11 +59,8 @@ class Prerequisite(Frozen):
     needed_for: str
 
 
-def check_prerequisites(model_endpoint: str | None = None) -> tuple[Prerequisite, ...]:
-    """Look for every prerequisite, trying rather than assuming. Never raises; takes about a second.
-
-    `model_endpoint` is the base URL of a model server, where the user named one. No key is ever part of the answer.
-    """
+def check_prerequisites() -> tuple[Prerequisite, ...]:
+    """Look for every prerequisite, trying rather than assuming. Never raises; takes about a second."""
     return (
         _python(),
         _attempt("C++ compiler", "target cpu", lambda: _first_version(host_compiler().version)),
@@ -79,7 +75,6 @@ def check_prerequisites(model_endpoint: str | None = None) -> tuple[Prerequisite
         _profiler(),
         _isolation(),
         _attempt("cache folder", "building kernels", _try_cache),
-        _endpoint(model_endpoint),
     )
 
 
@@ -221,20 +216,3 @@ def _try_cache() -> str:
         require_room(staged, _ROOM_BYTES)
         free = shutil.disk_usage(staged).free
     return f"{folder}, {free >> 30} GB free"
-
-
-def _endpoint(model_endpoint: str | None) -> Prerequisite:
-    needed_for = "--model openai:NAME (the playbook needs none)"
-    url = model_endpoint or os.environ.get("OPENAI_BASE_URL") or os.environ.get("OPENAI_API_BASE")
-    # A password in the URL is as secret as a key.
-    place = re.sub(r"//[^/@]*@", "//", url) if url else "https://api.openai.com/v1"
-    if os.environ.get("OPENAI_API_KEY"):
-        detail = f"{place}, key set"
-        return Prerequisite(name="model endpoint", status="found", detail=detail, needed_for=needed_for)
-    return Prerequisite(
-        name="model endpoint",
-        status="limited" if url else "missing",
-        detail=f"{place}, OPENAI_API_KEY is not set",
-        remedy="Set OPENAI_API_KEY (any text for a local server that asks for none), or use --model playbook.",
-        needed_for=needed_for,
-    )

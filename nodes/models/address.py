@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -20,12 +20,13 @@ _OWN_ADDRESS = re.compile(r"@(?=[a-z][a-z0-9+.-]*://)")
 
 @dataclass(frozen=True)
 class Address:
-    """A model behind an OpenAI-compatible endpoint."""
+    """A model behind an OpenAI-compatible endpoint. `variable` names where its key was found; empty for `NO_KEY`."""
 
     model: str
     base_url: str
     host: str
-    key: str
+    key: str = field(repr=False)
+    variable: str
 
 
 def find(name: str, base_url: str | None) -> Address:
@@ -37,7 +38,8 @@ def find(name: str, base_url: str | None) -> Address:
     model, *own = _OWN_ADDRESS.split(name, maxsplit=1)
     url = own[0] if own else base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
     host = _host(url)
-    return Address(model=model, base_url=url, host=host, key=_key(model, host, shared=not own))
+    variable, key = _key(model, host, shared=not own)
+    return Address(model=model, base_url=url, host=host, key=key, variable=variable)
 
 
 def key_variable(host: str) -> str:
@@ -50,8 +52,8 @@ def key_variable(host: str) -> str:
     return "LOCAL_API_KEY"
 
 
-def _key(model: str, host: str, *, shared: bool) -> str:
-    """The host's own key; else OPENAI_API_KEY, unless the address stands in the model's name.
+def _key(model: str, host: str, *, shared: bool) -> tuple[str, str]:
+    """The host's own key and its variable; else OPENAI_API_KEY, unless the address stands in the model's name.
 
     One endpoint's key is not another's: what was meant for OpenAI does not go to wherever the second model lives.
     """
@@ -59,9 +61,9 @@ def _key(model: str, host: str, *, shared: bool) -> str:
     for name in names:
         key = os.environ.get(name, "").strip()
         if key:
-            return key
+            return name, key
     if _is_near(host):
-        return NO_KEY  # the client insists on some key; servers on one's own machine or network seldom do
+        return "", NO_KEY  # the client insists on some key; servers on one's own machine or network seldom do
     raise UserError(
         f'The model "openai:{model}" at {host} needs a key.',
         f"Put it into the environment variable {' or '.join(names)}, or name a server of your own with the base URL.",
