@@ -243,7 +243,7 @@ def _model(kind: type[Model], data: Any) -> Model:
     except ValidationError as error:
         problems = [
             f"- {'.'.join(str(part) for part in found['loc']) or 'the object'}: {found['msg']}"
-            for found in error.errors(include_url=False, include_input=False)
+            for found in error.errors()
         ]
         lines = ["The JSON object does not fit the schema:", *problems[:MAX_PROBLEMS]]
         raise AnswerError("schema", "\n".join(lines)) from error

@@ -52,7 +52,7 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
         answer = tool.invoke({"type": "tool_call", "id": call["id"] or "", "name": tool.name, "args": arguments})
         words = str(answer.text)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_input=False)[0]
+        problem = error.errors()[0]
         return refuse(call, f"{tool.name}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
     except ToolException as error:
         words = str(error)

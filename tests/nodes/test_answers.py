@@ -76,6 +76,7 @@ def test_a_move_may_leave_values_open() -> None:
     assert [values["tile"] for values in answer.sweep.points()] == ["8", "16"]
     assert parse_move(f"MOVE: tile\n```\n{CODE}```", max_sweep=2) == Written(source=CODE, move="tile")
     assert parse_move("DONE: enough", max_sweep=2) == Declined(reason="enough")
+    assert problem_of(f"```\n{CODE}```", lambda text: parse_move(text, max_sweep=2)) == "no_move"
 
 
 @pytest.mark.parametrize("values", ["16, 32", "sixteen"])
@@ -87,6 +88,7 @@ def test_a_sweep_that_cannot_be_tried_has_its_name(values: str) -> None:
 def test_longer_fences_may_hold_shorter_ones() -> None:
     code = "// ```\nint x;\n// ```cpp\n"
     assert kernel(f"MOVE: x\n````cpp\n{code}````") == Written(source=code, move="x")
+    assert kernel("MOVE: x\n```cpp\nint x;\n```cpp\n``` ") == Written(source="int x;\n```cpp\n", move="x")
     assert kernel("MOVE: x\n~~~cpp\n```\nint x;\n~~~") == Written(source="```\nint x;\n", move="x")
 
 
@@ -100,7 +102,7 @@ def test_a_refusal_says_why(word: str) -> None:
     if word.startswith("-"):
         assert problem_of(f"{word}: at the roof") == "no_code"
     else:
-        assert kernel(f"Well.\n{word}: at the roof\n") == Declined(reason="at the roof")
+        assert kernel(f"Well.\n{word}: at the roof  \n") == Declined(reason="at the roof")
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,7 @@ def test_a_refusal_says_why(word: str) -> None:
         ("MOVE: x\n```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n```", "diff"),
         ("MOVE: x\n```cpp\n@@ -1,2 +1,2 @@ void run\n-a\n+b\n```", "diff"),
         (f"MOVE: x\n```diff\n-int y;\n+{CODE}```", "diff"),
+        (f"MOVE: x\n``` Diff \n-int y;\n+{CODE}```", "diff"),
         (f"MOVE: x\n```cpp\nHere is the kernel with tiles:\n\n{CODE}```", "prose"),
         (f"MOVE: x\n```cpp\n{CODE}This should be twice as fast.\n```", "prose"),
         (f"```cpp\n{CODE}```", "no_move"),
@@ -130,7 +133,22 @@ def test_each_bad_kernel_answer_has_its_name(answer: str, problem: str) -> None:
     assert problem_of(answer) == problem
 
 
-@pytest.mark.parametrize("shape", ["{}", "```json\n{}\n```", "Here:\n```json\n{}\n```\nDone.", "Sure: {} there."])
+def test_a_source_may_be_as_long_as_is_said() -> None:
+    assert isinstance(kernel("MOVE: x\n```cpp\n" + "x" * (MAX_SOURCE_CHARS - 1) + "\n```"), Written)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        "{}",
+        "```json\n{}\n```",
+        "Here:\n```json\n{}\n```\nDone.",
+        "Sure: {} there.",
+        "({})",
+        "In {braces}:\n```json\n{}\n```\nSo {much} for that.",
+        "```json\n{}",
+    ],
+)
 def test_json_may_be_bare_fenced_or_in_prose(shape: str) -> None:
     assert parse_diagnosis(shape.replace("{}", json.dumps(DIAGNOSIS))) == Diagnosis(**DIAGNOSIS)
     assert parse_patch(shape.replace("{}", json.dumps(EDITS))) == Patch.model_validate(EDITS)
@@ -144,6 +162,7 @@ def test_json_may_be_bare_fenced_or_in_prose(shape: str) -> None:
         ("{'intent': 'x'}", "bad_json"),
         ('{"intent": "x"', "bad_json"),
         ('```json\n{"intent": ', "truncated_fence"),
+        ('```json\n{"intent": \n```', "bad_json"),
         ("```\n{}\n```\n```\n{}\n```", "two_blocks"),
         ('{"intent": "x"}', "schema"),
         (json.dumps({**DIAGNOSIS, "cause": 3}), "schema"),
@@ -160,6 +179,7 @@ def test_each_bad_diagnosis_has_its_name(answer: str, problem: str) -> None:
     ("answer", "problem"),
     [
         ("```diff\n-a\n+b\n```", "diff"),
+        ("``` Diff \n-a\n+b\n```", "diff"),
         ("--- kernel.cu\n+++ kernel.cu\n@@ -1 +1 @@\n-a\n+b", "diff"),
         ('{"edits": []}', "schema"),
         ('{"edits": [{"kind": "replace", "line": 1, "text": "x"}]}', "schema"),
@@ -218,7 +238,16 @@ def test_an_endless_answer_goes_back_in_part() -> None:
     assert "160000 characters left out here" in back
     assert back.startswith("a")
     assert back.endswith("b")
-    assert echo(said("short")) == "short"
+    whole = "a" * MAX_ECHO_CHARS
+    assert echo(said(whole)) == whole
+
+
+def test_json_that_breaks_off_is_told_where() -> None:
+    with pytest.raises(AnswerError) as refused:
+        parse_diagnosis('{"intent": "x"')
+    assert str(refused.value) == (
+        "The JSON object cannot be read: Expecting ',' delimiter: line 1 column 15 (char 14). Answer with one that can."
+    )
 
 
 def test_a_schema_error_names_the_field_that_is_wrong() -> None:
@@ -227,7 +256,9 @@ def test_a_schema_error_names_the_field_that_is_wrong() -> None:
 
 
 def test_the_repairer_may_decline() -> None:
-    assert parse_patch("CANNOT: no line is to blame") == Declined(reason="no line is to blame")
+    assert parse_patch("CANNOT: no line is to blame ") == Declined(reason="no line is to blame")
+    changed_its_mind = f"CANNOT: no line is to blame\nOr is it?\n```json\n{json.dumps(EDITS)}\n```"
+    assert parse_patch(changed_its_mind) == Patch.model_validate(EDITS)
 
 
 def read_or_refused(answer: str) -> None:

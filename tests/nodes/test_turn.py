@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import pytest
@@ -11,20 +12,24 @@ from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import RunControl
+from langgraph.runtime import RunControl, Runtime
 from langgraph.types import Command
 from run_samples import DEVICE, kernel, run, task
 
 from harness.errors import MachineError
 from nodes.answers import AnswerError
+from nodes.models.deadline import left_s
+from nodes.models.errors import ModelUnavailableError
 from nodes.models.manual import ManualModel
 from nodes.models.scripted import ScriptedModel
 from nodes.node import as_node
+from nodes.prompts import messages_for
 from nodes.request import Request
 from nodes.settings import Settings
-from nodes.speak import TurnEndedError, speak
+from nodes.speak import Spoken, TurnEndedError, speak
 from nodes.state import RunState, Usage
-from nodes.turn import TURN, TurnState, way_on
+from nodes.turn import TURN, TurnContext, TurnState, way_on
+from nodes.turn import speak as speak_once
 from nodes.workshop import ModelShelf, Workshop
 
 REQUEST = Request(
@@ -212,6 +217,81 @@ def test_a_budget_ends_the_turn_between_two_tool_calls_of_one_message() -> None:
     with pytest.raises(TurnEndedError, match="110 tokens") as ended:
         speak(REQUEST, str, workshop=shop, state=run(), tools=(tool("slow", no_room), tool("never", no_room)))
     assert ended.value.usage == Usage(calls=1, input_tokens=90, output_tokens=20, seconds=ended.value.usage.seconds)
+
+
+def step(model: Any, turn: TurnState, *tools: BaseTool, **settings: Any) -> dict[str, Any]:
+    """The speaker's step by itself, in a run that has taken 40 s."""
+    context = TurnContext(
+        prompt=tuple(messages_for(REQUEST)), parse=parsed, model=model, tools=tools, settings=Settings(**settings),
+        run=run(seconds=40.0),
+    )  # fmt: skip
+    return speak_once(turn, runtime=Runtime(context=context))
+
+
+def ask(model: Any, *tools: BaseTool, **settings: Any) -> Spoken[str]:
+    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    return speak(REQUEST, parsed, workshop=shop, state=run(), tools=tools)
+
+
+SPEAKING = TurnState(role="generator", seconds=20.0)
+
+
+def test_a_call_may_take_what_the_run_and_the_turn_have_left() -> None:
+    left: list[float] = []
+
+    def answer(_: Request) -> str:
+        left.append(left_s())
+        return "x"
+
+    update = step(ScriptedModel(answers=[answer]), SPEAKING, max_wall_s=100)
+    assert 30 < left[0] <= 40
+    assert 0 < update["seconds"] < 15, "what this step took"
+    assert 0 < update["usage"].seconds < 15
+    assert left_s() == math.inf
+
+
+def test_a_model_that_cannot_be_asked_fails_the_run_and_one_that_took_its_time_ends_it() -> None:
+    def down(_: Request) -> str:
+        raise ModelUnavailableError("It is down.", "Wait.")
+
+    with pytest.raises(ModelUnavailableError, match="It is down"):
+        step(ScriptedModel(answers=[down]), SPEAKING, max_wall_s=100)
+    update = step(ScriptedModel(answers=[down]), SPEAKING, max_wall_s=60)
+    assert update["stop"].name == "wall_time"
+    assert 0 < update["seconds"] < 15
+
+
+@pytest.mark.parametrize("text", ["good", "bad"])
+def test_an_answer_keeps_the_id_under_which_it_was_streamed(text: str) -> None:
+    update = step(ScriptedModel(answers=[AIMessage(text, id="m1")]), SPEAKING)
+    assert update["messages"][0].id == "m1"
+
+
+def test_a_budget_ends_the_turn_before_a_bad_answer_is_sent_back() -> None:
+    costly = AIMessage("bad", usage_metadata={"input_tokens": 90, "output_tokens": 20, "total_tokens": 110})
+    model = ScriptedModel(answers=[costly, "x"])
+    with pytest.raises(TurnEndedError, match="110 tokens") as ended:
+        ask(model, max_tokens=100)
+    assert (ended.value.stop.name, model.calls()) == ("tokens", 1)
+
+
+def test_a_model_that_only_calls_tools_is_given_up_on() -> None:
+    model = ScriptedModel(answers=[called("say")], repeat_last=True)
+    with pytest.raises(TurnEndedError) as ended:
+        ask(model, tool("say", lambda: "y"), max_tool_calls=1, max_reasks=2)
+    assert ended.value.stop.name == "model_unusable"
+    assert str(ended.value) == "The generator's model calls tools and gives no answer."
+    assert model.calls() == 6, "one call is served, four are refused, with the sixth it is enough"
+
+
+def test_what_tools_build_and_run_counts_in_the_turn() -> None:
+    def run_kernel(source: str) -> str:
+        return source
+
+    call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}
+    usage = ask(ScriptedModel(answers=[AIMessage("", tool_calls=[call]), "x"]), tool("run_kernel", run_kernel)).usage
+    assert (usage.calls, usage.builds) == (2, 1)
+    assert 0 < usage.device_seconds < 15
 
 
 @pytest.mark.parametrize(
