@@ -59,31 +59,20 @@ def naming(model: str, base_url: str, timeout_s: float, key: str) -> Iterator[No
     Some endpoints repeat the headers that they object to: `key` is taken out of their words.
     """
     try:
-        with _named_plainly(model, base_url, timeout_s):
-            yield
-    except ModelUnavailableError as error:
-        if key not in error.problem:
-            raise
-        raise ModelUnavailableError(without(key, error.problem), error.remedy) from error
+        yield
+    except (openai.OpenAIError, httpx.HTTPError, EndlessStreamError) as error:
+        raise _named(error, model, base_url, timeout_s, key) from error
+    except _UNREADABLE as error:
+        raise ModelUnavailableError(
+            f'The endpoint {base_url} answered model "{model}" with something else than a '
+            f"chat completion: {_first_line(error, key)}.",
+            "Check that the base URL is the server's OpenAI-compatible one (it mostly ends in /v1).",
+        ) from error
 
 
 def without(key: str, text: str) -> str:
     """The text with the key taken out of it. What stands for a key where none is needed is a common word."""
     return text if key == NO_KEY else text.replace(key, "[key]")
-
-
-@contextmanager
-def _named_plainly(model: str, base_url: str, timeout_s: float) -> Iterator[None]:
-    try:
-        yield
-    except (openai.OpenAIError, httpx.HTTPError, EndlessStreamError) as error:
-        raise _named(error, model, base_url, timeout_s) from error
-    except _UNREADABLE as error:
-        raise ModelUnavailableError(
-            f'The endpoint {base_url} answered model "{model}" with something else than a '
-            f"chat completion: {_first_line(error)}.",
-            "Check that the base URL is the server's OpenAI-compatible one (it mostly ends in /v1).",
-        ) from error
 
 
 def _told_s(error: openai.APIStatusError) -> float | None:
@@ -98,7 +87,7 @@ def _told_s(error: openai.APIStatusError) -> float | None:
     return None
 
 
-def _named(error: Exception, model: str, base_url: str, timeout_s: float) -> ModelUnavailableError:
+def _named(error: Exception, model: str, base_url: str, timeout_s: float, key: str) -> ModelUnavailableError:
     """The one place where the client's errors become ours."""
     what = f'Model "{model}" at {base_url}'
     match error:
@@ -108,17 +97,19 @@ def _named(error: Exception, model: str, base_url: str, timeout_s: float) -> Mod
                 "Raise the model's time limit or name a faster model; the run can be resumed.",
             )
         case openai.APIStatusError():
-            return _refused(error, what, base_url)
+            return _refused(error, what, base_url, key)
         case openai.APIConnectionError() | httpx.TransportError():
             return ModelUnavailableError(
-                f"The connection to {what[0].lower()}{what[1:]} failed: {_first_line(_root(error))}.",
+                f"The connection to {what[0].lower()}{what[1:]} failed: {_first_line(_root(error), key)}.",
                 "Start the server, or correct the base URL; the run can be resumed.",
             )
         case _:
-            return ModelUnavailableError(f"{what} failed: {_first_line(error)}.", "Resume the run when it is mended.")
+            return ModelUnavailableError(
+                f"{what} failed: {_first_line(error, key)}.", "Resume the run when it is mended."
+            )
 
 
-def _refused(error: openai.APIStatusError, what: str, base_url: str) -> ModelUnavailableError:
+def _refused(error: openai.APIStatusError, what: str, base_url: str, key: str) -> ModelUnavailableError:
     """What a status other than success means."""
     match error.status_code:
         case 401 | 403:
@@ -129,22 +120,22 @@ def _refused(error: openai.APIStatusError, what: str, base_url: str) -> ModelUna
             )
         case 404:
             return ModelUnavailableError(
-                f"{what} does not exist (status 404): {_detail(error)}.",
+                f"{what} does not exist (status 404): {_detail(error, key)}.",
                 "Check the model's name and that the base URL ends where the server's API starts (mostly /v1).",
             )
         case 429:
             return ModelUnavailableError(
-                f"{what} is over its rate or quota (status 429): {_detail(error)}{_asked_to_wait(error)}.",
+                f"{what} is over its rate or quota (status 429): {_detail(error, key)}{_asked_to_wait(error)}.",
                 "Wait or raise the quota, then resume the run; requests_per_minute keeps below a rate.",
             )
         case status if status < 500:
             return ModelUnavailableError(
-                f"{what} refuses the request (status {status}): {_detail(error)}.",
+                f"{what} refuses the request (status {status}): {_detail(error, key)}.",
                 "Name a model with a larger context, or change the setting that the endpoint objects to.",
             )
         case status:
             return ModelUnavailableError(
-                f"{what} failed (status {status}): {_detail(error)}.", "Resume the run when it is back."
+                f"{what} failed (status {status}): {_detail(error, key)}.", "Resume the run when it is back."
             )
 
 
@@ -153,10 +144,10 @@ def _asked_to_wait(error: openai.APIStatusError) -> str:
     return f"; it asks to wait {told:.0f} s" if told > LONGEST_WAIT_S else ""
 
 
-def _detail(error: openai.APIStatusError) -> str:
+def _detail(error: openai.APIStatusError, key: str) -> str:
     body = error.body
     message = body.get("message") if isinstance(body, dict) else None
-    return _first_line(str(message or error.message))
+    return _first_line(message or error.message, key)
 
 
 def _root(error: BaseException) -> BaseException:
@@ -166,7 +157,8 @@ def _root(error: BaseException) -> BaseException:
     return error
 
 
-def _first_line(error: object) -> str:
-    """The first line of a message, at most 200 characters, without its full stop."""
-    lines = str(error).strip().splitlines() or [type(error).__name__]
+def _first_line(error: object, key: str) -> str:
+    """The first line of a message, at most 200 characters, without its full stop and without the key."""
+    # The key goes first: a cut within it would leave a part that nothing recognizes any more.
+    lines = without(key, str(error)).strip().splitlines() or [type(error).__name__]
     return lines[0][:200].rstrip(". ")

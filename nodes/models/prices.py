@@ -25,10 +25,11 @@ class Price(Frozen):
     cached: float | None = Field(default=None, ge=0, allow_inf_nan=False)
 
     def dollars(self, *, input_tokens: int, cached_tokens: int, output_tokens: int) -> float:
-        """The cost of one answer; `cached_tokens` are part of `input_tokens`."""
+        """The cost of one answer; `cached_tokens` are part of `input_tokens`. Counts that cannot be cost nothing."""
         cached = self.input if self.cached is None else self.cached
-        fresh = max(0, input_tokens - cached_tokens)
-        return (fresh * self.input + cached_tokens * cached + output_tokens * self.output) / 1e6
+        kept = max(0, cached_tokens)
+        fresh = max(0, input_tokens - kept)
+        return (fresh * self.input + kept * cached + max(0, output_tokens) * self.output) / 1e6
 
 
 def price_of(model: str, host: str, own: Iterable[tuple[str, Price]] = ()) -> Price | None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tomllib
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from nodes.models.prices import TABLE, Price, price_of
@@ -25,6 +27,16 @@ def test_without_a_price_of_their_own_cached_tokens_cost_what_fresh_ones_do() ->
 
 def test_a_provider_that_counts_more_cached_than_read_is_not_owed_a_refund() -> None:
     assert Price(input=2.0, cached=0.0, output=8.0).dollars(input_tokens=5, cached_tokens=9, output_tokens=0) == 0
+
+
+counts = st.integers(-9, 9)
+
+
+@given(counts, counts, counts)
+def test_no_count_of_tokens_earns_money(read: int, kept: int, written: int) -> None:
+    price = Price(input=2.0, cached=1.0, output=8.0)
+    dollars = price.dollars(input_tokens=read, cached_tokens=kept, output_tokens=written)
+    assert dollars >= price.dollars(input_tokens=0, cached_tokens=0, output_tokens=written) >= 0
 
 
 def test_the_table_is_one_of_prices_and_names_its_source_and_day() -> None:
