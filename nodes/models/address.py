@@ -33,7 +33,7 @@ def find(name: str, base_url: str | None) -> Address:
     """The endpoint of `name`: a model's name, or `<model>@<base URL>`, which is independent of `base_url`.
 
     `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. Raises `UserError` for an address that is none,
-    for one that holds a password, and for a key that is missing.
+    for one that holds more than the address, and for a key that is missing.
     """
     model, *own = _OWN_ADDRESS.split(name, maxsplit=1)
     url = own[0] if own else base_url or os.environ.get("OPENAI_BASE_URL") or OPENAI
@@ -71,13 +71,18 @@ def _key(model: str, host: str, *, shared: bool) -> tuple[str, str]:
 
 
 def _host(base_url: str) -> str:
-    parts = urlsplit(base_url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise UserError(f'The base URL "{base_url}" is no web address.', "Give one like http://127.0.0.1:8000/v1.")
-    if parts.password is not None:
+    try:
+        parts = urlsplit(base_url)
+        sound = parts.scheme in ("http", "https") and parts.port != 0 and base_url.isprintable()
+    except ValueError:  # brackets without an address between them, a port that is no number
+        sound = False
+    if not sound or not parts.hostname:
+        shown = base_url.rpartition("@")[2]
+        raise UserError(f'The base URL "{shown}" is no web address.', "Give one like http://127.0.0.1:8000/v1.")
+    if "@" in parts.netloc or parts.query:
         # Settings are written into the run's record; a key in them would be, too.
         raise UserError(
-            f"The base URL of {parts.hostname} holds a password.",
+            f"The base URL of {parts.hostname} holds a user, a password or a query.",
             f"Put the key into the variable {key_variable(parts.hostname)} or {OPENAI_KEY}.",
         )
     return parts.hostname

@@ -12,7 +12,7 @@ from langchain_core.messages import AIMessage
 from model_requests import prompt, request
 
 from harness.errors import UserError
-from nodes.models.address import key_variable
+from nodes.models.address import NO_KEY, find, key_variable
 from nodes.models.conversation import exchange
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
@@ -97,6 +97,13 @@ def test_a_key_for_one_host_is_not_sent_to_another(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another")
     with pytest.raises(UserError, match=r"variable OPENROUTER_API_KEY, or"):
         open_model("openai:m@https://openrouter.ai/api/v1")
+    monkeypatch.setenv("OPENROUTER_API_KEY", " sk-its-own ")
+    for name, base_url in (("m@https://openrouter.ai/api/v1", None), ("m", "https://openrouter.ai/api/v1")):
+        assert find(name, base_url).key == "sk-its-own"
+    monkeypatch.setenv("OPENROUTER_API_KEY", " ")
+    assert find("m", "https://openrouter.ai/api/v1").key == "sk-of-another"
+    monkeypatch.delenv("OPENAI_API_KEY")
+    assert find("m", "http://10.0.0.7/v1").key == NO_KEY
 
 
 @pytest.mark.parametrize("spec", ["playbook", "openai:", "replay:x"])
@@ -111,17 +118,28 @@ def test_the_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -
         assert open_model("openai:m", ModelOptions(base_url=endpoint.base_url)).invoke("hello").text == endpoint.answer
 
 
-@pytest.mark.parametrize("address", ["localhost:8000/v1", "ftp://localhost/v1", "http://", "nonsense"])
+@pytest.mark.parametrize(
+    "address",
+    ["localhost:8000/v1", "ftp://localhost/v1", "http://", "nonsense", "http://:80/v1", "http://[::1", "http://[zz]/v1",
+     "http://localhost:x/v1", "http://localhost:0/v1", "http://localhost:65536/v1", "http://\x00/v1",
+     "https://user:hidden@example.com:x/v1"],
+)  # fmt: skip
 def test_a_base_url_that_is_none(address: str) -> None:
-    with pytest.raises(UserError, match="no web address"):
+    with pytest.raises(UserError, match="no web address") as caught:
         open_model("openai:m", ModelOptions(base_url=address))
-
-
-def test_a_key_in_the_base_url_is_refused_and_not_repeated() -> None:
-    with pytest.raises(UserError) as caught:
-        open_model("openai:m", ModelOptions(base_url="https://user:hidden@example.com/v1"))
-    assert "OPENAI_API_KEY" in caught.value.remedy
     assert "hidden" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://user:hidden@example.com/v1", "https://hidden@example.com/v1", "https://example.com/v1?key=hidden"],
+)
+def test_a_key_in_the_base_url_is_refused_and_not_repeated(address: str) -> None:
+    for spec, options in (("openai:m", ModelOptions(base_url=address)), (f"openai:m@{address}", ModelOptions())):
+        with pytest.raises(UserError, match=r"of example\.com holds") as caught:
+            open_model(spec, options)
+        assert "EXAMPLE_API_KEY or OPENAI_API_KEY" in caught.value.remedy
+        assert "hidden" not in str(caught.value)
 
 
 def test_the_key_stays_out_of_what_is_printed(monkeypatch: pytest.MonkeyPatch) -> None:
