@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -265,11 +266,11 @@ def _chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
 
 
 def _chunks_of(completion: dict[str, Any], body: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """A completion in pieces: text by lines, tool calls name first; the usage last, only where it was asked for."""
+    """A completion in pieces: text by lines and half characters, tool calls name first, the usage last if asked for."""
     (choice,) = completion["choices"]
     message = choice["message"]
     yield _chunk({"role": "assistant", "content": ""})
-    for piece in (message["content"] or "").splitlines(keepends=True):
+    for piece in filter(None, re.split("(?<=[\n\ud800-\udbff])", message["content"] or "")):
         yield _chunk({"content": piece})
     for piece in (message.get("refusal") or "").split(" ") if message.get("refusal") else ():
         yield _chunk({"refusal": piece + " "})

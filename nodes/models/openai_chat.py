@@ -137,10 +137,10 @@ class Endpoint(ChatOpenAI):
             result = whole(told(in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
         else:
             result = super()._generate(messages, stop, run_manager, **kwargs)
-        _hide(self._key, result.generations[0].message)
+        _clean(self._key, result.generations[0].message)
         answer = result.generations[0]
         finish = str((answer.generation_info or {}).get("finish_reason") or "")
-        refusal = without(self._key, str(answer.message.additional_kwargs.get("refusal") or ""))
+        refusal = _cleaned(self._key, str(answer.message.additional_kwargs.get("refusal") or ""))
         return _billed(result, Bill(dollars=self._cost(result), finish=finish, refusal=refusal))
 
     @property
@@ -185,16 +185,18 @@ def _billed(result: ChatResult, bill: Bill) -> ChatResult:
     return result
 
 
-def _hide(key: str, message: BaseMessage) -> None:
-    """Take the key out of an answer that repeats it: answers are recorded."""
-    if isinstance(message.content, str):
-        message.content = without(key, message.content)
+def _clean(key: str, message: BaseMessage) -> None:
+    """Take out of an answer what must not be recorded, the key where it is repeated, and what cannot be.
+
+    Half a character (a lone surrogate) fits in no file and in no further request. Where both halves came, in two pieces
+    of a stream, they are joined.
+    """
+    message.content = _cleaned(key, message.content)
     if isinstance(message, AIMessage):
-        message.tool_calls = [{**call, "args": _hidden(key, call["args"])} for call in message.tool_calls]
-        message.invalid_tool_calls = [
-            {**call, "args": _hidden(key, call["args"])} for call in message.invalid_tool_calls
-        ]
+        message.tool_calls = _cleaned(key, message.tool_calls)
+        message.invalid_tool_calls = _cleaned(key, message.invalid_tool_calls)
 
 
-def _hidden(key: str, arguments: Any) -> Any:
-    return json.loads(without(key, json.dumps(arguments)))
+def _cleaned(key: str, told: Any) -> Any:
+    text = json.dumps(told, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return json.loads(without(key, text))

@@ -100,7 +100,8 @@ class ReplayModel(LocalModel):
 def _read(path: Path) -> list[Exchange]:
     remedy = "Name a conversation.jsonl that a run has written: replay:<run folder>/conversation.jsonl."
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        # What is no newline to a file is one to splitlines: an answer may hold such a character.
+        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read as a conversation: {error}.", remedy) from error
     exchanges: list[Exchange] = []

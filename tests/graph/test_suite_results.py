@@ -63,12 +63,19 @@ def test_a_cost_that_is_not_known_is_not_called_nothing() -> None:
 
 
 def test_a_row_is_read_from_a_runs_record() -> None:
-    found = row_of(TASK, full_record(), FACTS)
+    beside = timing(1.5)
+    record = full_record()
+    mended = Step(depth=9, agent="sanitizer", move="not this one", candidate=record.steps[-1].candidate)
+    record = record.model_copy(update={"steps": (mended, *record.steps)})
+    found = row_of(TASK, record, FACTS, beside)
+    assert (found.beside_compiled, found.seconds, found.usage) == (beside, record.seconds, record.usage)
+    assert found.reason == record.stop_reason
     assert (found.id, found.name, found.status, found.op_class) == (30, "30_softsign", "improved", "elementwise")
     assert found.shapes == "16"
     assert found.move == "chunk size"
     assert found.kernels_judged == 6
     assert found.depth == max(step.depth for step in full_record().steps)
+    assert row(1, None, floor_ms=1.0).floor_share is None
     assert found.floor_share == pytest.approx(128 / 1e8 / found.timing.candidate_ms)
 
 

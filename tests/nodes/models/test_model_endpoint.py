@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import time
 from typing import Any
@@ -213,6 +214,26 @@ def test_what_an_endpoint_repeats_of_the_key_is_taken_out() -> None:
     assert "Bad header: Bearer [key]" in failure("tells_the_key")
     with chat_endpoint("answers_the_key") as endpoint:
         assert opened(endpoint).invoke(PROMPT).text == "You sent Bearer [key]."
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_half_a_character_is_replaced_and_two_halves_are_joined(stream: bool) -> None:
+    with chat_endpoint(answer="both \ud83d\ude00, one \ud83d,\ntwo\u2028lines") as endpoint:
+        answer = opened(endpoint, stream=stream).invoke(PROMPT)
+    assert answer.text == "both \N{GRINNING FACE}, one \N{REPLACEMENT CHARACTER},\ntwo\u2028lines"
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_calls_and_refusals_are_cleaned_too(stream: bool) -> None:
+    call = Scripted(tool="look_up", arguments=json.dumps({"query": "\udead", "key": KEY}))
+    broken = Scripted(tool="look_up", arguments=f'{{"query": "{KEY} \udead')
+    script = [call, broken, Scripted(refusal=f"Not with {KEY}, \udead.")]
+    with chat_endpoint(script=script) as endpoint:
+        model = opened(endpoint, stream=stream)
+        whole, half, refused = (model.invoke(PROMPT) for _ in script)
+    assert whole.tool_calls[0]["args"] == {"query": "\N{REPLACEMENT CHARACTER}", "key": "[key]"}
+    assert half.invalid_tool_calls[0]["args"] == '{"query": "[key] \N{REPLACEMENT CHARACTER}'
+    assert Bill.of(refused).refusal.strip() == "Not with [key], \N{REPLACEMENT CHARACTER}."
 
 
 def spare(endpoint: ChatEndpoint) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 from hypothesis import given
@@ -254,12 +255,14 @@ def test_a_file_that_is_no_conversation(tmp_path: Path, content: bytes | None, s
     assert "conversation.jsonl" in caught.value.remedy
 
 
-@given(st.lists(st.text(max_size=40), min_size=1, max_size=4))
+@given(st.lists(st.text(max_size=40) | st.sampled_from(("a\u2028b", "a\x85b", "a\rb\x0c")), min_size=1, max_size=4))
 def test_whatever_was_said_is_found_again(texts: list[str]) -> None:
     said = tuple(exchange(index, "generator", ask(text), f"answer {text}") for index, text in enumerate(texts))
-    read = tuple(Exchange.model_validate_json(each.line()) for each in said)
-    assert read == said
-    model = ReplayModel(exchanges=read)
+    with NamedTemporaryFile(suffix=".jsonl") as file:
+        file.write("".join(each.line() for each in said).encode())
+        file.flush()
+        model = ReplayModel.load(Path(file.name))
+    assert model.exchanges == said
     assert [model.invoke(ask(text)).text for text in texts] == [f"answer {text}" for text in texts]
 
 

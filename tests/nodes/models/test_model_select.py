@@ -14,6 +14,7 @@ from model_requests import prompt, request
 from harness.errors import UserError
 from nodes.models.address import NO_KEY, find, key_variable
 from nodes.models.conversation import exchange
+from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
 from nodes.models.select import ModelOptions, open_model
@@ -26,8 +27,9 @@ def no_endpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
 
 
-def test_the_playbook_needs_nothing() -> None:
-    assert isinstance(open_model("playbook"), PlaybookModel)
+def test_the_playbook_and_a_person_need_nothing() -> None:
+    assert isinstance(open_model(" playbook "), PlaybookModel)
+    assert isinstance(open_model("manual"), ManualModel)
 
 
 def test_replay_reads_its_file(tmp_path: Path) -> None:
@@ -110,6 +112,13 @@ def test_a_key_for_one_host_is_not_sent_to_another(monkeypatch: pytest.MonkeyPat
 def test_only_an_endpoint_can_go_on_for_another(spec: str) -> None:
     with pytest.raises(UserError, match="cannot go on for another"):
         open_model("openai:m@http://vllm/v1", ModelOptions(fallback=spec))
+
+
+def test_a_model_does_not_go_on_for_itself() -> None:
+    model = "m@http://vllm/v1"
+    for fallback, goes_on in ((None, False), (f"openai:{model}", False), (" openai:n@http://vllm/v1 ", True)):
+        opened = open_model(f"openai:{model}", ModelOptions(fallback=fallback))
+        assert (opened.spare is not None) is goes_on  # type: ignore[attr-defined]
 
 
 def test_the_option_wins_over_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
