@@ -117,7 +117,7 @@ CORNER = 64
 
 def _with_structure(drawn: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
     """Triangles stay triangles and symmetric matrices symmetric: there the structure is the task's promise."""
-    if given.ndim < 2 or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
+    if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
         return drawn
     if _is_upper(given):
         drawn = drawn.triu()

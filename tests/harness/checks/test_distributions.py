@@ -2,8 +2,10 @@
 
 import math
 
+import hypothesis
 import pytest
 import torch
+from hypothesis import strategies as st
 
 from harness.checks import distributions
 from harness.checks.distributions import BLOCK, DISTRIBUTIONS, ORDER, jitter, specials
@@ -62,13 +64,46 @@ def test_triangles_and_symmetry_are_the_tasks_promise():
         drawn = draw("normal", given, generator())
         assert not lost(drawn).any()
         assert drawn.diagonal().all()
+    batch = torch.rand(3, 5, 5).tril()
+    assert not draw("normal", batch, generator()).triu(1).any()
+    assert draw("normal", torch.rand(3, 5, 4).tril(), generator()).triu(1).any()
+    almost = square.triu()
+    almost[1, 0] = 1
+    assert draw("normal", almost, generator()).tril(-1).any()
+    for number in (torch.rand(1, 1), torch.rand(4, 1, 1)):
+        assert draw("normal", number, generator()).all()
     symmetric = draw("wide", square + square.mT, generator())
     assert torch.equal(symmetric, symmetric.mT)
     assert draw("normal", square, generator()).tril(-1).any()
 
 
-def test_the_same_seed_gives_the_same_values():
-    assert torch.equal(draw("wide", torch.empty(50), generator()), draw("wide", torch.empty(50), generator()))
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+@pytest.mark.parametrize("op_class", ["elementwise", "reduction"])
+def test_the_same_seed_gives_the_same_values(name, op_class):
+    """And nothing else does: a verdict is replayed by its seed."""
+    one, other = (distributions.draw(name, torch.empty(500), generator(), op_class) for _ in range(2))
+    assert torch.equal(one.view(torch.int32), other.view(torch.int32))
+    weights = torch.ones(500)
+    assert torch.equal(jitter(weights, generator()), jitter(weights, generator()))
+
+
+def test_the_scales_are_as_named():
+    for name, scale in (("normal", 1), ("tiny", 1e-5)):
+        drawn = draw(name, torch.empty(100_000), generator())
+        assert drawn.std() == pytest.approx(scale, rel=0.02)
+        assert abs(drawn.mean()) < 0.02 * scale
+    signs = draw("wide", torch.empty(100), generator()).sign()
+    assert torch.equal(signs[:4], torch.tensor([1.0, -1.0, 1.0, -1.0]))
+
+
+def test_values_are_written_where_they_are_wanted():
+    place = torch.empty(8, 4)
+    assert distributions.draw("normal", torch.ones(8, 4), generator(), "other", place) is place
+    across = torch.full((4, 8), 7.0).T
+    drawn = distributions.draw("normal", torch.ones(8, 4), generator(), "other", across)
+    assert drawn is not across
+    assert torch.equal(drawn, place)
+    assert (across == 7).all()
 
 
 def test_jitter_moves_weights_but_keeps_signs_and_zeros():
@@ -80,6 +115,11 @@ def test_jitter_moves_weights_but_keeps_signs_and_zeros():
     assert ((ratio >= 0.5) & (ratio < 1.5)).all()
     steps = torch.tensor([3])
     assert jitter(steps, generator()) is steps
+    for dtype in (torch.float64, torch.float16):
+        many = jitter(torch.full((10, 1000), 2.0, dtype=dtype), generator())
+        assert (many.dtype, many.shape) == (dtype, (10, 1000))
+        assert 1 <= many.min() < 1.01
+        assert 2.99 < many.max() <= 3
 
 
 def test_uniform_has_both_signs_and_an_end():
@@ -105,6 +145,31 @@ def test_pointwise_operations_see_every_special_value(dtype):
     assert torch.isfinite(drawn).float().mean() > 0.98
     assert torch.finfo(dtype).smallest_normal * torch.finfo(dtype).eps > 0
     assert ((drawn != 0) & (drawn.abs() < torch.finfo(dtype).smallest_normal)).any()
+
+
+def test_special_values_are_what_such_operations_are_defined_on():
+    facts = torch.finfo(torch.float32)
+    tiny = facts.smallest_normal
+    small = ["-0.0", str(tiny), str(-tiny / 4), str(tiny * facts.eps)]
+    infinite = ["inf", "-inf", "nan"]
+    assert [*map(str, specials(torch.float32, "other"))] == small
+    for op_class in ("gemm", "reduction"):
+        assert [*map(str, specials(torch.float32, op_class))] == infinite + small
+    assert [*map(str, specials(torch.float32, "elementwise"))] == [*infinite, *small, str(facts.max), str(facts.min)]
+
+
+@pytest.mark.parametrize(("op_class", "share", "most"), [("elementwise", 2, 64), ("reduction", 64, 40)])
+@hypothesis.given(seed=st.integers(0, 1000), size=st.integers(1, 9000))
+def test_special_values_are_few_and_the_last_element_is_one(op_class, share, most, seed, size):
+    drawn = distributions.draw("special", torch.empty(size), torch.Generator().manual_seed(seed), op_class)
+    plain = distributions.draw("normal", torch.empty(size), torch.Generator().manual_seed(seed), op_class)
+    different = drawn.view(torch.int32) != plain.view(torch.int32)
+    assert different[-1]
+    assert int(different.sum()) <= max(1, min(most, size // share))
+    if size >= 64 * most:  # few are drawn twice
+        assert int(different.sum()) > most * 0.8
+        kinds = {str(value) for value in drawn[different].tolist()}
+        assert len(kinds) == len(specials(torch.float32, op_class))
 
 
 @pytest.mark.parametrize("op_class", ["gemm", "reduction", "other"])

@@ -49,8 +49,42 @@ def test_a_number_has_no_axis_and_an_axis_of_one_element_is_none():
     assert axis_spread([drawn(1, 1, 9)]) > 0.1
 
 
+@pytest.mark.parametrize(
+    ("variation", "scale", "rejected", "degenerate"),
+    [
+        (0.0099, 1.0, True, True),
+        (0.0101, 1.0, False, False),
+        (0.0099, 0.98, True, False),  # above a hundredth of its size
+        (0.0101, 100.0, False, False),
+        (0.0, 0.0, True, True),
+    ],
+)
+def test_the_threshold_is_a_hundredth_in_itself_and_of_the_largest_output(variation, scale, rejected, degenerate):
+    result = judge_variation("output range", variation, [torch.zeros(3), torch.full((3,), scale)])
+    assert (result.rejected, result.degenerate, result.value) == (rejected, degenerate, variation)
+    assert result.relative == pytest.approx(variation / scale if scale else 0)
+
+
 def test_infinities_do_not_count():
-    assert peak([[torch.tensor([1.0, math.inf])]]) == 1.0
+    assert peak([[torch.tensor([-1.0, math.inf, -math.inf, math.nan])]]) == 1.0
+
+
+def test_an_axis_of_two_elements_is_one_and_a_large_output_is_looked_at_in_a_corner(monkeypatch):
+    columns = torch.tensor([[1.0, 5.0], [1.0, 5.0]])
+    assert axis_spread([columns]) == 0
+    assert axis_spread([columns[:, :1]]) == 0
+    far = torch.zeros(300, 300)
+    far[299] = torch.rand(300)
+    assert axis_spread([far]) > 0
+    monkeypatch.setattr(filters, "WHOLE", 300 * 300)
+    assert axis_spread([far]) > 0
+    monkeypatch.setattr(filters, "WHOLE", 300 * 300 - 1)
+    assert axis_spread([far]) == 0
+
+
+def test_a_sample_has_some_extent_along_every_axis():
+    assert sample(torch.zeros(1).expand((3,) * 17)).shape == (2,) * 17
+    assert sample(torch.arange(70_000)).shape == (filters.SAMPLED,)
 
 
 def test_large_outputs_are_looked_at_in_pieces_and_samples(monkeypatch):

@@ -1,0 +1,232 @@
+"""The judging job's own decisions: what it says of a wrong output, what it fills, what it looks at after timing."""
+
+from __future__ import annotations
+
+import math
+from itertools import count
+
+import pytest
+import torch
+from python_kernels import SIGNATURE, FailedError, X, bench_of, right, runner_of
+
+from harness.checks.distributions import ORDER
+from harness.task import Signature, TensorSpec
+from harness.verdict import OutputError, Trial
+from harness.worker import judging, mixing
+from harness.worker.host_device import HostDevice
+from harness.worker.judging import WrongError, raise_if_wrong
+from harness.worker.layout import slot_bytes
+from harness.worker.link import CandidateFailedError
+
+
+def payload(**changed):
+    return {"seed": 5, "trials": None, "timing_s": 0.0, **changed}
+
+
+def error(largest=0.0, own=0.0, bad=0.0):
+    first = {"first_bad": {"index": (1, 2), "expected": 0.5, "got": 0.25}, "pattern": "whole rows"} if bad else {}
+    return OutputError(
+        output="y", relative_l2=0, max_scaled=largest, reference_relative_l2=0, reference_max_scaled=own,
+        bad_fraction=bad, **first,
+    )  # fmt: skip
+
+
+def trial(*errors, distribution="given"):
+    return Trial(distribution=distribution, seed=9, outputs=errors)
+
+
+def test_a_wrong_output_is_told_with_its_numbers():
+    raise_if_wrong(trial(error(), error()))
+    with pytest.raises(WrongError) as told:
+        raise_if_wrong(trial(error(), error(largest=0.125, own=1e-7, bad=0.25), distribution="wide"))
+    assert str(told.value) == (
+        "y is wrong on wide inputs (seed 9): 25.000% of it, whole rows. First at [1, 2]: expected 0.5, got 0.25. "
+        "Largest scaled error 0.125, PyTorch's own 1e-07."
+    )
+
+
+@pytest.mark.parametrize("asked", [None, 3, 8])
+def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
+    addresses = []
+
+    def remembers(views, numbers):
+        addresses.append(views["x"].data_ptr())
+        right(views, numbers)
+
+    trials = []
+    with bench_of(remembers) as bench:
+        timeout_s = judging._check(bench, payload(trials=asked), trials)
+        assert [each.distribution for each in trials] == list(ORDER[:asked])
+        assert [each.repeatable for each in trials] == ([None] * 7 + [True])[:asked]
+        assert trials[0].seed == 5
+        slots = [bench.memory.views[slot]["x"].data_ptr() for slot in (0, 1)]
+    assert addresses[: len(trials)] == [slots[position % 2] for position in range(len(trials))]
+    assert judging.MIN_TIMEOUT_S < timeout_s < judging.MIN_TIMEOUT_S + judging.PATIENCE * 10
+
+
+def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
+    calls = count()
+
+    def wrong_from_the_third_on(views, numbers):
+        right(views, numbers)
+        if next(calls) >= 2:
+            views["y"][0, 0] += 1
+
+    trials = []
+    with bench_of(wrong_from_the_third_on) as bench, pytest.raises(WrongError, match="y is wrong on special inputs"):
+        judging._check(bench, payload(), trials)
+    assert [each.distribution for each in trials] == list(ORDER[:3])
+    assert trials[-1].repeatable is True  # wrong the same way each time
+    assert next(calls) == 3 + 3
+
+
+def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
+    trials = []
+    with bench_of(right, slots=1) as bench:
+        judging._check(bench, payload(trials=2), trials)
+    assert len(trials) == 2
+
+
+def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
+    with bench_of(right) as bench:
+        there = bench.memory.views[1]["x"].fill_(77)
+        judging._fill_for_timing(bench, 5, len(ORDER))
+        x = [bench.memory.views[slot]["x"] for slot in range(4)]
+        assert (there == 77).all()  # the last trial's, which was the file's own
+        assert torch.equal(x[0], bench.pattern[0])
+        assert torch.equal(x[2], bench.reference.inputs(7)[0])
+        assert torch.equal(x[3], bench.reference.inputs(8)[0])
+        assert all(output.isnan().all() for slot in range(4) for output in bench.memory.outputs(slot))
+        judging._fill_for_timing(bench, 5, 3)  # the third trial's were others
+        assert torch.equal(x[1], bench.reference.inputs(6)[0])
+        assert not (x[0] == 77).any()
+
+
+def test_what_timed_calls_may_be_off_by_is_twice_both_errors_on_such_inputs():
+    trials = [
+        trial(error(0.1, 0.01), error(0.5, 0.0)),
+        trial(error(9.0, 9.0), error(9.0, 9.0), distribution="wide"),
+        trial(error(0.2, 0.02), error(0.1, 0.3)),
+    ]
+    assert judging._timed_allowances(trials) == [pytest.approx(0.44), pytest.approx(1.0)]
+
+
+@pytest.mark.parametrize(("off", "passes"), [(0.0, True), (0.19, True), (0.21, False), (math.nan, False)])
+def test_a_timed_output_is_held_to_its_allowance(off, passes):
+    """All outputs are 1.5, which is their rms as well: an error of 0.3 is a scaled one of 0.1."""
+    with bench_of(right) as bench:
+        bench.fill(1, 0, "given", [torch.zeros(6, 5), 0.5])
+        shift = bench.numbers[1]["shift"]
+        outputs = bench.memory.views[1]["y"].fill_(shift)
+        outputs[3, 4] += off * 2 * shift
+        if passes:
+            judging._verify_timed(bench, 1, [0.2])
+        else:
+            with pytest.raises(CandidateFailedError, match="While timed, y came out wrong") as refused:
+                judging._verify_timed(bench, 1, [0.2])
+            assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
+
+
+def test_exact_timed_outputs_are_exact_and_others_have_eight_units():
+    whole = Signature(inputs=(X,), outputs=(X.model_copy(update={"name": "y", "dtype": "int64"}),))
+    source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x.long()\n"
+    source += "def get_inputs():\n    return [torch.ones(6, 5)]\n"
+    with bench_of(right, source=source, signature=whole) as bench:
+        bench.memory.views[0]["x"].fill_(4)
+        bench.memory.views[0]["y"].fill_(4)
+        judging._verify_timed(bench, 0, [0.0])
+        bench.memory.views[0]["y"][5, 4] = 5
+        with pytest.raises(CandidateFailedError):
+            judging._verify_timed(bench, 0, [0.0])
+    with bench_of(right) as bench:
+        bench.fill(0, 0, "given", [torch.zeros(6, 5), 0.5])
+        outputs, unit = bench.memory.views[0]["y"].fill_(0.5), torch.finfo(torch.float32).eps
+        for units, fine in ((7, True), (9, False)):
+            outputs[0, 0] = 0.5 + units * unit
+            if fine:
+                judging._verify_timed(bench, 0, [0.0])
+        with pytest.raises(CandidateFailedError):
+            judging._verify_timed(bench, 0, [0.0])
+
+
+def timed(bench, rival=None):
+    judging._check(bench, payload(), trials := [])
+    return judging._timed(bench, payload(), 20.0, (rival, None), judging._timed_allowances(trials))
+
+
+def test_a_right_kernel_is_timed():
+    with bench_of(right) as bench:
+        timing = timed(bench)
+    assert (timing.rounds, timing.duel) == (8, None)
+
+
+def test_a_kernel_that_turns_wrong_after_its_trials_is_refused():
+    calls = count()
+
+    def turns(views, numbers):
+        right(views, numbers)
+        views["y"][0, 0] += next(calls) > len(ORDER) + 10
+
+    with bench_of(turns) as bench, pytest.raises(CandidateFailedError) as refused:
+        timed(bench)
+    assert refused.value.check == "timed_output"
+
+
+def test_a_kernel_that_answers_first_and_works_then_is_refused():
+    """Its calls write half the output; the other half comes when the next order is there."""
+    late, calls = [], count()
+
+    def answers_early(views, numbers):
+        if next(calls) <= len(ORDER) + 2:
+            right(views, numbers)
+            return
+        wanted = views["x"] * views["scale"] + numbers["shift"]
+        for output, half in late:
+            output[3:] = half
+        late[:] = [*late[-8:], (views["y"], wanted[3:])]
+        views["y"][:3] = wanted[:3]
+
+    with bench_of(answers_early, slots=1) as bench, pytest.raises(CandidateFailedError) as refused:
+        timed(bench)
+    assert refused.value.check in ("clock", "timed_output")
+
+
+def test_a_rival_that_fails_while_timed_is_left_out():
+    def fails(views, numbers):
+        raise FailedError("exception", "gone bad")
+
+    with bench_of(right) as bench:
+        for kernel, there in ((right, True), (fails, False)):
+            memory = bench.memory.beside()
+            with runner_of(kernel, memory, bench.numbers) as link:
+                descriptor = link._socket.detach()
+                rival = judging._rival(bench, {"digest": "r", "pid": link._pid, "library": "r.so"}, descriptor)
+                assert rival.digest == "r"
+                rival.kernel.memory.views[:] = memory.views
+                assert (timed(bench, rival).duel is not None) is there
+
+
+def test_as_many_slots_as_it_takes_to_leave_the_cache():
+    device, each = HostDevice(1 << 12), slot_bytes(SIGNATURE)
+
+    def slots(target, room=1 << 40):
+        asked = {"slot_target_bytes": target, "memory_bytes": room}
+        return judging._slot_count(SIGNATURE, asked, device)
+
+    assert slots(0) == slots(each) == slots(2 * each) == 2
+    assert slots(2 * each + 1) == slots(3 * each) == 3
+    assert slots(1 << 50) == judging.MAX_SLOTS
+    assert slots(1 << 50, 5 * each) == 5
+    assert slots(1 << 50, each // 2) == 1
+
+
+def test_by_turns_each_workload_has_its_own_slot_and_number():
+    trials = []
+    wide = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
+    assert wide == X
+    with bench_of(right, slots=2) as bench:
+        bench.numbers[1] = bench.numbers[0]
+        for position in range(4):
+            mixing._try_one(bench, position, (1 << 31) - 2, trials)
+    assert [each.distribution for each in trials] == ["normal", "normal", "given", "given"]
+    assert [each.seed for each in trials] == [(1 << 31) - 2, (1 << 31) - 1, 0, 1]
