@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import shutil
-from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
@@ -42,7 +41,7 @@ def with_compilers(access: Access, order: CompileOrder | None) -> Access:
     """The access of a process that also compiles."""
     if order is None:
         return access
-    return replace(access, read=(*access.read, *order["roots"]), write=(*access.write, order["cache"]))
+    return access + Access(read=tuple(order["roots"]), write=(order["cache"],))
 
 
 def _c_compiler(cxx: Path) -> str | None:

@@ -11,13 +11,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.building.toolchain import host_libraries, tvm_ffi_folder
+from harness.candidate_process import PROGRAMS, access_to, environment, runtime_library
 from harness.errors import MachineError
-from harness.isolation.policy import Access, Limits
-from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths
+from harness.isolation.policy import Limits
+from harness.isolation.process import Completed, IsolatedProcess
 from harness.targets.target import Needs
 from harness.verdict import Tier
-from harness.worker.client import ROOT, usable_threads
 
 SCRATCH_BYTES = 4 << 30
 """What a kernel may allocate beside its arguments."""
@@ -30,8 +29,8 @@ DISK_BYTES = 256 << 20
 MODULE_PROCESSES = 512
 """A file may compile when it is imported, and PyTorch starts threads."""
 
-_PYTHON_RUNNER = ROOT / "harness" / "worker" / "python_runner.py"
-_RUNNER = ROOT / "harness" / "worker" / "runner.py"
+_PYTHON_RUNNER = PROGRAMS / "python_runner.py"
+_RUNNER = PROGRAMS / "runner.py"
 
 
 @dataclass(frozen=True)
@@ -55,21 +54,17 @@ def start_runner(
 
 
 def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
-    runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
-    own = (*interpreter_paths(), str(_RUNNER.parent), str(runtime.parent), str(library.parent))
-    environment = _environment(library) | around.needs.environment
-    libraries = [*map(str, host_libraries()), *filter(None, [environment.get("LD_LIBRARY_PATH")])]
-    environment["LD_LIBRARY_PATH"] = os.pathsep.join(libraries)
+    building = _module_environment() if library.name == MODULE_ORDER else {}
     return IsolatedProcess(
-        _command(library, link_fd, runtime),
+        _command(library, link_fd),
         cwd=scratch,
-        access=_joined(Access(read=(*own, *map(str, host_libraries()))), around.needs.access),
+        access=access_to(library) + around.needs.access,
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES,
             file_bytes=64 << 20,
             **_counts(library),
         ),
-        environment={name: value.replace("{scratch}", str(scratch)) for name, value in environment.items()},
+        environment=environment(building | around.needs.environment, scratch),
         tier=around.tier,
         pass_fds=(link_fd,),
     )
@@ -81,15 +76,10 @@ def _counts(library: Path) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _command(library: Path, link_fd: int, runtime: Path) -> tuple[str, ...]:
+def _command(library: Path, link_fd: int) -> tuple[str, ...]:
     if library.name == MODULE_ORDER:
         return (sys.executable, "-I", str(_PYTHON_RUNNER), str(link_fd))
-    return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime))
-
-
-def _environment(library: Path) -> dict[str, str]:
-    own = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
-    return own | (_module_environment() if library.name == MODULE_ORDER else {})
+    return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime_library()))
 
 
 def _module_environment() -> dict[str, str]:
@@ -97,15 +87,6 @@ def _module_environment() -> dict[str, str]:
     folders = dict.fromkeys((sysconfig.get_path("scripts"), str(Path(sys.executable).parent), *os.get_exec_path()))
     return {"PATH": os.pathsep.join(folders), "MAX_JOBS": "2"} | dict.fromkeys(
         ("TORCH_EXTENSIONS_DIR", "TVM_FFI_CACHE_DIR", "TRITON_CACHE_DIR", "XDG_CACHE_HOME"), "{scratch}"
-    )
-
-
-def _joined(*parts: Access) -> Access:
-    return Access(
-        read=tuple(path for part in parts for path in part.read),
-        write=tuple(path for part in parts for path in part.write),
-        devices=tuple(path for part in parts for path in part.devices),
-        profiling=any(part.profiling for part in parts),
     )
 
 

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from harness.building.toolchain import host_libraries, tvm_ffi_folder
 from harness.candidate import TargetName
+from harness.candidate_process import PROGRAMS, access_to, environment, runtime_library
 from harness.isolation.policy import Access, Limits
-from harness.isolation.process import Completed, interpreter_paths, run_isolated
+from harness.isolation.process import Completed, run_isolated
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Tier
 from harness.worker.layout import span_bytes
 from harness.worker.solo import FAILED as FAILED
 
-_SOLO = Path(__file__).resolve().parent / "worker" / "solo.py"
+_SOLO = PROGRAMS / "solo.py"
 _ORDER = "order.json"
 
 
@@ -48,25 +47,14 @@ def run_alone(
         "arguments": _arguments(signature),
     }
     (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
-    runtime = tvm_ffi_folder() / "lib" / "libtvm_ffi.so"
-    newer = tuple(map(str, host_libraries()))
-    own = (*interpreter_paths(), str(_SOLO.parent), str(runtime.parent), str(library.parent), *newer)
-    access = Access((*own, *tool.access.read), tool.access.write, tool.access.devices, tool.access.profiling)
     return run_isolated(
-        [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime)],
+        [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime_library())],
         cwd=folder,
-        access=access,
+        access=access_to(library) + tool.access,
         limits=tool.limits,
-        environment=_environment(tool, newer, folder),
+        environment=environment(tool.environment, folder),
         tier=tier,
     )
-
-
-def _environment(tool: Tool, newer: tuple[str, ...], folder: Path) -> dict[str, str]:
-    own = {"OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))), "PYTHONDONTWRITEBYTECODE": "1"}
-    found = own | {name: value.replace("{scratch}", str(folder)) for name, value in tool.environment.items()}
-    libraries = [*newer, *filter(None, [found.get("LD_LIBRARY_PATH")])]
-    return found | ({"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {})
 
 
 def why_unfinished(done: Completed) -> str:

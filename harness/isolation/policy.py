@@ -42,6 +42,15 @@ class Access:
     devices: tuple[str, ...] = ()
     profiling: bool = False
 
+    def __add__(self, more: Access) -> Access:
+        """What either of them reaches."""
+        return Access(
+            read=(*self.read, *more.read),
+            write=(*self.write, *more.write),
+            devices=(*self.devices, *more.devices),
+            profiling=self.profiling or more.profiling,
+        )
+
 
 @dataclass(frozen=True)
 class Limits:

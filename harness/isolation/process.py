@@ -15,10 +15,10 @@ from typing import Literal, Self
 from harness.errors import MachineError
 from harness.isolation.output import Output
 from harness.isolation.policy import Access, Ending, Limits, Tier
-from harness.isolation.start import interpreter_paths, make_order, start
+from harness.isolation.start import make_order, start
 from harness.isolation.tree import descendants, folder_bytes, kill_tree, weigh
 
-__all__ = ["Completed", "IsolatedProcess", "Outcome", "interpreter_paths", "run_isolated"]
+__all__ = ["Completed", "IsolatedProcess", "Outcome", "run_isolated"]
 
 Outcome = Literal["exited", "signalled", "timed_out", "out_of_memory", "flooded", "setup_failed"]
 

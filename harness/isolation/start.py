@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from harness.errors import MachineError
@@ -40,7 +40,7 @@ def make_order(
         argv=tuple(argv),
         cwd=folder,
         environment={**defaults, **environment},
-        access=replace(access, read=(*interpreter_paths(), *access.read), write=(folder, *access.write)),
+        access=Access(read=interpreter_paths(), write=(folder,)) + access,
         limits=limits,
         tier=tier,
     )

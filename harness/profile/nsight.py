@@ -52,10 +52,9 @@ def read_counters(library: Path, signature: Signature, needs: Needs, *, tier: Ti
     program = find_tool("ncu")
     if program is None:
         raise UnprofiledError(MISSING)
-    access = needs.access
     tool = Tool(
         command=command(program),
-        access=Access((*access.read, *tool_folders(program)), access.write, access.devices, profiling=True),
+        access=needs.access + Access(read=tool_folders(program), profiling=True),
         limits=Limits(wall_s=LIMIT_S, memory_bytes=_HOST_BYTES, file_bytes=8 << 30),
         environment=needs.environment,
         calls=2,

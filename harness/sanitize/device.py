@@ -74,10 +74,9 @@ def _run(
 ) -> SanitizerRun:
     padding = ("--padding", _PADDING) if name == "memcheck" else ()
     command = (str(program), "--tool", name, "--report-api-errors", "no", "--log-file", _LOG, *padding)
-    access = needs.access
     tool = Tool(
         command=command,
-        access=Access((*access.read, *tool_folders(program)), access.write, access.devices, profiling=True),
+        access=needs.access + Access(read=tool_folders(program), profiling=True),
         limits=Limits(wall_s=limit_s, memory_bytes=_HOST_BYTES, file_bytes=1 << 30),
         environment=needs.environment,
     )

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from typing import Any
 from harness.building.store import exported_modules
 from harness.errors import MachineError, UserError
 from harness.isolation.policy import Access, Limits
-from harness.isolation.process import interpreter_paths
+from harness.isolation.start import interpreter_paths
 from harness.verdict import Tier
 from harness.worker import channel
 
@@ -69,9 +69,8 @@ class WarmParent:
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
         """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
-        more = access or Access()
         readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
-        allowed = replace(more, read=(*readable, *more.read), write=(str(cwd), *more.write))
+        allowed = Access(read=readable, write=(str(cwd),)) + (access or Access())
         job = {
             "kind": kind,
             "payload": payload,

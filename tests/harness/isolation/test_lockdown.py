@@ -17,7 +17,7 @@ FORK = """
 import os, signal, sys, time
 from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Limits
-from harness.isolation.process import interpreter_paths
+from harness.isolation.start import interpreter_paths
 
 work, outside = sys.argv[1:3]
 

@@ -15,7 +15,8 @@ import pytest
 
 from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits, Tier
-from harness.isolation.process import Completed, IsolatedProcess, interpreter_paths, run_isolated, signal_name
+from harness.isolation.process import Completed, IsolatedProcess, run_isolated, signal_name
+from harness.isolation.start import interpreter_paths
 from harness.isolation.tree import descendants
 
 SHELL = "/bin/sh"
