@@ -112,7 +112,7 @@ def _again(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
     if given:
         raise UserError(
             "A resumed suite has its tasks and its folder already.",
-            "Beside --resume give only --jobs, --minutes, --dollars.",
+            "Beside --resume give only --jobs, --minutes, --dollars, --compile-baseline.",
         )
     return reopen_suite(options.resume)
 

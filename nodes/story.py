@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from harness.frozen import Frozen
 from harness.verdict import Verdict
@@ -25,6 +26,9 @@ class Tried(Frozen):
     failed: bool = False
 
 
+Made = TypeVar("Made", Tried, Step)
+
+
 def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
     """Every optimization so far, the oldest first. The last test after a move tells how it ended, repairs included."""
     told: list[Tried] = []
@@ -45,14 +49,18 @@ def tried_from(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
 
 def led_to(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
     """The optimizations that the kernel with this digest is made of, the oldest first."""
-    by_kernel = {tried.kernel: tried for tried in optimizations(history)}
-    path: list[Tried] = []
+    return path_to({tried.kernel: tried for tried in optimizations(history)}, digest)
+
+
+def path_to(made: dict[str, Made], digest: str) -> tuple[Made, ...]:
+    """What led to the kernel with this digest, the oldest first; `made` holds what made each kernel, by its digest."""
+    left, path = dict(made), list[Made]()
     at: str | None = digest
-    while at in by_kernel:
+    while at in left:
         # Taken out, so that a history in which two kernels are each other's parent ends, too.
-        tried = by_kernel.pop(at)
-        path.append(tried)
-        at = tried.parent
+        step = left.pop(at)
+        path.append(step)
+        at = step.parent
     return tuple(reversed(path))
 
 

@@ -15,6 +15,7 @@ from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline
 from nodes.state import Step, Variant
+from nodes.story import path_to
 from tools.sweep import read_sweep
 
 WRITERS = frozenset(("optimizer", "sweeper"))
@@ -59,14 +60,7 @@ def _steps_to(history: Sequence[Step], digest: str) -> tuple[Step, ...]:
         for step in history
         if step.agent in WRITERS and step.candidate and step.move and step.candidate != step.parent
     }
-    steps: list[Step] = []
-    at: str | None = digest
-    while at in made:
-        # Taken out, so that a history in which two kernels are each other's parent ends, too.
-        step = made.pop(at)
-        steps.append(step)
-        at = step.parent
-    return tuple(reversed(steps))
+    return path_to(made, digest)
 
 
 def _apply(problem: Problem, source: str, step: Step, max_sweep: int) -> str | None:
