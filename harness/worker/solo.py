@@ -21,19 +21,19 @@ from typing import TYPE_CHECKING, Any, Protocol
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import abi
+    from harness.worker import abi, cuda_driver
 else:
     import abi
+    import cuda_driver
 
 FAILED = 3
 _ALIGNMENT = 256
 _BLOCK = 1 << 16
 """Numbers drawn; they repeat through a tensor."""
-_DEVICE_CUDA = 2
 
 
 class SoloError(Exception):
-    """A call of the device's library or of the kernel failed."""
+    """The kernel failed, or there is no memory for its arguments."""
 
 
 class Memory(Protocol):
@@ -54,7 +54,7 @@ class Memory(Protocol):
         ...
 
     def finish(self) -> None:
-        """Wait for the device; raise `SoloError` where a kernel failed."""
+        """Wait for the device, whose error it raises where a kernel failed."""
         ...
 
     def watch(self, on: bool) -> None:
@@ -95,44 +95,30 @@ class HostMemory:
 class CudaMemory:
     """The first GPU's memory, through the driver: the runtime library belongs to the candidate."""
 
-    device = _DEVICE_CUDA
+    device = abi.DEVICES["cuda"]
 
     def __init__(self) -> None:
-        self._cuda = ctypes.CDLL("libcuda.so.1")
-        device, context = ctypes.c_int(), ctypes.c_void_p()
-        self._checked("cuInit", 0)
-        self._checked("cuDeviceGet", ctypes.byref(device), 0)
-        self._checked("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self._checked("cuCtxSetCurrent", context)
+        self._driver = cuda_driver.Driver()
 
     def allocate(self, size: int) -> int:
         """See `Memory`."""
-        address = ctypes.c_uint64()
-        self._checked("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(size))
-        return address.value
+        return self._driver.allocate(size)
 
     def write(self, address: int, content: bytes) -> None:
         """See `Memory`."""
-        self._checked("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)))
+        self._driver.call("cuMemcpyHtoD_v2", ctypes.c_uint64(address), content, ctypes.c_size_t(len(content)))
 
     def copy(self, to: int, origin: int, size: int) -> None:
         """See `Memory`."""
-        self._checked("cuMemcpyDtoD_v2", ctypes.c_uint64(to), ctypes.c_uint64(origin), ctypes.c_size_t(size))
+        self._driver.call("cuMemcpyDtoD_v2", ctypes.c_uint64(to), ctypes.c_uint64(origin), ctypes.c_size_t(size))
 
     def finish(self) -> None:
         """See `Memory`."""
-        self._checked("cuCtxSynchronize")
+        self._driver.synchronize()
 
     def watch(self, on: bool) -> None:
         """See `Memory`."""
-        self._checked("cuProfilerStart" if on else "cuProfilerStop")
-
-    def _checked(self, function: str, *arguments: Any) -> None:
-        result = self._cuda[function](*arguments)
-        if result:
-            name = ctypes.c_char_p()
-            self._cuda.cuGetErrorName(result, ctypes.byref(name))
-            raise SoloError(f"{function}: {(name.value or b'error').decode()} ({result})")
+        self._driver.call("cuProfilerStart" if on else "cuProfilerStop")
 
 
 def numbers(dtype: str) -> bytes:
@@ -176,7 +162,7 @@ def argument(memory: Memory, spec: dict[str, Any]) -> abi.DLTensor | float | int
 
 
 def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
-    """Make the arguments, then call. Raises `SoloError`."""
+    """Make the arguments, then call. Raises `SoloError`, and `DriverError` on a GPU."""
     memory: Memory = CudaMemory() if order["device"] == "cuda" else HostMemory()
     arguments = [argument(memory, spec) for spec in order["arguments"]]
     packed = abi.pack(arguments)
@@ -197,7 +183,7 @@ def main() -> int:
     order = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
         perform(order, ctypes.CDLL(sys.argv[2], mode=ctypes.RTLD_GLOBAL))
-    except (SoloError, OSError) as failure:
+    except (SoloError, OSError, cuda_driver.DriverError) as failure:
         sys.stderr.write(f"{failure}\n")
         return FAILED
     return 0
