@@ -9,7 +9,7 @@ from harness.targets.target import DeviceFacts
 from harness.task import Task
 from harness.verdict import Precision, Verdict
 from nodes.diagnosis import Diagnosis
-from nodes.roles import Speaker as Speaker
+from nodes.roles import Speaker
 from nodes.settings import ExemplarChoice
 from nodes.state import Step
 

@@ -13,7 +13,7 @@ from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Status, Tier, Verdict
 from nodes.diagnosis import Diagnosis
-from nodes.roles import Agent as Agent
+from nodes.roles import Agent
 from tools.sweep import Sweep
 
 StopName = Literal[
