@@ -171,7 +171,7 @@ class Verdict(Frozen):
     | build_failed | failed | - | - | yes |
     | refused, crashed, timed_out | any | maybe | - | yes |
     | wrong | succeeded | yes | - | yes |
-    | passed | succeeded | yes | yes | - |
+    | passed | succeeded | yes, all right | yes | - |
 
     Of a task with several workloads `workloads` holds each one's results up to the first that failed; `correctness` is
     then that one's (the first one's where all passed), and `timing` their geometric mean (`harness/several.py`).
@@ -215,6 +215,13 @@ class Verdict(Frozen):
             raise ValueError("a verdict names a failed check exactly where it did not pass")
         if self.status in ("passed", "wrong") and not (built and self.correctness):
             raise ValueError(f"a {self.status} verdict needs a build that succeeded and its comparisons")
+        if self.passed and any(map(_wrong, (self.correctness, *(each.correctness for each in self.workloads)))):
+            raise ValueError("no comparison of a passed verdict found anything wrong")
         if self.status == "build_failed" and (self.build is None or built or self.correctness):
             raise ValueError("a build_failed verdict carries the failed build and nothing measured")
         return self
+
+
+def _wrong(correctness: Correctness | None) -> bool:
+    trials = correctness.trials if correctness else ()
+    return any(error.bad_fraction > 0 for trial in trials for error in trial.outputs)
