@@ -61,6 +61,8 @@ __global__ void __launch_bounds__(kThreads) pointwise(float const* pDiagonal, fl
 
 // require: as in pointwise.cu
 
+// launched: as in pointwise.cu
+
 }  // namespace kernels
 
 using namespace kernels;

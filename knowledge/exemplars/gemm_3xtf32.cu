@@ -347,6 +347,9 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   }
 }
 
+// A block for each tile, or for each share of its K.
+dim3 grid() { return dim3(TilesM * TilesN * Batches, Splits); }
+
 // begin reduce
 // C = epilogue of the partial sums, added in the order of K.
 __global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
@@ -363,6 +366,7 @@ __global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogu
 
 // check: as in gemm_simt.cu
 
+// begin launch
 void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
   T* partial = nullptr;
   if constexpr (Splits > 1) {
@@ -377,7 +381,7 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
     check(cudaGetLastError(), "find_spans");
   }
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
-  gemm<<<dim3(TilesM * TilesN * Batches, Splits), Threads, SharedBytes, stream>>>(A, B, C, partial, epilogue, spans);
+  gemm<<<grid(), Threads, SharedBytes, stream>>>(A, B, C, partial, epilogue, spans);
   check(cudaGetLastError(), "gemm");
   if constexpr (SkipZeros) check(cudaFreeAsync(spans, stream), "memory for spans");
   if constexpr (Splits > 1) {
@@ -387,6 +391,7 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
     check(cudaFreeAsync(partial, stream), "memory for partial sums");
   }
 }
+// end launch
 
 }  // namespace product
 

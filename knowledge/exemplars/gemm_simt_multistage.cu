@@ -35,9 +35,16 @@ constexpr int StoreC = 4;     // elements one store writes
 
 // tiles: as in gemm_simt_vectorized.cu
 
-// One operand seen as (rows, K). In shared memory rows are contiguous, whichever way the operand lies, so that threads
-// read 4 rows at once; padding spreads the columns that a K-major operand is stored
-// by over the banks.
+// begin layout
+// A tile in shared memory. Rows are contiguous, whichever way the operand lies, so that threads read 4 rows at once;
+// padding spreads the columns that a K-major operand is stored by over the banks.
+constexpr int Padding = 4;
+template <class Block, bool k_major>
+using TileLayout = Layout<Shape<Block, BLK_K>, Stride<_1, Int<Block::value + Padding>>>;  // (BLK,BLK_K)
+// end layout
+
+// begin copies
+// One operand seen as (rows, K).
 template <class Global_, class Rows_, class Block_, int Copy_>
 struct Operand {
   using Global = Global_;
@@ -45,8 +52,8 @@ struct Operand {
   using Block = Block_;
   static constexpr bool k_major = stride<1>(Global{}) == 1;
   static constexpr bool whole = Rows::value % Block::value == 0 && K::value % BLK_K::value == 0;  // no edges
-  using Shared = Layout<Shape<Block, BLK_K>, Stride<_1, Int<Block::value + 4>>>;  // (BLK,BLK_K)
-  static constexpr int size = (Block::value + 4) * BLK_K::value;
+  using Shared = TileLayout<Block, k_major>;
+  static constexpr int size = (Block::value + Padding) * BLK_K::value;
   static constexpr int Copy = Copy_, copies = Block::value * BLK_K::value / Copy / Threads;
   static_assert(Copy == 1 || !k_major, "a K-major operand is transposed element by element");
   static_assert(copies * Copy * Threads == Block::value * BLK_K::value, "every thread copies as much");
@@ -82,6 +89,7 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int row0, int k0, int thread) 
     }
   }
 }
+// end copies
 
 // store: as in gemm_simt_vectorized.cu
 

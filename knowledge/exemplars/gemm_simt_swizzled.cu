@@ -25,55 +25,17 @@ using T = float;
 
 // tiles: as in gemm_simt_vectorized.cu
 
-// One operand seen as (rows, K). In shared memory rows are contiguous, whichever way the operand lies, so that threads
-// read 4 rows at once; the swizzle spreads the columns that a K-major operand is
-// stored by over the banks, and costs no memory.
-template <class Global_, class Rows_, class Block_, int Copy_>
-struct Operand {
-  using Global = Global_;
-  using Rows = Rows_;
-  using Block = Block_;
-  static constexpr bool k_major = stride<1>(Global{}) == 1;
-  static constexpr bool whole = Rows::value % Block::value == 0 && K::value % BLK_K::value == 0;  // no edges
-  // K-major operands arrive 8 k's at a time, column by column: bits of k choose the group of 4 banks.
-  using Swizzled = Swizzle<k_major ? 3 : 0, 2, log_2(unsigned(Block::value)) - 2>;
-  using Shared = decltype(composition(Swizzled{}, Layout<Shape<Block, BLK_K>, Stride<_1, Block>>{}));  // (BLK,BLK_K)
-  static constexpr int size = Block::value * BLK_K::value;
-  static constexpr int Copy = Copy_, copies = Block::value * BLK_K::value / Copy / Threads;
-  static_assert(Copy == 1 || !k_major, "a K-major operand is transposed element by element");
-  static_assert(copies * Copy * Threads == Block::value * BLK_K::value, "every thread copies as much");
+// begin layout
+// A tile in shared memory. Rows are contiguous, whichever way the operand lies, so that threads read 4 rows at once;
+// a swizzle spreads the columns that a K-major operand is stored by over the banks, and costs no memory: such operands
+// arrive 8 k's at a time, column by column, and bits of k choose the group of 4 banks.
+constexpr int Padding = 0;
+template <class Block, bool k_major>
+using TileLayout = decltype(composition(Swizzle<k_major ? 3 : 0, 2, log_2(unsigned(Block::value)) - 2>{},
+                                        Layout<Shape<Block, BLK_K>, Stride<_1, Block>>{}));  // (BLK,BLK_K)
+// end layout
 
-  // A warp takes 8 k's of 4 rows, or neighbouring rows of one k.
-  CUTE_DEVICE static int row(int thread, int copy) {
-    int const index = thread + copy * Threads;
-    return k_major ? index / 8 % Block::value : index % (Block::value / Copy) * Copy;
-  }
-  CUTE_DEVICE static int k(int thread, int copy) {
-    int const index = thread + copy * Threads;
-    return k_major ? index % 8 + index / (8 * Block::value) * 8 : index / (Block::value / Copy);
-  }
-};
-using OperandA = Operand<LayoutA, M, BLK_M, CopyA>;
-using OperandB = Operand<LayoutB, N, BLK_N, CopyB>;
-constexpr int SharedBytes = Stages * (OperandA::size + OperandB::size) * int(sizeof(T));
-
-// Start copying one tile (rows from row0, k's from k0) into shared memory; what lies outside the operand becomes zero.
-template <class X>
-CUTE_DEVICE void copy_tile(T const* x, T* shared, int row0, int k0, int thread) {
-  using Word = cute::uint_bit_t<32 * X::Copy>;
-  CUTE_UNROLL
-  for (int copy = 0; copy < X::copies; ++copy) {
-    int const row = X::row(thread, copy), k = X::k(thread, copy);
-    bool const inside = X::whole || (row0 + row < typename X::Rows{} && k0 + k < K{});
-    Word const& from = *reinterpret_cast<Word const*>(inside ? x + typename X::Global{}(row0 + row, k0 + k, 0) : x);
-    Word& to = *reinterpret_cast<Word*>(shared + typename X::Shared{}(row, k));
-    if constexpr (X::Copy == 4) {
-      SM80_CP_ASYNC_CACHEGLOBAL_ZFILL<Word>::copy(from, to, inside);
-    } else {
-      SM80_CP_ASYNC_CACHEALWAYS_ZFILL<Word>::copy(from, to, inside);
-    }
-  }
-}
+// copies: as in gemm_simt_multistage.cu
 
 // store: as in gemm_simt_vectorized.cu
 

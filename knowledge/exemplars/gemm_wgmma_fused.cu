@@ -90,26 +90,59 @@ struct Shared {
   T B[Stages * OperandB::size];
   uint64_t full[Stages], empty[Stages];
 };
+constexpr int SharedBytes = sizeof(Shared);
 // end operands
 
 // plain_sum: as in gemm_3xtf32.cu
 
 // ranges: as in gemm_3xtf32.cu
 
-// A block's next piece of work: a tile of C, of one batch, over a range of tiles of K.
-struct Work {
+// A tile of C of one batch, and the tiles of K from `first` to `last` of it.
+struct Piece {
   Tile tile;
-  int l, split;
-  Range range;
+  int l, split, first, last;
 
-  CUTE_DEVICE Work(int index, Spans const* spans)
+  CUTE_DEVICE Piece(int index, Spans const* spans)
       : tile(tile_of(index % (TilesM * TilesN))),
         l(index / (TilesM * TilesN) % Batches),
-        split(index / (TilesM * TilesN) / Batches),
-        range(range_of(tile, l, split, spans)) {}
+        split(index / (TilesM * TilesN) / Batches) {
+    Range const range = range_of(tile, l, split, spans);
+    first = range.first, last = range.last;
+  }
 };
 
-// begin parcel
+// Writes a tile of C, or of the partial sums.
+template <class Fragment, class Places>
+CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& piece, T const* A, T const* B, T* C,
+                       T* partial, Epilogue const& epilogue) {
+  CUTE_UNROLL
+  for (int i = 0; i < size(tCrC); i += 2) {
+    int const m = piece.tile.m * BLK_M{} + get<0>(tCcC(i)), n = piece.tile.n * BLK_N{} + get<1>(tCcC(i));
+    if (m >= M{} || n >= N{}) continue;
+    T x[2];
+    CUTE_UNROLL
+    for (int j = 0; j < 2; ++j) {
+      x[j] = tCrC(i + j);
+      if (n + j >= N{}) continue;
+      if (!isfinite(x[j])) {
+        x[j] = plain_sum(A + LayoutA{}(m, 0, piece.l), B + LayoutB{}(n + j, 0, piece.l), piece.first * BLK_K{},
+                         min(piece.last * BLK_K{}, K{}));
+      }
+      if (Splits == 1) x[j] = epilogue(x[j], m, n + j, piece.l);
+    }
+    constexpr bool pairs = Splits == 1 ? StoreC == 2 : N::value % 2 == 0;
+    T* const to = Splits == 1 ? C + LayoutC{}(m, n, piece.l)
+                              : partial + ((int64_t(piece.split) * Batches + piece.l) * M{} + m) * N{} + n;
+    if constexpr (pairs) {
+      *reinterpret_cast<float2*>(to) = make_float2(x[0], x[1]);
+    } else {
+      to[0] = x[0];
+      if (n + 1 < N{}) to[Splits == 1 ? int(stride<1>(LayoutC{})) : 1] = x[1];
+    }
+  }
+}
+
+// begin pipeline
 // A thread's part of one tile on its way from device memory to shared memory.
 template <class X>
 struct Parcel {
@@ -163,10 +196,11 @@ struct Stage {
     phase ^= index == 0;
   }
 };
-// end parcel
 
-// Fills the stages in turn; the loads of a tile travel while the tile before it is split.
-CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B, Spans const* spans) {
+// Fills the stages in turn; the loads of a tile travel while the tile before it is split. `for_each_piece` calls a
+// function with each of the block's pieces.
+template <class ForEach>
+CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B, ForEach const& for_each_piece) {
   int const thread = threadIdx.x;
   Stage stage;
   Parcel<OperandA> a;
@@ -181,54 +215,23 @@ CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B, Spans const* sp
     Barrier::arrive(&shared.full[stage.index]);
     stage.next();
   };
-  for (int64_t index = blockIdx.x; index < Works; index += gridDim.x) {
-    Work const work(int(index), spans);
-    int const m0 = work.tile.m * BLK_M{}, n0 = work.tile.n * BLK_N{};
-    T const* const mA = A + LayoutA{}(0, 0, work.l) + m0 * OperandA::row_stride;  // (BLK_M,K)
-    T const* const mB = B + LayoutB{}(0, 0, work.l) + n0 * OperandB::row_stride;  // (BLK_N,K)
-    for (int k_tile = work.range.first; k_tile < work.range.last; ++k_tile) {
+  for_each_piece([&](Piece const& piece) {
+    int const m0 = piece.tile.m * BLK_M{}, n0 = piece.tile.n * BLK_N{};
+    T const* const mA = A + LayoutA{}(0, 0, piece.l) + m0 * OperandA::row_stride;  // (BLK_M,K)
+    T const* const mB = B + LayoutB{}(0, 0, piece.l) + n0 * OperandB::row_stride;  // (BLK_N,K)
+    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
       deliver();
       a.load(mA, m0, k_tile * BLK_K{}, thread);
       b.load(mB, n0, k_tile * BLK_K{}, thread);
       loaded = true;
     }
-  }
+  });
   deliver();
 }
 
-// Writes a tile of C, or of the partial sums.
-template <class Fragment, class Places>
-CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Work const& work, T const* A, T const* B, T* C,
-                       T* partial, Epilogue const& epilogue) {
-  CUTE_UNROLL
-  for (int i = 0; i < size(tCrC); i += 2) {
-    int const m = work.tile.m * BLK_M{} + get<0>(tCcC(i)), n = work.tile.n * BLK_N{} + get<1>(tCcC(i));
-    if (m >= M{} || n >= N{}) continue;
-    T x[2];
-    CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      x[j] = tCrC(i + j);
-      if (n + j >= N{}) continue;
-      if (!isfinite(x[j])) {
-        x[j] = plain_sum(A + LayoutA{}(m, 0, work.l), B + LayoutB{}(n + j, 0, work.l), work.range.first * BLK_K{},
-                         min(work.range.last * BLK_K{}, K{}));
-      }
-      if (Splits == 1) x[j] = epilogue(x[j], m, n + j, work.l);
-    }
-    constexpr bool pairs = Splits == 1 ? StoreC == 2 : N::value % 2 == 0;
-    T* const to = Splits == 1 ? C + LayoutC{}(m, n, work.l)
-                              : partial + ((int64_t(work.split) * Batches + work.l) * M{} + m) * N{} + n;
-    if constexpr (pairs) {
-      *reinterpret_cast<float2*>(to) = make_float2(x[0], x[1]);
-    } else {
-      to[0] = x[0];
-      if (n + 1 < N{}) to[Splits == 1 ? int(stride<1>(LayoutC{})) : 1] = x[1];
-    }
-  }
-}
-
+template <class ForEach>
 CUTE_DEVICE void consume(Shared& shared, T const* A, T const* B, T* C, T* partial, Epilogue const& epilogue,
-                         Spans const* spans) {
+                         ForEach const& for_each_piece) {
   auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
   Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,2*Stages)
   auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
@@ -242,10 +245,9 @@ CUTE_DEVICE void consume(Shared& shared, T const* A, T const* B, T* C, T* partia
   Tensor cC = make_identity_tensor(Shape<BLK_M, BLK_N>{});                  // (BLK_M,BLK_N) -> (m,n)
   Tensor tCcC = thread_mma.partition_C(cC);                                 // (MMA,MMA_M,MMA_N) -> (m,n)
   Stage stage;
-  for (int64_t index = blockIdx.x; index < Works; index += gridDim.x) {
-    Work const work(int(index), spans);
+  for_each_piece([&](Piece const& piece) {
     clear(tCrC);
-    for (int k_tile = work.range.first; k_tile < work.range.last; ++k_tile) {
+    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
       Barrier::wait(&shared.full[stage.index], stage.phase);
       warpgroup_fence_operand(tCrT);
       warpgroup_arrive();
@@ -267,15 +269,11 @@ CUTE_DEVICE void consume(Shared& shared, T const* A, T const* B, T* C, T* partia
       CUTE_UNROLL
       for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
     }
-    write(tCrC, tCcC, work, A, B, C, partial, epilogue);
-  }
+    write(tCrC, tCcC, piece, A, B, C, partial, epilogue);
+  });
 }
 
-__global__ void __launch_bounds__(Threads, 1)
-gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __restrict__ partial, Epilogue epilogue,
-     Spans const* __restrict__ spans) {
-  extern __shared__ __align__(1024) uint8_t memory[];
-  Shared& shared = *reinterpret_cast<Shared*>(memory);
+CUTE_DEVICE void initialize(Shared& shared) {
   if (threadIdx.x == 0) {
     CUTE_UNROLL
     for (int stage = 0; stage < Stages; ++stage) {
@@ -285,44 +283,35 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
     cutlass::arch::fence_barrier_init();
   }
   __syncthreads();
+}
+// end pipeline
+
+__global__ void __launch_bounds__(Threads, 1)
+gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __restrict__ partial, Epilogue epilogue,
+     Spans const* __restrict__ spans) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared& shared = *reinterpret_cast<Shared*>(memory);
+  initialize(shared);
+  auto const for_each_piece = [&](auto const& work) {
+    for (int64_t index = blockIdx.x; index < Works; index += gridDim.x) work(Piece(int(index), spans));
+  };
   if (threadIdx.x < Producers) {
     cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
-    produce(shared, A, B, spans);
+    produce(shared, A, B, for_each_piece);
   } else {
     cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters>();
-    consume(shared, A, B, C, partial, epilogue, spans);
+    consume(shared, A, B, C, partial, epilogue, for_each_piece);
   }
 }
+
+// As many blocks as run at once.
+dim3 grid() { return dim3(int(min(Works, int64_t(Blocks)))); }
 
 // reduce: as in gemm_3xtf32.cu
 
 // check: as in gemm_simt.cu
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
-  T* partial = nullptr;
-  if constexpr (Splits > 1) {
-    size_t const bytes = size_t(Splits) * Batches * M{} * N{} * sizeof(T);
-    check(cudaMallocAsync(reinterpret_cast<void**>(&partial), bytes, stream), "memory for partial sums");
-  }
-  Spans* spans = nullptr;
-  if constexpr (SkipZeros) {
-    check(cudaMallocAsync(reinterpret_cast<void**>(&spans), sizeof(Spans), stream), "memory for spans");
-    check(cudaMemsetAsync(spans, 0x7f, sizeof(Spans), stream), "memory for spans");
-    find_spans<<<dim3(TilesM + TilesN, ceil_div(K{}, SpanK), Batches), 256, 0, stream>>>(A, B, spans);
-    check(cudaGetLastError(), "find_spans");
-  }
-  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)), "shared memory");
-  int const blocks = int(min(Works, int64_t(Blocks)));
-  gemm<<<blocks, Threads, sizeof(Shared), stream>>>(A, B, C, partial, epilogue, spans);
-  check(cudaGetLastError(), "gemm");
-  if constexpr (SkipZeros) check(cudaFreeAsync(spans, stream), "memory for spans");
-  if constexpr (Splits > 1) {
-    int const threads = 256, pieces = int(min(int64_t(1) << 16, ceil_div(int64_t(Batches) * M{} * N{}, int64_t(256))));
-    reduce<<<pieces, threads, 0, stream>>>(partial, C, epilogue);
-    check(cudaGetLastError(), "reduce");
-    check(cudaFreeAsync(partial, stream), "memory for partial sums");
-  }
-}
+// launch: as in gemm_3xtf32.cu
 
 }  // namespace product
 

@@ -97,39 +97,6 @@ struct Pieces {
   }
 };
 
-// parcel: as in gemm_wgmma_fused.cu
-
-// Fills the stages in turn; the loads of a tile travel while the tile before it is split.
-CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B) {
-  int const thread = threadIdx.x;
-  Stage stage;
-  Parcel<OperandA> a;
-  Parcel<OperandB> b;
-  bool loaded = false;
-  auto const deliver = [&] {
-    if (!loaded) return;
-    Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);
-    a.store(shared.A + stage.index * OperandA::size, thread);
-    b.store(shared.B + stage.index * OperandB::size, thread);
-    cutlass::arch::fence_view_async_shared();
-    Barrier::arrive(&shared.full[stage.index]);
-    stage.next();
-  };
-  for (Pieces pieces; pieces.more();) {
-    Piece const piece = pieces.take();
-    int const m0 = piece.tile.m * BLK_M{}, n0 = piece.tile.n * BLK_N{};
-    T const* const mA = A + LayoutA{}(0, 0, piece.l) + m0 * OperandA::row_stride;  // (BLK_M,K)
-    T const* const mB = B + LayoutB{}(0, 0, piece.l) + n0 * OperandB::row_stride;  // (BLK_N,K)
-    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
-      deliver();
-      a.load(mA, m0, k_tile * BLK_K{}, thread);
-      b.load(mB, n0, k_tile * BLK_K{}, thread);
-      loaded = true;
-    }
-  }
-  deliver();
-}
-
 // Writes a tile of C, or the piece's partial sums.
 template <class Fragment, class Places>
 CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& piece, T const* A, T const* B, T* C,
@@ -162,68 +129,22 @@ CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& pi
   }
 }
 
-CUTE_DEVICE void consume(Shared& shared, T const* A, T const* B, T* C, T* partial, Epilogue const& epilogue) {
-  auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
-  Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,2*Stages)
-  auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
-  Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,2*Stages)
-  Mma mma;
-  auto const thread_mma = mma.get_thread_slice(threadIdx.x - Producers);
-  Tensor tCrA = thread_mma.partition_fragment_A(sA);                        // (MMA,MMA_M,MMA_K,2*Stages)
-  Tensor tCrB = thread_mma.partition_fragment_B(sB);                        // (MMA,MMA_N,MMA_K,2*Stages)
-  Tensor tCrC = partition_fragment_C(mma, Shape<BLK_M, BLK_N>{});           // (MMA,MMA_M,MMA_N)
-  Tensor tCrT = make_fragment_like(tCrC);                                   // (MMA,MMA_M,MMA_N), of one tile
-  Tensor cC = make_identity_tensor(Shape<BLK_M, BLK_N>{});                  // (BLK_M,BLK_N) -> (m,n)
-  Tensor tCcC = thread_mma.partition_C(cC);                                 // (MMA,MMA_M,MMA_N) -> (m,n)
-  Stage stage;
-  for (Pieces pieces; pieces.more();) {
-    Piece const piece = pieces.take();
-    clear(tCrC);
-    for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
-      Barrier::wait(&shared.full[stage.index], stage.phase);
-      warpgroup_fence_operand(tCrT);
-      warpgroup_arrive();
-      mma.accumulate_ = GMMA::ScaleOut::Zero;
-      CUTE_UNROLL
-      for (int product = 0; product < 3; ++product) {
-        int const a = 2 * stage.index + (product == 0), b = 2 * stage.index + (product == 1);
-        CUTE_UNROLL
-        for (int k = 0; k < size<2>(tCrA); ++k) {
-          gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrT);
-          mma.accumulate_ = GMMA::ScaleOut::One;
-        }
-      }
-      warpgroup_commit_batch();
-      warpgroup_wait<0>();
-      warpgroup_fence_operand(tCrT);
-      if (threadIdx.x % 32 == 0) Barrier::arrive(&shared.empty[stage.index]);
-      stage.next();
-      CUTE_UNROLL
-      for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
-    }
-    write(tCrC, tCcC, piece, A, B, C, partial, epilogue);
-  }
-}
+// pipeline: as in gemm_wgmma_fused.cu
 
 __global__ void __launch_bounds__(Threads, 1)
 gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __restrict__ partial, Epilogue epilogue) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
-  if (threadIdx.x == 0) {
-    CUTE_UNROLL
-    for (int stage = 0; stage < Stages; ++stage) {
-      Barrier::init(&shared.full[stage], Producers);
-      Barrier::init(&shared.empty[stage], Consumers * 4);
-    }
-    cutlass::arch::fence_barrier_init();
-  }
-  __syncthreads();
+  initialize(shared);
+  auto const for_each_piece = [&](auto const& work) {
+    for (Pieces pieces; pieces.more();) work(pieces.take());
+  };
   if (threadIdx.x < Producers) {
     cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
-    produce(shared, A, B);
+    produce(shared, A, B, for_each_piece);
   } else {
     cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters>();
-    consume(shared, A, B, C, partial, epilogue);
+    consume(shared, A, B, C, partial, epilogue, for_each_piece);
   }
 }
 
@@ -253,8 +174,8 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
   T* partial = nullptr;
   size_t const bytes = size_t(2) * Blocks * BLK_M{} * BLK_N{} * sizeof(T);
   check(cudaMallocAsync(reinterpret_cast<void**>(&partial), bytes, stream), "memory for partial sums");
-  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)), "shared memory");
-  gemm<<<Blocks, Threads, sizeof(Shared), stream>>>(A, B, C, partial, epilogue);
+  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
+  gemm<<<Blocks, Threads, SharedBytes, stream>>>(A, B, C, partial, epilogue);
   check(cudaGetLastError(), "gemm");
   if constexpr (Steps % (int64_t(Blocks) * TilesK) != 0) {  // else no tile is shared
     join<<<dim3(Blocks - 1, 16), 256, 0, stream>>>(partial, C, epilogue);

@@ -157,7 +157,9 @@ void require(tvm::ffi::TensorView const& tensor, char const* name, std::initiali
     TVM_FFI_THROW(ValueError) << name << " has another shape, strides or element type than this kernel was written for";
   }
 }
+// end require
 
+// begin launched
 cudaStream_t stream_of(tvm::ffi::TensorView const& tensor) {
   return static_cast<cudaStream_t>(TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id));
 }
@@ -166,7 +168,7 @@ void launched() {
   cudaError_t const error = cudaGetLastError();
   if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "the launch failed: " << cudaGetErrorString(error); }
 }
-// end require
+// end launched
 
 }  // namespace kernels
 

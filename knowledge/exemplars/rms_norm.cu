@@ -108,6 +108,8 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
 
 // require: as in pointwise.cu
 
+// launched: as in pointwise.cu
+
 }  // namespace kernels
 
 using namespace kernels;

@@ -280,6 +280,8 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
 
 // require: as in pointwise.cu
 
+// launched: as in pointwise.cu
+
 }  // namespace kernels
 
 using namespace kernels;

@@ -50,6 +50,9 @@ __device__ inline void sweep1(float rX, float vAmax0, float vSum1, float& rOut) 
   float const v5 = v4 / vSum1;  // aten.softmax.int
   rOut = v5;
 }
+// end arithmetic
+
+// begin running
 // The largest so far, and the sum of e^(x - largest).
 template <class T, class S>
 struct Running {
@@ -72,7 +75,7 @@ struct JoinRunning {
     return {largest, sum_a + sum_b};
   }
 };
-// end arithmetic
+// end running
 
 // begin kernel
 template <int V>
@@ -181,6 +184,8 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float* pOut) {
 // end kernel
 
 // require: as in pointwise.cu
+
+// launched: as in pointwise.cu
 
 }  // namespace kernels
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.exemplars.source import load
 from knowledge.playbook.cuda_rows_knobs import part_type, total_type
 from knowledge.playbook.cuda_rows_sweeps import FLUSH, walk
 from knowledge.playbook.cuda_rows_text import CudaRowText
@@ -9,31 +10,6 @@ from knowledge.playbook.expressions import Node
 from knowledge.playbook.reductions_text import Sweep
 from knowledge.playbook.row_program import RowProgram
 from knowledge.playbook.source_text import indented
-
-RUNNING = """
-// The largest so far, and the sum of e^(x - largest).
-template <class T, class S>
-struct Running {
-  T largest;
-  S sum;
-};
-
-template <class T, class S>
-__device__ inline Running<T, S> exchanged(Running<T, S> running, int mask) {
-  return {exchanged(running.largest, mask), exchanged(running.sum, mask)};
-}
-
-struct JoinRunning {
-  template <class T, class S>
-  __device__ Running<T, S> operator()(Running<T, S> a, Running<T, S> b) const {
-    T const largest = math::maximum(a.largest, b.largest);
-    // Equal ones are not subtracted: both may be -inf.
-    S const sum_a = a.largest == largest ? a.sum : a.sum * S(std::exp(a.largest - largest));
-    S const sum_b = b.largest == largest ? b.sum : b.sum * S(std::exp(b.largest - largest));
-    return {largest, sum_a + sum_b};
-  }
-};
-"""
 
 
 def joins(program: RowProgram) -> bool:
@@ -47,7 +23,7 @@ class OnlineRowText(CudaRowText):
 
     def functions_text(self) -> list[str]:
         """The sweeps' arithmetic and the join."""
-        return [*self.functions, *RUNNING.strip("\n").splitlines()]
+        return [*self.functions, *load("softmax_online").section("running").splitlines()]
 
     def _results(self, sweep: Sweep) -> list[tuple[str, Node]]:
         """Of the first sweep the maximum's operand alone: the sum is made from that."""

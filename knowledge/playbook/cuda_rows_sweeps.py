@@ -47,22 +47,11 @@ class RowSweeps(RowOperands):
             "};",
         ]
 
-    def _function(self, sweep: Sweep) -> list[str]:
-        """The arithmetic of one column."""
-        kind = CheaperEmitter if self.cuda.exact else Emitter
-        emitter = kind(names=dict(self.row.names), numbers=frozenset(map(id, sweep.numbers)))
-        parameters = []
-        for node in (*sweep.loads, *sweep.reads):
-            name = self.load_name.get(id(node)) or self.kept_name[id(node)]
-            emitter.names[id(node)] = f"r{name}"
-            parameters.append(f"{ELEMENT_TYPES[node.dtype]} r{name}")
-        parameters += [f"{ELEMENT_TYPES[node.dtype]} {emitter.name(node)}" for node in sweep.numbers]
-        stop = frozenset(map(id, sweep.reads))
-        emitter.emit(node for node in self.program.cone(self.program.wanted(sweep.index), stop) if id(node) not in stop)
-        for name, node in self._results(sweep):
-            parameters.append(f"{ELEMENT_TYPES[node.dtype]}& r{name}")
-            emitter.lines.append(f"r{name} = {emitter.name(node)};")
-        return frame.function(f"__device__ inline void sweep{sweep.index}({', '.join(parameters)})", emitter.lines)
+    def _emitter(self) -> Emitter:
+        return CheaperEmitter() if self.cuda.exact else Emitter()
+
+    def _defined(self, head: str, body: list[str]) -> list[str]:
+        return frame.function(f"__device__ inline {head}", body)
 
     def _sweep(self, sweep: Sweep) -> list[str]:
         lines = []

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from knowledge.playbook import cuda_rows
+from knowledge.playbook import cpu_moves, cuda_rows
 from knowledge.playbook import reductions_text as text
+from knowledge.playbook.cpu_moves import WORTH_THREADS, lanes_for
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
-from knowledge.playbook.pointwise import WORTH_THREADS, lanes_for, slow_primitives, streaming_reason
 from knowledge.playbook.problem import Problem, Tensor
 from knowledge.playbook.recipe import Decline, Move, Plan
 from knowledge.playbook.reducers import REDUCERS
@@ -79,20 +79,12 @@ def _lanes(problem: Problem, plan: Plan, program: RowProgram) -> int:
 
 
 def _simd(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
-    lanes = _lanes(problem, plan, program)
-    if "lanes" in plan.knobs or lanes < 2:
-        return None
-    return Move("SIMD", f"one instruction computes {lanes} columns", plan.with_knobs(lanes=lanes))
+    return cpu_moves.simd(plan, _lanes(problem, plan, program), "columns")
 
 
 def _exact(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
-    """Brings SIMD along where the plan has none: registers alone gain nothing while libm takes one element a call."""
-    slow = slow_primitives(node for node in program.nodes if not program.flat(node))
-    lanes = _lanes(problem, plan, program)
-    if "exact" in plan.knobs or lanes < 2 or not slow:
-        return None
-    why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
-    return Move("cheaper exact math", why, plan.with_knobs(lanes=lanes, exact=1))
+    columns = (node for node in program.nodes if not program.flat(node))
+    return cpu_moves.exact(plan, _lanes(problem, plan, program), columns)
 
 
 def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -115,9 +107,5 @@ def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | N
 
 
 def _streaming(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
-    """Brings SIMD along where the plan has none: only whole registers can be streamed."""
     written = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in program.targets if program.is_full(each))
-    lanes = _lanes(problem, plan, program)
-    if "streaming" in plan.knobs or lanes < 2 or written < problem.device.l3_bytes // 2:
-        return None
-    return Move("streaming stores", streaming_reason(written), plan.with_knobs(lanes=lanes, streaming=1))
+    return cpu_moves.streaming(problem, plan, _lanes(problem, plan, program), written)

@@ -173,8 +173,8 @@ class RowText:
 
     def _function(self, sweep: Sweep) -> list[str]:
         """The arithmetic of one column, or of one register of columns."""
-        lanes = self.knobs.lanes > 1
-        emitter = Emitter(lanes, self.knobs.exact, dict(self.row.names), numbers=frozenset(map(id, sweep.numbers)))
+        emitter = self._emitter()
+        emitter.names, emitter.numbers = dict(self.row.names), frozenset(map(id, sweep.numbers))
         parameters = []
         for node in (*sweep.loads, *sweep.reads):
             name = self.load_name.get(id(node)) or self.kept_name[id(node)]
@@ -185,8 +185,16 @@ class RowText:
         emitter.emit(node for node in self.program.cone(self.program.wanted(sweep.index), stop) if id(node) not in stop)
         for name, node in self._results(sweep):
             parameters.append(f"{emitter.types[node.dtype]}& r{name}")
-            emitter.lines.append(f"r{name} = {emitter.value(node, lanes)};")
-        return [f"inline void sweep{sweep.index}({', '.join(parameters)}) {{", *indented(emitter.lines), "}", ""]
+            emitter.lines.append(f"r{name} = {emitter.value(node, emitter.lanes)};")
+        return self._defined(f"void sweep{sweep.index}({', '.join(parameters)})", emitter.lines)
+
+    def _emitter(self) -> Emitter:
+        """What spells a sweep's arithmetic."""
+        return Emitter(self.knobs.lanes > 1, self.knobs.exact)
+
+    def _defined(self, head: str, body: list[str]) -> list[str]:
+        """An inline function."""
+        return [f"inline {head} {{", *indented(body), "}", ""]
 
     def _results(self, sweep: Sweep) -> list[tuple[str, Node]]:
         """What the sweep's function hands back, by the names of the registers."""

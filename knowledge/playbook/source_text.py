@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from math import prod
 
+from knowledge.exemplars.source import load as exemplar
 from knowledge.playbook.emission import STORED_TYPES
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.identifiers import identifiers
@@ -23,21 +24,6 @@ DLPACK = {
     "int64": ("kDLInt", 64), "uint8": ("kDLUInt", 8), "bool": ("kDLBool", 8),
 }  # fmt: skip
 BYTES = {dtype: bits // 8 for dtype, (_, bits) in DLPACK.items()}
-
-REQUIRE = """
-// Refuses a tensor that is not what this kernel was written for. Strides of extents of 1 mean nothing.
-void require(tvm::ffi::TensorView const& tensor, char const* name, std::initializer_list<int64_t> shape,
-             std::initializer_list<int64_t> strides, int code, int bits) {
-  bool same = tensor.ndim() == int(shape.size()) && tensor.dtype().code == code && tensor.dtype().bits == bits;
-  for (int dim = 0; same && dim < tensor.ndim(); ++dim) {
-    same = tensor.size(dim) == shape.begin()[dim] &&
-           (tensor.size(dim) <= 1 || tensor.stride(dim) == strides.begin()[dim]);
-  }
-  if (!same) {
-    TVM_FFI_THROW(ValueError) << name << " has another shape, strides or element type than this kernel was written for";
-  }
-}
-"""
 
 
 def integers(values: tuple[int, ...]) -> str:
@@ -170,7 +156,9 @@ def kernel(comment: list[str], plan: Plan, helpers: str, functions: str, entry_t
     ]  # fmt: skip
     lines = [f"// {line}".rstrip() for line in comment]
     lines += [plan.comment(), "", *(f"#include <{header}>" for header in headers), "", "using namespace cute;", ""]
-    body = f"namespace {{\n{helpers}\n{functions}{REQUIRE}}}  // namespace\n\n{entry_text}"
+    # The check of a GPU's kernels: what it asks of a tensor is the same for every target.
+    require = exemplar("pointwise").section("require")
+    body = f"namespace {{\n{helpers}\n{functions}\n{require}}}  // namespace\n\n{entry_text}"
     return "\n".join(lines) + "\n" + body
 
 
