@@ -11,8 +11,10 @@ from harness.build import Build, Diagnostic
 from harness.sanitize.report import Finding, SanitizerRun
 from harness.verdict import (
     Clocks,
+    Compiled,
     Conditions,
     Correctness,
+    Duel,
     FirstBad,
     Interval,
     OutputError,
@@ -28,8 +30,9 @@ RIGHT = OutputError(
     output="y", relative_l2=0, max_scaled=0, reference_relative_l2=0, reference_max_scaled=0, bad_fraction=0
 )
 WRONG = RIGHT.model_copy(update={"bad_fraction": 0.5, "first_bad": FirstBad(index=(0,), expected=1, got=2)})
+INTERVAL = Interval(low=1.9, high=2.1)
 TIMING = Timing(
-    candidate_ms=1, baseline_ms=2, speedup=2, speedup_interval=Interval(low=1.9, high=2.1), rounds=20, threads=1,
+    candidate_ms=1, baseline_ms=2, speedup=2, speedup_interval=INTERVAL, rounds=20, threads=1,
     converged=True,
 )  # fmt: skip
 
@@ -114,6 +117,7 @@ def test_clocks_may_move_by_two_hundredths(field, low, steady):
 
 
 def test_noise_tells_each_of_its_reasons():
+    assert TIMING.noise == ""
     low, high = (Conditions(sm_mhz=mhz, memory_mhz=2 * mhz, temperature_c=40) for mhz in (1700, 1980))
     loud = TIMING.model_copy(update={"converged": False, "clocks": Clocks(lowest=low, highest=high)})
     assert loud.noise == (
@@ -122,7 +126,18 @@ def test_noise_tells_each_of_its_reasons():
     )
 
 
-@pytest.mark.parametrize("field", ["candidate_ms", "baseline_ms", "speedup"])
-def test_no_time_is_nothing(field):
+TIMES = [
+    *((Timing, TIMING.model_dump(), field) for field in ("candidate_ms", "baseline_ms", "speedup")),
+    *(
+        (Duel, {"rival": "r", "rival_ms": 1, "speedup": 1, "interval": INTERVAL}, field)
+        for field in ("rival_ms", "speedup")
+    ),
+    *((Compiled, {"ms": 1, "speedup": 1, "interval": INTERVAL}, field) for field in ("ms", "speedup")),
+]
+
+
+@pytest.mark.parametrize(("noun", "fields", "field"), TIMES)
+def test_a_time_may_be_short_but_not_nothing(noun, fields, field):
+    assert getattr(noun(**(fields | {field: 1e-9})), field) == 1e-9
     with pytest.raises(ValidationError):
-        Timing(**(TIMING.model_dump() | {field: 0}))
+        noun(**(fields | {field: 0}))
