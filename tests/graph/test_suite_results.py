@@ -16,12 +16,12 @@ from graph.run_record import RunRecord
 from graph.sheet import drawn
 from graph.suite_folder import create_suite
 from graph.suite_progress import SuiteTerminal, line
-from graph.suite_record import Row, SuiteRecord, figures, row_of, waiting
+from graph.suite_record import Row, SuiteRecord, figures, row_of, shapes_of, waiting
 from graph.suite_run import SuiteRun
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
 from graph.suite_tasks import SuiteTask
 from harness.floor import floor_ms
-from harness.task import Workload
+from harness.task import ScalarSpec, Workload
 from harness.verdict import Compiled, Interval
 from nodes.settings import Settings
 from nodes.state import Step, Usage
@@ -88,7 +88,28 @@ def test_a_run_that_has_not_ended_is_not_counted_as_one(outcome: str, expected: 
         id="1", outcome=outcome, name="t", created=datetime(2026, 1, 31, tzinfo=UTC), seconds=1.0, settings={},
         machine=this_machine(), steps=(Step(depth=0, agent="generator"),),
     )  # fmt: skip
-    assert row_of(TASK, bare, FACTS).status == expected
+    found = row_of(TASK, bare, FACTS)
+    assert (found.status, found.depth, found.kernels_judged, found.shapes) == (expected, 0, 0, "")
+
+
+def test_a_kernel_that_may_be_no_faster_is_called_that() -> None:
+    record = full_record()
+    assert record.best is not None
+    slow = record.best.model_copy(update={"verdict": passed(record.best.candidate, 1.03)})
+    found = row_of(TASK, record.model_copy(update={"best": slow}), FACTS)
+    assert (found.status, found.tenths) == ("nothing_faster", 0.0)
+
+
+def test_of_the_arguments_only_tensors_have_a_shape_and_a_type() -> None:
+    task = softsign_task()
+    x = task.signature.inputs[0].model_copy(update={"dtype": "float16", "shape": (4, 4)})
+    inputs = (ScalarSpec(name="scale", type="float", value=0.5), x)
+    signature = task.signature.model_copy(update={"inputs": inputs, "outputs": (x,)})
+    work = Workload(name="given", signature=signature, flops=15_000_000_000, bytes_moved=1)
+    task = task.model_copy(update={"workloads": (work,)})
+    assert shapes_of(task) == "4x4"
+    verdict = passed(candidate("x", "playbook"), 1.0)
+    assert floor_ms(task, FACTS.model_copy(update={"half_gflop_s": 6000.0}), verdict) == pytest.approx(2.5)
 
 
 def test_nothing_wins_on_a_degenerate_task() -> None:
