@@ -163,9 +163,14 @@ def _forward_parameters(source: str, inputs: int) -> list[tuple[str, str | None]
         return []
     names = [argument.arg for argument in (*forward.posonlyargs, *forward.args)][1:]
     defaults = [None] * (len(names) - len(forward.defaults)) + [ast.unparse(node) for node in forward.defaults]
-    literal = all(isinstance(node, ast.Constant | ast.UnaryOp) for node in forward.defaults)
+    literal = all(_is_literal(node) for node in forward.defaults)
     complete = len(names) >= inputs and all(default is not None for default in defaults[inputs:])
     return list(zip(names, defaults, strict=True)) if literal and complete else []
+
+
+def _is_literal(node: ast.expr) -> bool:
+    """A number, perhaps with a sign, a text, a truth value or None."""
+    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
 
 
 def _method(source: str, class_name: str, name: str) -> ast.arguments | None:

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from report_records import softsign_task
 
 from graph.export import MODEL_NAME, _text_literal, export_drop_in
 from harness.building.toolchain import cuda_compiler
@@ -279,6 +280,29 @@ def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
 def test_a_module_whose_forward_is_inherited_takes_inputs_by_the_tasks_names() -> None:
     source = SOFTSIGN.replace("class Model", "class Base") + "\n\nclass Model(Base):\n    pass\n"
     assert "def forward(self, x) -> Any:" in export_drop_in(described(source), candidate(SOFTSIGN_KERNEL))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "taken"),
+    [
+        ("x, dim=-1, mode=None", "x, dim=-1, mode=None"),
+        ("x, /, keep: bool = True", "x, keep=True"),
+        ("x, text='\"{x}%r'", "x, text='\"{x}%r'"),
+        ("x, dim=-DIM", "x"),
+        ("x, dim=DIM", "x"),
+        ("x, sizes=(1, 2)", "x"),
+        ("x, y", "x"),
+        ("x, *rest", "x"),
+        ("x, **rest", "x"),
+        ("x, *, dim=1", "x"),
+        ("", "x"),
+    ],
+)
+def test_the_forward_keeps_its_parameters_where_they_can_be_told(parameters: str, taken: str) -> None:
+    source = f"class Other:\n    def forward(self, z): ...\n\nclass Model:\n    def forward(self, {parameters}): ...\n"
+    text = export_drop_in(softsign_task().model_copy(update={"source": source}), candidate("// a kernel"))
+    ast.parse(text)
+    assert f"def forward(self, {taken}) -> Any:" in text
 
 
 def test_several_workloads_are_told_apart_by_their_shapes() -> None:
