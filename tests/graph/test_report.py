@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markupsafe import Markup
-from report_records import DRAFT, PARALLEL, candidate, failed, full_record, roof, softsign_task
+from report_records import DRAFT, PARALLEL, candidate, errors, failed, full_record, roof, softsign_task
 
 from graph.report import changes, render, worst_errors
 from graph.report_chart import Axis, roofline, trajectory
@@ -90,6 +90,7 @@ def test_the_page_says_what_was_found() -> None:
         "build: 'stream' was not declared", "97%", "signed, seed 1", "memory bound: 0.25 FLOP a byte", "max_depth",
     ):  # fmt: skip
         assert expected in words, expected
+    assert "base_url" not in words, "a setting that was not set"
 
 
 def test_a_profile_is_labelled_by_the_depth_its_kernel_was_judged_at() -> None:
@@ -175,6 +176,27 @@ def test_each_change_is_shown_against_its_parent() -> None:
     assert shown[1].errors[0].error.first_bad is not None
 
 
+def test_a_kernel_that_was_judged_again_is_shown_once_and_one_that_is_not_recorded_never() -> None:
+    record = full_record()
+    again = record.steps[-1].model_copy(update={"depth": 9})
+    unknown = again.model_copy(update={"candidate": "0" * 64})
+    shown = changes(record.model_copy(update={"steps": (*record.steps, again, unknown)}))
+    assert shown == changes(record)
+
+
+def test_among_passing_comparisons_the_largest_error_is_shown() -> None:
+    (trial,) = errors().trials
+    (error,) = trial.outputs
+    sizes = {"signed": 1e-7, "wide": 3e-7, "tiny": 2e-7, "same": 3e-7}
+    trials = tuple(
+        Trial(distribution=name, seed=3, outputs=(error.model_copy(update={"max_scaled": size}),))
+        for name, size in sizes.items()
+    )
+    verdict = full_record().best.verdict.model_copy(update={"correctness": Correctness(trials=trials)})  # type: ignore[union-attr]
+    (worst,) = worst_errors(verdict)
+    assert (worst.distribution, worst.error.max_scaled) == ("wide", 3e-7)
+
+
 def test_the_worst_comparison_is_the_failing_one() -> None:
     wrong = changes(full_record())[1].verdict
     assert wrong is not None
@@ -231,6 +253,13 @@ def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:
         Variant(values={"kTile": "256"}),
     )
     step = Step(depth=1, agent="sweeper", move="tiles", candidate=record.best.candidate.digest, variants=variants)
+    first = record.steps[1].candidate
+    other = step.model_copy(update={"candidate": first, "variants": variants[2:]})
+    both = changes(record.model_copy(update={"steps": (*record.steps, step, other)}))
+    assert {change.digest: change.variants for change in both if change.variants} == {
+        first: variants[2:],
+        record.best.candidate.digest: variants,
+    }
     swept = record.model_copy(update={"steps": (*record.steps, step)})
     assert [change.variants for change in changes(swept) if change.variants] == [variants]
     words = Page(render(swept)).words

@@ -53,6 +53,11 @@ def test_what_a_kernel_and_a_tenth_cost() -> None:
     assert figures((row(1, 2.0, timing=noise),)).per_tenth is None, "what may be noise is no gain"
 
 
+def test_where_nothing_came_of_it_a_part_has_no_price() -> None:
+    costs = [figures_sheet((("all", figures(rows)),)).rows[0][-3:] for rows in ((row(1, None),), (row(1, 0.5),))]
+    assert costs == [("0.00", "", ""), ("0.00", "0.00", "")]
+
+
 def test_a_cost_that_is_not_known_is_not_called_nothing() -> None:
     rows = (row(1, 2.0, usage=Usage(calls=2, unpriced_calls=1, dollars=1.0)), row(2, 2.0))
     found = figures(rows)
@@ -176,9 +181,10 @@ def test_what_torch_compile_reaches_stands_beside() -> None:
     compiled = Compiled(ms=12.0, speedup=1.2, interval=Interval(low=1.1, high=1.3))
     beside = timing(2.0).model_copy(update={"compiled": compiled})
     failed = timing(2.0).model_copy(update={"compiled_failure": "torch.compile failed."})
-    rows = (row(1, 2.0, beside_compiled=beside), row(2, 2.0, beside_compiled=failed), row(3, 2.0))
+    plain = row(4, 2.0, beside_compiled=timing(2.0))
+    rows = (row(1, 2.0, beside_compiled=beside), row(2, 2.0, beside_compiled=failed), row(3, 2.0), plain)
     at = HEAD.index("over compile")
-    assert [cells[at] for cells in rows_sheet("", rows).rows] == ["1.20x (1.10 to 1.30)", "none", ""]
+    assert [cells[at] for cells in rows_sheet("", rows).rows] == ["1.20x (1.10 to 1.30)", "none", "", ""]
 
 
 def test_the_record_survives_its_file() -> None:

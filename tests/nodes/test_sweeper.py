@@ -55,6 +55,7 @@ def test_the_fastest_against_the_best_is_chosen_where_all_met_it() -> None:
 def test_else_the_fastest_over_the_baseline() -> None:
     entries = [entry("1", 1.2), entry("2", 1.1, 1.4)]
     assert fastest(entries) is entries[0]
+    assert fastest([entry("1", 1.1), entry("2", 1.2)]).candidate == kernel("2")  # type: ignore[union-attr]
 
 
 def test_what_is_wrong_or_was_not_run_cannot_be_chosen() -> None:
@@ -72,6 +73,9 @@ def test_with_a_budget_spent_nothing_is_built_and_the_run_ends() -> None:
     [step] = update["history"]
     assert [each.status for each in step.variants] == [None, None, None]
     assert step.message == "0 of 3 variants are right"
+    assert (step.move, step.speedup) == ("values", 2.0)
+    assert (step.candidate, step.parent) == (update["candidate"].digest, start.candidate.digest)
+    assert [each.chosen for each in step.variants] == [False, False, False]
     assert update["candidate"].source == SOURCE
 
 
