@@ -82,7 +82,7 @@ def _value(text: str) -> object:
     """A number, true, false or null as JSON has it; anything else is the text itself."""
     try:
         return json.loads(text)
-    except json.JSONDecodeError:
+    except ValueError:  # no JSON, or a number of thousands of digits
         return text
 
 

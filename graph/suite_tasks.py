@@ -122,14 +122,14 @@ def scaled(source: str, scale: float, name: str) -> str:
         raise UserError(
             f"{name} has no SIZES to scale.", 'Give it one mapping of numbers, SIZES = {"n": 64}, or leave --scale out.'
         )
-    lines = source.splitlines(keepends=True)
+    lines = source.split("\n")
     constants = [node for node in mapping.values if isinstance(node, ast.Constant)]
     for node in sorted(constants, key=lambda each: (each.lineno, each.col_offset), reverse=True):
         assert isinstance(node.value, int) and node.end_col_offset is not None
         line = lines[node.lineno - 1].encode()
         size = str(scaled_size(node.value, scale)).encode()
         lines[node.lineno - 1] = (line[: node.col_offset] + size + line[node.end_col_offset :]).decode()
-    return "".join(lines)
+    return "\n".join(lines)
 
 
 def _sizes(source: str) -> ast.Dict | None:

@@ -42,7 +42,10 @@ class Gates(BaseModel):
 class Settings(BaseModel):
     """Models, target, limits. Field titles and bounds are what Studio shows as a form."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", title="Settings", protected_namespaces=())
+    # JSON, in which a run keeps its settings, has no infinity.
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", allow_inf_nan=False, title="Settings", protected_namespaces=()
+    )
 
     model: str = Field(
         default="playbook",

@@ -40,6 +40,10 @@ def test_numbers_and_texts_keep_their_kind(tokens: int, model: str) -> None:
         ("profile_from_depth.gemm=-1", "profile_from_depth.gemm is not valid"),
         ("profile_from_depth=1", "no setting profile_from_depth"),
         ("max_tokens=many", "max_tokens is not valid"),
+        ("max_tokens=" + "1" * 5000, "max_tokens is not valid"),
+        ("max_wall_s=Infinity", "max_wall_s is not valid: Input should be a finite number"),
+        ("max_dollars=NaN", "max_dollars is not valid: Input should be a finite number"),
+        ("target_speedup=-Infinity", "target_speedup is not valid: Input should be a finite number"),
         ("seed.of=1", "no setting seed.of"),
     ],
 )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 from report_records import DRAFT, PARALLEL, candidate, errors, failed, full_record, roof, softsign_task
 
-from graph.report import changes, render, worst_errors
+from graph.report import _clock, _ms, _share, _small, changes, render, view, worst_errors
 from graph.report_chart import Axis, roofline, trajectory
 from graph.report_diff import hunks
 from graph.run_record import RunRecord
@@ -102,6 +102,34 @@ def test_a_profile_is_labelled_by_the_depth_its_kernel_was_judged_at() -> None:
     assert "depth 9" not in words
 
 
+def test_the_profile_that_is_shown_is_that_of_the_kernel_judged_last() -> None:
+    record = full_record()
+    backwards = record.model_copy(update={"profiles": dict(reversed(record.profiles.items()))})
+    for each in (record, backwards):
+        shown = view(each)
+        assert shown["profile"].time_ms == 10.2
+        assert [text for text in ("depth 0", "depth 2", "depth 5") if text not in shown["roofs"][0]] == []
+        assert shown["counters"] == "", "a processor has none"
+
+
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (_ms(0.012345), "0.0123 ms"),
+        (_ms(999.4), "999 ms"),
+        (_ms(1000.0), "1 s"),
+        (_small(0.000123), "1.23e-04"),
+        (_share(0.976), "98%"),
+        (_clock(59.94), "59.9 s"),
+        (_clock(60.0), "1 min 0 s"),
+        (_clock(119.7), "2 min 0 s"),
+        (_clock(125.2), "2 min 5 s"),
+    ],
+)
+def test_figures_are_written_for_readers(shown: str, text: str) -> None:
+    assert shown == text
+
+
 def test_a_run_without_any_kernel_has_a_page_too() -> None:
     empty = full_record().model_copy(
         update={
@@ -160,8 +188,10 @@ def test_an_axis_is_monotonous_and_labelled() -> None:
     assert axis.at(0.5) == 300
     assert axis.at(40.0) == 0
     assert axis.at(1.0) > axis.at(2.0) > axis.at(4.0)
-    assert 1 in axis.ticks()
-    assert 2 <= len(axis.ticks()) <= 7
+    assert (axis.at(0.4), axis.at(50.0)) == (300, 0), "what lies outside is drawn at the edge"
+    assert axis.ticks() == [0.5, 1, 2, 5, 10, 20]
+    assert Axis(0.8, 8.0, 0, 1).ticks() == [1, 1.5, 2, 3, 5, 7]
+    assert Axis(2.0, 2.0 * 10**4, 0, 1).ticks() == [10, 100, 1000, 10000]
     assert Axis(1e-3, 1e4, 0, 1).ticks() == [10.0**power for power in range(-3, 5)]
 
 

@@ -65,8 +65,9 @@ def test_sizes_shrink_and_stay_what_they_were(size: int, scale: float, expected:
 
 
 def test_every_number_of_sizes_is_scaled_and_no_other() -> None:
-    source = 'SIZES = {"é": 128, "n": 64,\n    "k": 33}  # 128\nother = 128\n'
-    assert scaled(source, 0.5, "f") == 'SIZES = {"é": 64, "n": 32,\n    "k": 17}  # 128\nother = 128\n'
+    source = '\x0c\n# \u2028\nSIZES = {"é": 128, "n": 64,\n    "k": 33}  # 128\nother = 128\n'
+    wanted = '\x0c\n# \u2028\nSIZES = {"é": 64, "n": 32,\n    "k": 17}  # 128\nother = 128\n'
+    assert scaled(source, 0.5, "f") == wanted
 
 
 @pytest.mark.parametrize("source", ["n = 4\n", 'SIZES = {"n": 2.5}\n', "SIZES = sizes()\n", "SIZES = {\n"])
