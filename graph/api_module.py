@@ -56,7 +56,7 @@ def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
         try:
             torch.export.save(torch.export.export(module, given), folder / "program.pt2")
             torch.save(given, folder / "inputs.pt")
-        except Exception as error:
+        except Exception as error:  # torch.export may raise anything; its first line is the answer
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(
                 f"{name} cannot be exported with these inputs: {first}",

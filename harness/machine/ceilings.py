@@ -6,20 +6,15 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
-from harness.building.ninja_file import Edge
-from harness.building.runner import run_edges
 from harness.building.store import write_text
 from harness.building.toolchain import host_compiler
 from harness.frozen import Frozen
-from harness.isolation.policy import Access, Limits
-from harness.isolation.process import run_isolated
-from harness.machine.measured import measured_once, require_success
+from harness.isolation.policy import Limits
+from harness.machine.measured import build_probe, measured_once, run_probe
 from harness.machine.processor import Processor, processor
 from harness.targets.target import DeviceFacts
-from harness.verdict import Tier
 
 _PROBE = "probe.cpp"
-_PROGRAM = "probe"
 _FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp")
 _PROBE_S = 1.2
 _PROBE_LIMITS = Limits(wall_s=30.0, memory_bytes=4 << 30)
@@ -28,9 +23,6 @@ _PROBE_LIMITS = Limits(wall_s=30.0, memory_bytes=4 << 30)
 _CACHES_PER_ARRAY = 4
 _MIN_ARRAY_BYTES = 64 << 20
 _MAX_ARRAY_BYTES = 1 << 30
-
-# The probe is our own source: it needs the limits, not the walls.
-_TIER: Tier = "none"
 
 
 class Ceilings(Frozen):
@@ -75,17 +67,9 @@ def measured_ceilings(here: Processor, *, again: bool = False) -> Ceilings:
 
 def _run_probe(folder: Path, here: Processor) -> Ceilings:
     compiler = host_compiler()
-    edge = Edge("probe", (*compiler.command, *_FLAGS, _PROBE, "-o", _PROGRAM), (_PROBE,), _PROGRAM)
-    require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
+    program = build_probe(folder, compiler, (*compiler.command, *_FLAGS), _PROBE)
     array_bytes = min(max(_CACHES_PER_ARRAY * here.l3_bytes, _MIN_ARRAY_BYTES), _MAX_ARRAY_BYTES)
-    completed = run_isolated(
-        [str(folder / _PROGRAM), str(array_bytes), str(_PROBE_S)],
-        cwd=folder,
-        access=Access(read=(str(folder),)),
-        limits=_PROBE_LIMITS,
-        environment={"OMP_NUM_THREADS": str(here.threads), "OMP_PROC_BIND": "true", "LC_ALL": "C"},
-        tier=_TIER,
-    )
-    require_success(completed, "run")
-    gb_s, gflop_s = map(float, completed.stdout.split())
+    environment = {"OMP_NUM_THREADS": str(here.threads), "OMP_PROC_BIND": "true"}
+    said = run_probe(program, array_bytes, _PROBE_S, limits=_PROBE_LIMITS, environment=environment)
+    gb_s, gflop_s = map(float, said.split())
     return Ceilings(gb_s=gb_s, gflop_s=gflop_s)

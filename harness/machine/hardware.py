@@ -6,28 +6,20 @@ import hashlib
 from importlib import resources
 from pathlib import Path
 
-from harness.building.ninja_file import Edge
-from harness.building.runner import run_edges
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, cuda_compiler, host_compiler
 from harness.errors import MachineError
 from harness.frozen import Frozen
-from harness.isolation.policy import Access, Limits
-from harness.isolation.process import run_isolated
+from harness.isolation.policy import Limits
 from harness.machine.generations import generation
 from harness.machine.gpu import Gpu, find_gpu
-from harness.machine.measured import measured_once, require_success
+from harness.machine.measured import build_probe, measured_once, run_probe
 from harness.targets.target import DeviceFacts
-from harness.verdict import Tier
 
 _PROBE = "probe.cu"
-_PROGRAM = "probe"
 _PROBE_LIMITS = Limits(wall_s=60.0, memory_bytes=8 << 30)
 _ARRAY_BYTES = 2 << 30
 """Each of the two arrays, or an eighth of a smaller card's memory: its start and end weigh little against the rest."""
-
-# The probe is our own source: it needs the limits, not the walls.
-_TIER: Tier = "none"
 
 
 class GpuCeilings(Frozen):
@@ -93,8 +85,9 @@ def measured_ceilings(gpu: Gpu, *, again: bool = False) -> GpuCeilings:
 
     def measure(folder: Path) -> GpuCeilings:
         write_text(folder / _PROBE, source)
-        compile_probe(folder, gpu.architecture)
-        return _run_probe(folder)
+        program = compile_probe(folder, gpu.architecture)
+        environment = {"CUDA_CACHE_PATH": str(folder)}
+        return parse_probe(run_probe(program, _ARRAY_BYTES, limits=_PROBE_LIMITS, environment=environment))
 
     return measured_once(key, GpuCeilings, measure, again=again)
 
@@ -103,10 +96,8 @@ def compile_probe(folder: Path, architecture: str) -> Path:
     """The probe's program, built from the source that lies in `folder`. No GPU is needed for that."""
     nvcc, host = cuda_compiler(), host_compiler()
     compiler = Compiler(nvcc.command, nvcc.version, (*nvcc.roots, *host.roots))
-    command = (*nvcc.command, "-ccbin", host.command[0], "-std=c++17", "-O3", f"-arch={architecture}", _PROBE)
-    edge = Edge("probe", (*command, "-o", _PROGRAM), (_PROBE,), _PROGRAM)
-    require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
-    return folder / _PROGRAM
+    command = (*nvcc.command, "-ccbin", host.command[0], "-std=c++17", "-O3", f"-arch={architecture}")
+    return build_probe(folder, compiler, command, _PROBE)
 
 
 def parse_probe(text: str) -> GpuCeilings:
@@ -115,16 +106,3 @@ def parse_probe(text: str) -> GpuCeilings:
     values = {name: float(value) for name, value in pairs}
     whole = {name for name, field in GpuCeilings.model_fields.items() if field.annotation is int}
     return GpuCeilings.model_validate({name: int(v) if name in whole else v for name, v in values.items()})
-
-
-def _run_probe(folder: Path) -> GpuCeilings:
-    completed = run_isolated(
-        [str(folder / _PROGRAM), str(_ARRAY_BYTES)],
-        cwd=folder,
-        access=Access(read=(str(folder),)),
-        limits=_PROBE_LIMITS,
-        environment={"CUDA_CACHE_PATH": str(folder), "LC_ALL": "C"},
-        tier=_TIER,
-    )
-    require_success(completed, "run")
-    return parse_probe(completed.stdout.decode())

@@ -1,4 +1,4 @@
-"""Ceilings that are measured once on a machine and then kept on disk."""
+"""Ceilings that a probe of our own measures once on a machine, and that are then kept on disk."""
 
 from __future__ import annotations
 
@@ -7,14 +7,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from harness.building.ninja_file import Edge
+from harness.building.runner import run_edges
 from harness.building.store import Store, write_text
+from harness.building.toolchain import Compiler
 from harness.errors import MachineError
 from harness.frozen import Frozen
-from harness.isolation.process import Completed
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, run_isolated
+from harness.verdict import Tier
 
 _RESULT = "ceilings.json"
 _STORE = Store("machine")
 _MEASURING = threading.Lock()
+_PROGRAM = "probe"
+_TIER: Tier = "none"
+"""A probe is our own source: it needs the limits, not the walls."""
 
 Rates = TypeVar("Rates", bound=Frozen)
 
@@ -39,7 +47,28 @@ def measured_once(key: str, kind: type[Rates], measure: Callable[[Path], Rates],
     return found
 
 
-def require_success(completed: Completed, what: str) -> None:
+def build_probe(folder: Path, compiler: Compiler, command: tuple[str, ...], source: str) -> Path:
+    """The program that `command` makes of the source in `folder`. Raises `MachineError`."""
+    edge = Edge("probe", (*command, source, "-o", _PROGRAM), (source,), _PROGRAM)
+    _require_success(run_edges([edge], folder, compiler=compiler, tier=_TIER), "be compiled")
+    return folder / _PROGRAM
+
+
+def run_probe(program: Path, *arguments: object, limits: Limits, environment: dict[str, str]) -> str:
+    """What it prints. Raises `MachineError`."""
+    completed = run_isolated(
+        [str(program), *map(str, arguments)],
+        cwd=program.parent,
+        access=Access(),
+        limits=limits,
+        environment={"LC_ALL": "C", **environment},
+        tier=_TIER,
+    )
+    _require_success(completed, "run")
+    return completed.stdout.decode()
+
+
+def _require_success(completed: Completed, what: str) -> None:
     """`MachineError` where a probe could not `what` ("be compiled", "run")."""
     if completed.exit_code != 0:
         said = completed.stderr.decode(errors="replace").strip()[-300:] or completed.note or completed.outcome
