@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import select
 import socket
 import struct
@@ -28,13 +29,16 @@ def send(channel: socket.socket, message: dict[str, Any]) -> None:
     channel.sendall(frame(message))
 
 
-def receive(channel: socket.socket) -> dict[str, Any]:
-    """The next frame. Raises `ChannelClosedError` at the end, `TimeoutError` where the socket has a timeout."""
-    (length,) = _HEADER.unpack(_exactly(channel, _HEADER.size))
+def receive(channel: socket.socket, until: float = math.inf) -> dict[str, Any]:
+    """The next frame. Raises `ChannelClosedError` at the end, `TimeoutError` where the socket has a timeout.
+
+    With `until`, a time of `time.monotonic`, the whole frame must be there by then, in however small parts it comes.
+    """
+    (length,) = _HEADER.unpack(_exactly(channel, _HEADER.size, until))
     if length > MAX_FRAME:
         raise ChannelClosedError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
     try:
-        message = json.loads(_exactly(channel, length))
+        message = json.loads(_exactly(channel, length, until))
     except (ValueError, RecursionError) as error:
         raise ChannelClosedError("a frame holds no JSON") from error
     if not isinstance(message, dict):
@@ -54,9 +58,11 @@ def await_frame(channel: socket.socket, limit_s: float) -> None:
         pass
 
 
-def _exactly(channel: socket.socket, count: int) -> bytes:
+def _exactly(channel: socket.socket, count: int, until: float) -> bytes:
     parts = bytearray()
     while len(parts) < count:
+        if time.monotonic() > until:
+            raise TimeoutError("the frame is not complete yet")
         part = channel.recv(min(count - len(parts), 1 << 20))
         if not part:
             raise ChannelClosedError("the other side closed the channel")

@@ -157,7 +157,10 @@ def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch
 
 
 def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
-    """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take."""
+    """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take.
+
+    Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
+    """
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
     for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
@@ -165,6 +168,8 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial, position) else trial)
             raise_if_wrong(trials[-1])
+    if not any(trial.distribution == "given" for trial in trials):
+        raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
     return timeout_s
 
 

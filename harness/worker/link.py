@@ -110,7 +110,7 @@ class RunnerLink:
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))
             self._socket.recv(1, socket.MSG_PEEK)
             answered()
-            answer = channel.receive(self._socket)
+            answer = channel.receive(self._socket, until=deadline)
         except TimeoutError as error:
             raise CandidateFailedError(
                 "timed_out", "hang", f"No answer within {timeout_s:.3g} s (the reference takes far less)."

@@ -26,9 +26,7 @@ from harness.verdict import (
 
 BUILT = Build(library="kernel.so", seconds=1)
 FAILED = Build(diagnostics=(Diagnostic(severity="error", file="kernel", line=3, message="no"),), seconds=1)
-RIGHT = OutputError(
-    output="y", relative_l2=0, max_scaled=0, reference_relative_l2=0, reference_max_scaled=0, bad_fraction=0
-)
+RIGHT = OutputError(output="y", relative_l2=0, max_scaled=0, reference_relative_l2=0, reference_max_scaled=0)
 WRONG = RIGHT.model_copy(update={"bad_fraction": 0.5, "first_bad": FirstBad(index=(0,), expected=1, got=2)})
 INTERVAL = Interval(low=1.9, high=2.1)
 TIMING = Timing(
@@ -117,7 +115,7 @@ def test_clocks_may_move_by_two_hundredths(field, low, steady):
 
 
 def test_noise_tells_each_of_its_reasons():
-    assert TIMING.noise == ""
+    assert (TIMING.noise, TIMING.baseline) == ("", "eager")
     low, high = (Conditions(sm_mhz=mhz, memory_mhz=2 * mhz, temperature_c=40) for mhz in (1700, 1980))
     loud = TIMING.model_copy(update={"converged": False, "clocks": Clocks(lowest=low, highest=high)})
     assert loud.noise == (

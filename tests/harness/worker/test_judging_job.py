@@ -7,9 +7,10 @@ from itertools import count
 
 import pytest
 import torch
-from python_kernels import SIGNATURE, FailedError, X, bench_of, right, runner_of
+from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right, runner_of
 
 from harness.checks.distributions import ORDER
+from harness.errors import UserError
 from harness.task import Signature, TensorSpec
 from harness.verdict import OutputError, Trial
 from harness.worker import judging, mixing
@@ -85,6 +86,16 @@ def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
     with bench_of(right, slots=1) as bench:
         judging._check(bench, payload(trials=2), trials)
     assert len(trials) == 2
+
+
+@pytest.mark.parametrize("asked", [1, None])
+def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
+    """It accepts those alone that it was described with, the pattern here."""
+    with bench_of(right) as bench:
+        first = float(bench.pattern[0][0, 0])
+    picky = SOURCE.replace("        return x", f"        assert float(x[0, 0]) == {first}\n        return x")
+    with bench_of(right, source=picky) as bench, pytest.raises(UserError, match="refuses inputs that get_inputs gives"):
+        judging._check(bench, payload(trials=asked), [])
 
 
 def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():

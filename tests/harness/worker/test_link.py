@@ -104,6 +104,23 @@ def test_silence_is_a_hang_and_the_limit_is_said():
     assert (found.value.status, found.value.check) == ("timed_out", "hang")
 
 
+def test_an_answer_that_trickles_in_has_no_more_time_than_any_other():
+    """Each byte comes well before the socket would lose its patience."""
+
+    def trickles(runner: socket.socket, order: dict[str, Any]) -> None:
+        for byte in channel.frame({"done": order["nonce"]}):
+            runner.send(bytes([byte]))
+            if ended.wait(0.05):
+                return
+
+    ended = threading.Event()
+    with line(trickles) as link:
+        with pytest.raises(CandidateFailedError) as found:
+            link.call([0], 0.2)
+        ended.set()
+    assert (found.value.status, found.value.check) == ("timed_out", "hang")
+
+
 def test_known_work_is_counted_when_the_clock_has_stopped():
     def counts(runner: socket.socket, order: dict[str, Any]) -> None:
         channel.send(runner, {"worked": True} if "work" in order else {"counted": 0.25})

@@ -13,7 +13,7 @@ from harness.checks.pattern import MOVING, STALE
 from harness.verdict import OutputError, Trial
 from harness.worker.link import CandidateFailedError
 from harness.worker.memory import other_poison
-from harness.worker.repeats import REPEATS, _changed, needs_repeating, repeated
+from harness.worker.repeats import REPEATS, _changed, _marked, needs_repeating, repeated
 from harness.worker.trials import run_trial
 
 
@@ -133,3 +133,16 @@ def test_wrong_trials_and_the_last_one_are_repeated():
     last = len(ORDER) - 1
     assert [needs_repeating(trial(0.0), position) for position in (0, last - 1, last)] == [False, False, True]
     assert needs_repeating(trial(0.1), 0)
+
+
+def test_of_several_outputs_those_that_moved_are_marked():
+    wrong = OutputError(
+        output="y", relative_l2=0, max_scaled=1, reference_relative_l2=0, reference_max_scaled=0, bad_fraction=0.5,
+        pattern="all elements",
+    )  # fmt: skip
+    assert _marked(wrong, "") == wrong
+    assert _marked(wrong, STALE).pattern == f"all elements, {STALE}"
+    assert _marked(wrong.model_copy(update={"bad_fraction": 0.0}), MOVING).pattern == "all elements"
+    unwritten = wrong.model_copy(update={"pattern": "never written (or NaN), all elements"})
+    assert _marked(unwritten, STALE) == unwritten
+    assert _marked(unwritten, MOVING).pattern.endswith(MOVING)

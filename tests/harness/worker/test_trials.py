@@ -144,12 +144,13 @@ def test_a_slot_is_filled_with_its_distribution_and_weights_of_its_own():
         assert bench.inputs(2)[1] == bench.numbers[2]["shift"]
 
 
-def test_an_expanded_input_is_filled_through_its_one_element():
-    wide = TensorSpec(name="x", shape=(6, 5), strides=(0, 1), dtype="float32")
+@pytest.mark.parametrize(("strides", "row"), [((0, 1), torch.arange(5.0)), ((1, 0), torch.arange(6.0).unsqueeze(1))])
+def test_an_expanded_input_is_filled_through_its_one_element(strides, row):
+    wide = TensorSpec(name="x", shape=(6, 5), strides=strides, dtype="float32")
     expanded = PLAIN.model_copy(update={"inputs": (wide, PLAIN.inputs[1])})
     with bench_of(right, source=TRIANGLE, signature=expanded) as bench:
-        bench.fill(0, 1, "given", [torch.arange(5.0).expand(6, 5), 0.5])
-        assert torch.equal(bench.memory.views[0]["x"], torch.arange(5.0).expand(6, 5))
+        bench.fill(0, 1, "given", [row.expand(6, 5), 0.5])
+        assert torch.equal(bench.memory.views[0]["x"], row.expand(6, 5))
 
 
 def test_stirring_changes_a_few_elements_by_factors():
@@ -167,13 +168,13 @@ def test_stirring_changes_a_few_elements_by_factors():
 
 
 def test_of_a_square_the_diagonal_is_stirred_and_without_fractions_the_weights():
-    square = TensorSpec(name="x", shape=(7, 7), strides=(7, 1), dtype="bfloat16")
+    square = TensorSpec(name="x", shape=(3, 7, 7), strides=(49, 7, 1), dtype="bfloat16")
     whole = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="int64")
     shift = SIGNATURE.inputs[1]
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (square, shift)})) as bench:
         x = bench.memory.views[0]["x"].fill_(1)
         bench.stir(0)
-        assert 0 < int((x != 1).sum()) == int((x.diagonal() != 1).sum())
+        assert 0 < int((x != 1).sum()) == int((x.diagonal(dim1=1, dim2=2) != 1).sum())
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (whole, shift)})) as bench:
         x, scale = bench.memory.views[0]["x"].fill_(4), bench.memory.views[0]["scale"].fill_(1)
         bench.stir(0)
