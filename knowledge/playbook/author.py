@@ -12,6 +12,7 @@ from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Move, Plan, Recipe
 from knowledge.playbook.reductions import RowRecipe
+from knowledge.playbook.stages_recipe import StagesRecipe
 from knowledge.playbook.sweeping import swept, within
 
 HOW_TO_SET_A_MODEL = (
@@ -20,13 +21,16 @@ HOW_TO_SET_A_MODEL = (
 )
 WHAT_IT_WRITES = (
     "It writes elementwise graphs, reductions along rows with elementwise steps around them (softmax, norms, sums, "
-    "extrema), and products of two matrices with what directly follows them"
+    "extrema), products of two matrices with what directly follows them, and forwards that are several of these"
 )
+
+
+SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe())
 
 
 def recipes() -> tuple[Recipe, ...]:
     """All recipes, in the order in which they are tried."""
-    return (PointwiseRecipe(), RowRecipe(), GemmRecipe())
+    return (*SINGLE, StagesRecipe(SINGLE))
 
 
 def first_draft(problem: Problem) -> Draft | Decline:

@@ -2,18 +2,21 @@
 
 Views never become nodes: a permuted, expanded, sliced or reshaped value is the same arithmetic over loads with other
 strides. So whatever mixture of views and arithmetic a module contains, what is left is one expression an output.
+
+A reshape that strides cannot say is kept apart, at the top: all below it is computed in the finer shape that it merges.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Literal
 
 from knowledge.playbook import strided
 from knowledge.playbook.problem import Scalar, Tensor
 
-Kind = Literal["load", "scalar", "const", "compute", "reduce", "gathered"]
+Kind = Literal["load", "scalar", "const", "compute", "reduce", "gathered", "reshaped"]
 Payload = tuple[int | float | bool | str, ...]
 
 
@@ -33,6 +36,7 @@ class Node:
     | compute | primitive | operands, each of this shape or uniform | - | of the result |
     | reduce | sum, amax, amin, prod, argmax, argmin | operand | reduced dimensions | of the operand |
     | gathered | - | the reduce node | one stride a dimension, over its kept dimensions packed row-major | of the view |
+    | reshaped | - | the value in a finer shape, itself none of this kind | - | its dimensions, neighbours merged |
 
     `origin` is the traced operation it came from, for the comment beside the statement.
     """
@@ -104,6 +108,8 @@ class Graph:
     def compute(self, op: str, dtype: str, *args: Node) -> Node:
         """An elementwise primitive; operands are broadcast against each other."""
         shape = strided.broadcast_shape(tuple(arg.shape for arg in args))
+        if any(arg.kind == "reshaped" for arg in args):
+            return self.reshape(self.compute(op, dtype, *self._refined(args, shape)), shape)
         operands = tuple(arg if arg.uniform else self.expand(arg, shape) for arg in args)
         return self._make("compute", op, dtype, shape, operands, ())
 
@@ -111,6 +117,8 @@ class Graph:
         """A reduction over `dims` (non-negative, sorted)."""
         if operand.uniform:
             raise UnwritableError("a reduction over a constant")
+        if operand.kind == "reshaped":
+            return self._reduce_finer(op, dtype, operand, dims, keepdim)
         reduction = self._make("reduce", op, dtype, operand.shape, (operand,), dims)
         kept = tuple(extent for dim, extent in enumerate(operand.shape) if dim not in dims)
         node = self._make("gathered", "", dtype, kept, (reduction,), strided.packed_strides(kept))
@@ -119,16 +127,60 @@ class Graph:
             return self.reshape(node, shape)
         return node
 
+    def _reduce_finer(self, op: str, dtype: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
+        """Over the dimensions that the reduced ones were merged from."""
+        finer, first = operand.args[0], 0
+        parts: list[int] = []
+        for dim, extent in enumerate(operand.shape):
+            last = first
+            while prod(finer.shape[first:last]) < extent or (last < len(finer.shape) and finer.shape[last] == 1):
+                last += 1
+            parts += range(first, last) if dim in dims else ()
+            first = last
+        if not parts:
+            raise UnwritableError(f"a reduction of a reshape over one element ({self.origin})")
+        made = self.reduce(op, dtype, finer, tuple(parts), keepdim=False)
+        kept = tuple(
+            1 if dim in dims else extent for dim, extent in enumerate(operand.shape) if keepdim or dim not in dims
+        )
+        return self.reshape(made, kept)
+
+    def _refined(self, args: tuple[Node, ...], shape: tuple[int, ...]) -> list[Node]:
+        """Operands of one shape in the finer one that all their reshapes merge."""
+        finer = shape
+        for arg in args:
+            if arg.kind == "reshaped":
+                if arg.shape != shape:
+                    raise UnwritableError(f"a reshape that would need a copy, repeated ({self.origin})")
+                finer = strided.common_shape(finer, arg.args[0].shape)
+        wide = (arg if arg.uniform or arg.kind == "reshaped" else self.expand(arg, shape) for arg in args)
+        return [arg if arg.uniform else self.reshape(arg, finer) for arg in wide]
+
     def expand(self, node: Node, shape: tuple[int, ...]) -> Node:
         """Broadcast to `shape`."""
+        if node.kind == "reshaped" and node.shape == shape:
+            return node
         return self.view(node, lambda old, strides: strided.expand(old, strides, shape))
 
     def reshape(self, node: Node, shape: tuple[int, ...]) -> Node:
-        """The same elements in row-major order under another shape."""
-        return self.view(node, lambda old, strides: strided.reshape(old, strides, shape))
+        """The same elements in row-major order under another shape. Raises `UnwritableError` where none is finer."""
+        if node.kind == "reshaped":
+            return self.reshape(node.args[0], shape)
+        try:
+            return self.view(node, lambda old, strides: strided.reshape(old, strides, shape))
+        except UnwritableError as failure:
+            shape = strided.resolve(node.shape, shape)
+            try:
+                finer = strided.common_shape(node.shape, shape)
+            except strided.NotAView:
+                raise failure from None
+            split = self.view(node, lambda old, strides: strided.reshape(old, strides, finer))
+            return self._make("reshaped", "", node.dtype, shape, (split,), ())
 
     def view(self, node: Node, view_of: ViewOf) -> Node:
         """Apply a view to every load underneath. Raises `UnwritableError` where strides cannot say it."""
+        if node.kind == "reshaped":
+            raise UnwritableError(f"a view of a reshape that would need a copy ({self.origin})")
         memo: dict[int, Node] = {}
         for each in postorder((node,), into_reductions=False):
             memo[id(each)] = self._viewed(each, view_of, memo)

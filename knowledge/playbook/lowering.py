@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from knowledge.playbook import promotion
+from knowledge.playbook import promotion, strided
 from knowledge.playbook.expressions import Graph, Node, UnwritableError
 from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 from knowledge.playbook.strided import NotAView
@@ -77,7 +77,7 @@ class Lowering:
 
 @dataclass(frozen=True)
 class Lowered:
-    """The module as expressions: for each output tensor, the node that it holds."""
+    """The module as expressions: for each output tensor, maybe under a finer shape, the node that it holds."""
 
     graph: Graph
     outputs: tuple[tuple[Tensor, Node], ...]
@@ -100,8 +100,17 @@ def lower(problem: Problem, table: dict[str, Lower]) -> Lowered:
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
-        outputs.append((tensor, node if node.uniform else state.graph.expand(node, tensor.shape)))
+        outputs.append(_finest(tensor, node if node.uniform else state.graph.expand(node, tensor.shape)))
     return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
+
+
+def _finest(tensor: Tensor, node: Node) -> tuple[Tensor, Node]:
+    """An output in the shape that its value is computed in: a reshape that merges dimensions splits the tensor's."""
+    if node.kind != "reshaped":
+        return tensor, node
+    (finer,) = node.args
+    view = strided.reshape(tensor.shape, tensor.strides, finer.shape)
+    return tensor.model_copy(update={"shape": view.shape, "strides": view.strides}), finer
 
 
 def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:

@@ -279,6 +279,24 @@ def _instance_norm(state: Lowering, op: Op) -> Node:
     return normal
 
 
+def _group_norm(state: Lowering, op: Op) -> Node:
+    """(input, groups, weight, bias, eps): each group of channels of each image by its own statistics."""
+    whole, groups = state.operand(op.args[0], result_dtype(op)), op.args[1]
+    if not isinstance(groups, int):
+        raise UnwritableError(f"{op.target} with a number of groups that is not known beforehand")
+    images, channels, *places = whole.shape
+    node = state.graph.reshape(whole, (images, groups, channels // groups, *places))
+    rows = Rows(state, node, tuple(range(2, len(node.shape))))
+    eps = state.operand(state.argument(op, 4, "eps", 1e-5), node.dtype)
+    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
+    for name, argument in (("mul", state.argument(op, 2, "weight")), ("add", state.argument(op, 3, "bias"))):
+        if argument is not None:
+            vector = state.operand(argument, node.dtype)
+            shape = (groups, channels // groups, *(1,) * len(places))
+            normal = rows.f(name, normal, state.graph.reshape(vector, shape))
+    return state.graph.reshape(normal, whole.shape)
+
+
 def _truth(kind: str) -> Lower:
     lower = _plain(kind)
     return lambda state, op: state.cast(lower(state, op), "bool")  # type: ignore[arg-type]
@@ -292,7 +310,7 @@ REDUCTIONS: dict[str, Lower] = {
     "std_mean": _variance(root=True, with_mean=True), "softmax": _softmax, "_softmax": _softmax,
     "log_softmax": _log_softmax, "_log_softmax": _log_softmax, "logsumexp": _logsumexp,
     "linalg_vector_norm": _norm, "norm": _norm, "layer_norm": _layer_norm, "native_layer_norm": _layer_norm,
-    "rms_norm": _rms_norm, "instance_norm": _instance_norm,
+    "rms_norm": _rms_norm, "instance_norm": _instance_norm, "group_norm": _group_norm,
     "linalg_norm": _norm, "linalg_matrix_norm": _frobenius, "frobenius_norm": _frobenius,
     "aminmax": _both_extrema, "count_nonzero": _count_nonzero, "cosine_similarity": _cosine,
     "pairwise_distance": _distance,

@@ -169,6 +169,8 @@ class RowProgram:
             view = strided.expand(view.shape, view.strides, self.shape)
             if not node.uniform:
                 node = graph.expand(graph.reshape(node, shape), self.shape)
+                if node.kind == "reshaped":
+                    raise UnwritableError(f"an output that would need a copy ({tensor.name})")
         except strided.NotAView as failure:
             raise UnwritableError(f"{failure} ({graph.origin})") from failure
         return Target(tensor, view.strides, node)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from math import prod
+from operator import mul
 from typing import NamedTuple
 
 Shape = tuple[int, ...]
@@ -82,7 +84,7 @@ def select(shape: Shape, strides: Shape, dim: int, index: int) -> View:
 
 def reshape(shape: Shape, strides: Shape, target: Shape) -> View:
     """The row-major reshape to `target` (one -1 allowed), where strides can express it without a copy."""
-    target = _resolve(prod(shape), target)
+    target = resolve(shape, target)
     if 0 in target:
         return View(target, packed_strides(target))
     runs = merge_runs(shape, strides)
@@ -114,8 +116,17 @@ def merge_runs(shape: Shape, strides: Shape) -> list[tuple[int, int]]:
     return runs
 
 
-def _resolve(numel: int, target: Shape) -> Shape:
+def resolve(shape: Shape, target: Shape) -> Shape:
+    """A reshape's target without its -1."""
     if -1 not in target:
         return target
     known = prod(extent for extent in target if extent != -1)
-    return tuple(numel // max(known, 1) if extent == -1 else extent for extent in target)
+    return tuple(prod(shape) // max(known, 1) if extent == -1 else extent for extent in target)
+
+
+def common_shape(one: Shape, other: Shape) -> Shape:
+    """The coarsest shape whose dimensions merge to either. Raises `NotAView` where there is none."""
+    cuts = sorted({*accumulate(one, mul), *accumulate(other, mul), 1})
+    if 0 in cuts or any(high % low for low, high in pairwise(cuts)):
+        raise NotAView(f"a reshape of {one} to {other} that would need a copy")
+    return tuple(high // low for low, high in pairwise(cuts))

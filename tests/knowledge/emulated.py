@@ -90,7 +90,9 @@ def emulated(source: str) -> str:
     """A pointwise or row kernel as a C++ source file. Clusters and copies in the background are not emulated."""
     assert "__cluster_dims__" not in source and "kStaged" not in source
     text = re.sub(r"#include <(cute/arch|cutlass/arch)/.*>\n", "", source)
-    head, _, body = text.partition('#define UNROLL _Pragma("unroll")\n')
+    text = re.sub(r"#(define|undef) UNROLL.*\n", "", text)
+    last = max(match.end() for match in re.finditer(r"^#include .*\n", text, re.MULTILINE))
+    head, body = text[:last], text[last:]
     launched, count = _LAUNCH.subn(r"emulate(\g<grid>, kThreads, [=] { \g<kernel>(\g<arguments>); });", body)
     assert count and "<<<" not in launched
     return head + _MACHINE + FLUSHED + plain_functions(launched)

@@ -34,7 +34,8 @@ def evaluate(problem: Problem, lowered: Lowered, tensors: Mapping[str, torch.Ten
     values: dict[int, torch.Tensor] = {}
     for node in postorder(tuple(node for _, node in lowered.outputs)):
         values[id(node)] = _value(node, values, tensors)
-    return [values[id(node)].expand(tensor.shape) for tensor, node in lowered.outputs]
+    made = [values[id(node)].expand(tensor.shape) for tensor, node in lowered.outputs]
+    return [value.reshape(output.shape) for value, output in zip(made, problem.outputs, strict=True)]
 
 
 def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:

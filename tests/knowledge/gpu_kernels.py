@@ -36,8 +36,13 @@ def compiled(folder: Path, sources: Sequence[str], architecture: str) -> str:
         kernel = kernel.replace("#define UNROLL", "#undef UNROLL\n#define UNROLL")
         kernel = re.sub(rf"^using namespace kernels{index};$", f"namespace entry{index} {{\n\\g<0>", kernel, flags=re.M)
         text.append(f"{kernel}\n}}  // namespace entry{index}\n")
+    return compiled_as_it_is(folder, "".join(text), architecture)
+
+
+def compiled_as_it_is(folder: Path, source: str, architecture: str) -> str:
+    """What nvcc's compiler for the device says on a source file; "" where all is well."""
     file = folder / f"kernels_{architecture}.cu"
-    file.write_text("".join(text))
+    file.write_text(source)
     return _nvcc(file, architecture, "-cubin", "-o", str(file.with_suffix(".cubin")))
 
 

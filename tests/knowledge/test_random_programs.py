@@ -57,7 +57,7 @@ class Drawn(torch.nn.Module):
 
 def _viewed(draw: st.DrawFn, value: torch.Tensor, position: int) -> Step:
     dim = draw(st.integers(0, value.dim() - 1))
-    kind = draw(st.sampled_from(("permute", "slice", "select", "unsqueeze", "flatten", "chunk", "expand")))
+    kind = draw(st.sampled_from(("permute", "slice", "select", "unsqueeze", "flatten", "chunk", "expand", "reshape")))
     if kind == "permute":
         order = draw(st.permutations(range(value.dim())))
         return lambda values: values[position].permute(order)
@@ -73,6 +73,9 @@ def _viewed(draw: st.DrawFn, value: torch.Tensor, position: int) -> Step:
         return lambda values: values[position].unsqueeze(dim).expand(*_stretched(values[position].shape, dim))
     if kind == "flatten":
         return lambda values: values[position].contiguous().flatten()
+    if kind == "reshape":
+        last = draw(st.sampled_from([k for k in range(1, value.numel() + 1) if value.numel() % k == 0]))
+        return lambda values: values[position].reshape(-1, last)
     return lambda values: values[position].unsqueeze(dim)
 
 
@@ -83,13 +86,16 @@ def _stretched(shape: torch.Size, dim: int) -> tuple[int, ...]:
 def _step(draw: st.DrawFn, values: list[torch.Tensor]) -> Step:
     position = draw(st.integers(0, len(values) - 1))
     value = values[position]
-    kind = draw(st.sampled_from(("unary", "binary", "view", "view", "reduce", "normalize")))
+    kind = draw(st.sampled_from(("unary", "binary", "view", "view", "reduce", "normalize", "groups")))
     partners = [k for k, other in enumerate(values) if _broadcasts(value, other)]
     if kind == "binary" and partners:
         other, function = draw(st.sampled_from(partners)), BINARY[draw(st.sampled_from(sorted(BINARY)))]
         return lambda values: function(values[position], values[other])
     if kind == "view" and 0 < value.dim() < 5:
         return _viewed(draw, value, position)
+    if kind == "groups" and value.dim() > 1 and value.shape[1:].numel() > 1:
+        groups = draw(st.sampled_from([k for k in range(1, value.shape[1] + 1) if value.shape[1] % k == 0]))
+        return lambda values: torch.group_norm(values[position], groups, eps=0.1)
     if kind in ("reduce", "normalize") and value.dim():
         dim = draw(st.integers(-value.dim(), value.dim() - 1))
         reduction = REDUCTIONS[draw(st.sampled_from(sorted(REDUCTIONS)))]

@@ -75,6 +75,8 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[st
     "two dimensions": (lambda x: x.amax((1, 2)) + 1, ((6, 5, 20),), FEW),
     "permuted": (lambda x: F.layer_norm(x.transpose(0, 1), (48,)), ((48, 10),), ("everything",)),
     "instance": (lambda x: F.instance_norm(x), ((2, 3, 8, 9),), ("everything",)),
+    "groups": (lambda x, w, b: F.relu(F.group_norm(x, 4, w, b)) * b.view(12, 1), ((3, 12, 50), (12,), (12,)), FEW),
+    "merged by a copy": (lambda x: F.softmax(x.transpose(1, 2).reshape(3, -1), -1), ((3, 20, 7),), ("everything",)),
     "short": (lambda x: F.softmax(x, -1), ((1000, 3),), ("SIMD",)),
 }
 RUNS = [(name, knobs) for name, (_, _, wanted) in CASES.items() for knobs in wanted]

@@ -1,0 +1,166 @@
+"""Cuts a forward that is no single kernel into parts that are, each the longest that some recipe can write.
+
+What a part hands to a later one is materialized in a buffer. Views are not: a later part takes them of the buffer anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from knowledge.playbook.expressions import UnwritableError
+from knowledge.playbook.lowering import ALIASING, WITHOUT_EFFECT, base_name
+from knowledge.playbook.problem import Argument, Op, Problem, Ref, Scalar, Tensor
+from knowledge.playbook.recipe import Decline, Plan, Recipe
+from knowledge.playbook.strided import packed_strides
+
+# Operations that one part may take in: what is longer costs seconds to cut.
+LONGEST = 24
+# What sometimes copies, or is no view that every recipe takes, is materialized.
+VIEWS = ALIASING - {"contiguous", "to", "select", "slice", "narrow", "chunk", "split", "unbind", "movedim"}
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One part: what it computes, and the recipe that writes it. Its inputs and outputs go by the values' names."""
+
+    problem: Problem
+    recipe: Recipe
+
+    @property
+    def plan(self) -> Plan:
+        """Its first plan."""
+        plan = self.recipe.first_plan(self.problem)
+        assert isinstance(plan, Plan)
+        return plan
+
+
+@dataclass(frozen=True)
+class Stages:
+    """The parts in their order, and the values that pass between them."""
+
+    parts: tuple[Stage, ...]
+    between: tuple[Tensor, ...]
+
+
+def stages_of(problem: Problem, recipes: tuple[Recipe, ...]) -> Stages:
+    """The parts of a forward, at least two. Raises `UnwritableError` saying which operation no recipe can write."""
+    return _stages(problem.model_dump_json(), recipes)
+
+
+@lru_cache(maxsize=8)
+def _stages(problem: str, recipes: tuple[Recipe, ...]) -> Stages:
+    cut = _Cut(Problem.model_validate_json(problem))
+    parts, start = [], 0
+    while start < len(cut.ops):
+        part, start = _longest(cut, start, recipes)
+        parts.append(part)
+    if len(parts) < 2:
+        raise UnwritableError("a forward without two parts")
+    return Stages(tuple(parts), tuple(cut.between.values()))
+
+
+def _longest(cut: _Cut, start: int, recipes: tuple[Recipe, ...]) -> tuple[Stage, int]:
+    """The part from operation `start` on that takes in most operations, and where it ends."""
+    last = min(len(cut.ops), start + LONGEST)
+    for end in range(last, start, -1):
+        part = cut.part(start, end)
+        for recipe in recipes if part.outputs else ():
+            if isinstance(recipe.first_plan(part), Plan):
+                cut.close(part)
+                return Stage(part, recipe), end
+    reasons = (recipe.first_plan(cut.part(start, start + 1)) for recipe in recipes)
+    said = "; ".join(reason.reason for reason in reasons if isinstance(reason, Decline))
+    raise UnwritableError(f"{cut.ops[start].target} as a part of its own ({said})")
+
+
+class _Cut:
+    """A problem while it is cut. `between` holds the values that earlier parts hand on, `known` all tensors at hand."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.ops = tuple(op for op in problem.ops if base_name(op.target) not in WITHOUT_EFFECT)
+        self.maker = {result.name: k for k, op in enumerate(self.ops) for result in op.results}
+        self.results = {result.name: result for op in self.ops for result in op.results}
+        self.between: dict[str, Tensor] = {}
+        self.known: dict[str, Tensor | Scalar] = {each.name: each for each in (*problem.inputs, *problem.parameters)}
+        self._check()
+
+    def _check(self) -> None:
+        """What is written in place must be of no further use under its old name."""
+        for k, op in enumerate(self.ops):
+            name = base_name(op.target)
+            if not name.endswith("_") or name.endswith("__"):
+                continue
+            old = next(_refs(op.args), None)
+            later = {ref for other in self.ops[k + 1 :] for ref in _refs(other.args)} | {*self.problem.returns}
+            if old not in self.results or self._is_view(old) or old in later:
+                raise UnwritableError(f"{op.target} on a value of several parts")
+
+    def _is_view(self, name: str) -> bool:
+        return name in self.maker and base_name(self.ops[self.maker[name]].target) in VIEWS
+
+    def _sources(self, name: str, start: int) -> Iterator[str]:
+        """The values that must be at hand for this one: itself, or what the earlier views that lead to it start at."""
+        if self._is_view(name) and self.maker[name] < start:
+            for ref in _refs(self.ops[self.maker[name]].args):
+                yield from self._sources(ref, start)
+        else:
+            yield name
+
+    def _views(self, name: str, start: int) -> Iterator[Op]:
+        """The earlier views that lead to a value, in order."""
+        if self._is_view(name) and self.maker[name] < start:
+            op = self.ops[self.maker[name]]
+            for ref in _refs(op.args):
+                yield from self._views(ref, start)
+            yield op
+
+    def part(self, start: int, end: int) -> Problem:
+        """Operations `start` to `end` as a problem; its outputs are what is returned or of use later on."""
+        own = self.ops[start:end]
+        read = [ref for op in own for ref in _refs((*op.args, *op.kwargs.values()))]
+        views = {op.results[0].name: op for ref in read for op in self._views(ref, start)}
+        needed = {source for ref in read for source in self._sources(ref, start)}
+        given = [each for name, each in self.known.items() if name in needed]
+        weights = {each.name for each in self.problem.parameters}
+        outputs = self._outputs(start, end)
+        return self.problem.model_copy(
+            update={
+                "inputs": tuple(each for each in given if each.name not in weights),
+                "parameters": tuple(each for each in given if each.name in weights),
+                "outputs": tuple(tensor for tensor, _ in outputs),
+                "ops": (*views.values(), *own),
+                "returns": tuple(name for _, name in outputs),
+            }
+        )
+
+    def _outputs(self, start: int, end: int) -> list[tuple[Tensor, str]]:
+        """The returned tensors, and packed buffers for what only later parts read; with the value that each holds."""
+        made = [result.name for op in self.ops[start:end] for result in op.results]
+        final = [
+            (tensor, name) for tensor, name in zip(self.problem.outputs, self.problem.returns, strict=True)
+            if name in made
+        ]  # fmt: skip
+        later = [ref for op in self.ops[end:] for ref in _refs((*op.args, *op.kwargs.values()))]
+        wanted = {source for ref in later for source in self._sources(ref, end)}
+        handed = [
+            self.results[name].model_copy(update={"strides": packed_strides(self.results[name].shape)})
+            for name in made if name in wanted
+        ]  # fmt: skip
+        return [*final, *((tensor, tensor.name) for tensor in handed)]
+
+    def close(self, part: Problem) -> None:
+        """The part is taken: later ones may read what it hands on."""
+        final = {tensor.name for tensor in self.problem.outputs}
+        handed = {tensor.name: tensor for tensor in part.outputs if tensor.name not in final}
+        self.between |= handed
+        self.known |= handed
+
+
+def _refs(arguments: Iterable[Argument]) -> Iterator[str]:
+    for argument in arguments:
+        for atom in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(atom, Ref):
+                yield atom.ref
