@@ -11,10 +11,15 @@ from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from python_kernels import SIGNATURE
 
+from harness.errors import MachineError
 from harness.verdict import Verdict
 from harness.worker import channel
+from harness.worker.host_device import HostDevice
+from harness.worker.judging import slot_numbers
 from harness.worker.link import CandidateFailedError, RunnerLink
+from harness.worker.memory import SharedMemory
 
 
 @contextmanager
@@ -129,3 +134,48 @@ def test_known_work_is_counted_when_the_clock_has_stopped():
         link.work(3)
     with line(counts) as link:
         assert link.counted() == 0.25
+
+
+def handed_over(answer: dict[str, Any]) -> tuple[SharedMemory, dict[str, Any], list[int]]:
+    """A memory of two slots shared over a link: the memory, the order, and both files' sizes."""
+    memory = SharedMemory(SIGNATURE, 2, HostDevice(1 << 12))
+    told: dict[str, Any] = {}
+
+    def maps(runner: socket.socket) -> None:
+        mark, descriptors, *_ = socket.recv_fds(runner, 1, 2)
+        told.update(channel.receive(runner), mark=mark)
+        for descriptor in descriptors:
+            files.append(os.fstat(descriptor).st_size)
+            os.close(descriptor)
+        channel.send(runner, answer)
+
+    files: list[int] = []
+    ours, theirs = socket.socketpair()
+    with theirs:
+        runner = threading.Thread(target=maps, args=(theirs,))
+        runner.start()
+        try:
+            link = RunnerLink(ours.detach(), os.getpid())
+            link.share(memory, [slot_numbers(SIGNATURE, slot) for slot in range(2)])
+        finally:
+            runner.join()
+    return memory, told, files
+
+
+def test_memory_is_handed_over_with_the_place_of_every_argument():
+    memory, order, files = handed_over({"mapped": 2})
+    layout = memory.layout
+    assert (order["mark"], order["device"]) == (b"F", "cpu")
+    assert order["bytes"] == [layout.input_bytes, layout.output_bytes] == files
+    for slot, (x, shift, scale, y) in enumerate(order["arguments"]):
+        assert shift == {"kind": "scalar", "type": "float", "value": slot_numbers(SIGNATURE, slot)["shift"]}
+        tensor = {"kind": "tensor", "shape": [6, 5], "strides": [5, 1], "dtype": "float32"}
+        assert x == {**tensor, "memory": "in", "offset": layout.places[slot]["x"].offset}
+        assert y == {**tensor, "memory": "out", "offset": layout.places[slot]["y"].offset}
+        assert (scale["shape"], scale["memory"]) == ([5], "in")
+
+
+def test_memory_that_cannot_be_mapped_is_the_machines_fault():
+    with pytest.raises(MachineError, match="could not map its memory: no such device") as failure:
+        handed_over({"failed": "sharing", "message": "no such device"})
+    assert "cutegen doctor" in failure.value.remedy
