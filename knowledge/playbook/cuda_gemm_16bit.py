@@ -7,6 +7,7 @@ copied alone).
 
 from __future__ import annotations
 
+from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import width
 from knowledge.playbook.gemm_form import A, B, C, Form
 from knowledge.playbook.problem import Device
@@ -35,20 +36,7 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
         after = plan.with_knobs(**knobs)
         if after != plan and _shared_bytes(after) <= (device.shared_bytes or 99 << 10):
             found.append(Move(name, why, after, against))
-    return (*found, *_orders(form, plan, int(plan.knobs["bm"])))
-
-
-def _orders(form: Form, plan: Plan, rows: int) -> list[Move]:
-    return [
-        Move(
-            f"raster order {group}",
-            f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
-            plan.with_knobs(group=group),
-            ("memory",),
-        )
-        for group in (16, 4)
-        if plan.knobs["group"] != group and form.m.extent > rows
-    ]
+    return (*found, *(raster_orders(plan, (16, 4)) if form.m.extent > int(plan.knobs["bm"]) else ()))
 
 
 # At 4096 x 4096 x 4096 an H200 takes 0.375 ms for the plan these start from, 0.338 with the first, 0.381 the second.

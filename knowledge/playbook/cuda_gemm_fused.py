@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import contiguous, width
 from knowledge.playbook.gemm_form import A, B, C, Form
 from knowledge.playbook.problem import Problem
@@ -103,16 +104,7 @@ def _tiles(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
 def _orders(form: Form, plan: Plan) -> tuple[Move, ...]:
     if form.triangle or form.m.extent <= _BM or form.n.extent <= int(plan.knobs["bn"]):
         return ()
-    return tuple(
-        Move(
-            f"raster order {group}",
-            f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
-            plan.with_knobs(group=group),
-            ("memory",),
-        )
-        for group in (4, 16)
-        if plan.knobs["group"] != group
-    )
+    return raster_orders(plan, (4, 16))
 
 
 def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import width
 from knowledge.playbook.gemm_form import A, B, C, Form
 from knowledge.playbook.problem import Device, Problem
@@ -117,20 +118,11 @@ def _other_tiles(problem: Problem, form: Form, plan: Plan) -> list[Move]:
     return found
 
 
-def _orders(form: Form, plan: Plan) -> list[Move]:
-    """Other orders in which blocks walk over the tiles."""
+def _orders(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """Other orders in which blocks walk over the tiles, where there are several both ways."""
     if form.triangle or form.m.extent <= int(plan.knobs["bm"]) or form.n.extent <= int(plan.knobs["bn"]):
-        return []
-    return [
-        Move(
-            f"raster order {group}",
-            f"Run {group} rows of tiles side by side, so that their operands are still in the L2 cache.",
-            plan.with_knobs(group=group),
-            ("memory",),
-        )
-        for group in (16, 4)
-        if plan.knobs["group"] != group
-    ]
+        return ()
+    return raster_orders(plan, (16, 4))
 
 
 def knobs_text(form: Form, plan: Plan) -> str:

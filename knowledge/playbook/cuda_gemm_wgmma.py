@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import contiguous, width
 from knowledge.playbook.gemm_form import A, B, C, Form
 from knowledge.playbook.problem import Problem
@@ -48,7 +49,7 @@ def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
     single blocks; at 4096 x 4096 x 4096 it loses 10 % by 192 columns, 7 % by clusters of 4.
     """
     exact = form.n.extent % 192 == 0 and form.n.extent % 128 <= 64
-    tiles, others = _tiles(form, plan), (*_orders(plan), *_clusters(plan))
+    tiles, others = _tiles(form, plan), (*raster_orders(plan, (8, 2, 16, 4), "clusters"), *_clusters(plan))
     return (*_blocks(form, plan), *((*tiles, *others) if exact else (*others, *tiles)))
 
 
@@ -58,19 +59,6 @@ def _blocks(form: Form, plan: Plan) -> tuple[Move, ...]:
     why = "K is short: a second block multiplies while the first begins or stores its tile."
     after = plan.with_knobs(stages=1, blocks=2, bn=128)
     return (Move("2 blocks a multiprocessor", why, after, ("latency", "occupancy", "memory")),)
-
-
-def _orders(plan: Plan) -> tuple[Move, ...]:
-    return tuple(
-        Move(
-            f"raster order {group}",
-            f"Run {group} rows of clusters side by side, so that their tiles are still in the L2 cache.",
-            plan.with_knobs(group=group),
-            ("memory",),
-        )
-        for group in (8, 2, 16, 4)
-        if plan.knobs["group"] != group
-    )
 
 
 def _clusters(plan: Plan) -> tuple[Move, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from pathlib import Path
 
 import pytest
 
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.errors import MachineError
+from knowledge.exemplars import source
 from knowledge.exemplars.source import Exemplar, load, names, representative
 
 ARCHITECTURES = ("sm_80", "sm_90a")
@@ -65,6 +67,16 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
     (tmp_path / "products.cu").write_text(header + "// knobs: as in nothing.cu\n")
     with pytest.raises(ValueError, match="no exemplar 'nothing'"):
         load("products")
+
+
+def test_no_section_is_written_twice():
+    files = {name: (Path(source.__file__).parent / f"{name}.cu").read_text() for name in names()}
+    written: dict[str, list[str]] = {}
+    for name, text in files.items():
+        for section, body in re.findall(r"^// begin (\w+)\n(.*?)^// end", text, re.MULTILINE | re.DOTALL):
+            written.setdefault(body, []).append(f"{section} of {name}")
+    assert len(written) > len(files)
+    assert not [places for places in written.values() if len(places) > 1]
 
 
 def test_sections_are_replaced_whole_and_only_those():
