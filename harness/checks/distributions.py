@@ -58,8 +58,12 @@ def _zeros(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
 DISTRIBUTIONS: dict[str, Block] = {
     "normal": _normal, "uniform": _uniform, "wide": _wide, "tiny": _tiny, "zeros": _zeros, "special": _normal,
 }  # fmt: skip
-ORDER = ("given", "wide", "special", "normal", "uniform", "tiny", "zeros", "given")
-"""The trials of one verdict, the cheapest refutations of a wrong kernel first; the file's own twice, first and last."""
+STIRRED = "stirred"
+ORDER = ("given", "wide", "special", "normal", "uniform", "tiny", "zeros", STIRRED)
+"""The trials of one verdict, the cheapest refutations of a wrong kernel first; the file's own values twice, first as
+they are and last as they are timed."""
+PLANTED = 16
+"""Elements that a stirred input may hold against its file's habits."""
 
 
 def draw(
@@ -73,7 +77,7 @@ def draw(
 
     A contiguous `place` of that shape and type is written to and may be what is returned: large tensors are not copied.
     """
-    if distribution == "given" or not given.is_floating_point():
+    if distribution in ("given", STIRRED) or not given.is_floating_point():
         return given
     if place is None or not place.is_contiguous():
         place = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
@@ -117,7 +121,7 @@ CORNER = 64
 
 def _with_structure(drawn: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
     """Triangles stay triangles and symmetric matrices symmetric: there the structure is the task's promise."""
-    if given.ndim < 2 or given.shape[-1] != given.shape[-2]:
+    if not _is_square(given):
         return drawn
     if _is_upper(given):
         drawn = drawn.triu()
@@ -126,6 +130,10 @@ def _with_structure(drawn: torch.Tensor, given: torch.Tensor) -> torch.Tensor:
     if _is_symmetric(given):
         drawn = drawn.triu() + drawn.triu(1).mT
     return drawn
+
+
+def _is_square(given: torch.Tensor) -> bool:
+    return given.ndim > 1 and given.shape[-1] == given.shape[-2]
 
 
 def _is_upper(given: torch.Tensor) -> bool:
@@ -137,6 +145,53 @@ def _is_upper(given: torch.Tensor) -> bool:
 def _is_symmetric(given: torch.Tensor) -> bool:
     edge = min(CORNER, given.shape[-1])
     return torch.equal(given[..., :edge, :], given[..., :, :edge].mT) and torch.equal(given, given.mT)
+
+
+class Stirring:
+    """Other values in each element of what a file gave, again and again at the price of a copy.
+
+    No result for the values before, whole or in part, is of use for the new ones. Zeros stay zeros and magnitudes do
+    not grow, so that what a forward accepts it goes on to accept; `plant` breaks the second rule in a few places.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self._generator = generator
+        self._factors = {
+            torch.float32: torch.rand(2 * BLOCK, generator=generator, device=generator.device).mul_(0.5).add_(0.5)
+        }
+
+    def stir(self, given: torch.Tensor, place: torch.Tensor | None = None, *, plant: bool = False) -> torch.Tensor:
+        """`given` with each element times a factor of [0.5, 1), in another order of factors each time.
+
+        With `plant` a few elements are 1 to 4 times as large and of either sign: who guesses from a sample that all
+        are positive, sorted or in a range is wrong. A contiguous `place` of that shape and type is written to and may
+        be what is returned.
+        """
+        if place is None or not (place.is_contiguous() and given.is_contiguous()):
+            place, given = torch.empty(given.shape, dtype=given.dtype, device=given.device), given.contiguous()
+        flat, old = place.view(-1), given.view(-1)
+        start, length = int(self._draw(BLOCK, 1)), min(BLOCK, given.numel())
+        factors = self._block(given.dtype)[start : start + length]
+        whole = old.numel() // length * length
+        torch.mul(old[:whole].view(-1, length), factors, out=flat[:whole].view(-1, length))
+        torch.mul(old[whole:], factors[: old.numel() - whole], out=flat[whole:])
+        if plant:
+            self._plant(flat, old)
+        return place.triu() + place.triu(1).mT if _is_square(given) and _is_symmetric(given) else place
+
+    def _plant(self, flat: torch.Tensor, given: torch.Tensor) -> None:
+        at = self._draw(flat.numel(), min(PLANTED, max(1, flat.numel() // PLANTED)))
+        factors = torch.rand(at.numel(), generator=self._generator, device=at.device).mul_(3).add_(1)
+        factors[self._draw(2, at.numel()).bool()] *= -1
+        flat[at] = given[at] * factors.to(given.dtype) + 0.0  # a zero stays one without a sign
+
+    def _block(self, dtype: torch.dtype) -> torch.Tensor:
+        if dtype not in self._factors:
+            self._factors[dtype] = self._factors[torch.float32].to(dtype)
+        return self._factors[dtype]
+
+    def _draw(self, below: int, count: int) -> torch.Tensor:
+        return torch.randint(below, (count,), generator=self._generator, device=self._generator.device)
 
 
 def jitter(parameter: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -70,15 +70,21 @@ def one_thread() -> Iterator[int]:
         torch.set_num_threads(threads)
 
 
-def scaled_error(got: torch.Tensor, reference: torch.Tensor) -> float:
+def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | None = None) -> float:
     """The largest error of one output against PyTorch's own result, in the measure of `compare`.
 
-    Infinity where one is NaN, or an infinity, and the other is not.
+    Infinity where one is NaN, or an infinity, and the other is not. With `at` only elements with
+    these flat indices are compared.
     """
+    whole = reference
+    if at is not None:
+        got, reference = got.reshape(-1)[at], reference.reshape(-1)[at]
     if not reference.is_floating_point():
         return float((got != reference).any())
     with one_thread():
-        return _Ruler(Expected("", reference, reference)).measure(got)[1].largest
+        ruler = _Ruler(Expected("", reference, reference))
+        ruler.scale = _rms([*_pieces(whole)])
+        return ruler.measure(got)[1].largest
 
 
 def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:

@@ -17,6 +17,7 @@ from harness.verdict import Clocks, Compiled, Conditions, Duel, Timing
 from harness.worker.compiled import CompiledReference, Model
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
+from harness.worker.timed_outputs import TimedOutputs
 from harness.worker.trials import Bench, digest, require_same_inputs
 
 FEW = 32
@@ -46,27 +47,6 @@ class Pace:
     timeout_s: float
 
 
-class Answers:
-    """What a few outputs held whenever a runner said that it was done."""
-
-    def __init__(self) -> None:
-        self.called: set[int] = set()
-        """Slots that have been called."""
-        self._noted: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]] = []
-
-    def note(self, slots: list[int], sample: torch.Tensor, before: torch.Tensor, answered: torch.Tensor) -> None:
-        """The bytes of one sample of a burst's slots before it (the poison) and at the answer."""
-        self.called.update(slots)
-        self._noted.append((sample, before, answered))
-
-    def unfinished(self, memory: SharedMemory) -> int:
-        """How many elements still held the poison at an answer, and another value now."""
-        return sum(
-            int(((answered == before).all(1) & (memory.read(sample) != before).any(1)).sum())
-            for sample, before, answered in self._noted
-        )
-
-
 Burst = Callable[[int], float]
 """One side's turn in a round: seconds a call."""
 
@@ -81,7 +61,7 @@ class Rival:
     def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
         """As a candidate's; whatever fails here is not the candidate's fault."""
         try:
-            return _kernel_burst(bench, self.kernel, pace, turn, Answers())
+            return _kernel_burst(bench, self.kernel, pace, turn)
         except CandidateFailedError as failure:
             raise RivalFailedError(str(failure)) from failure
 
@@ -94,17 +74,17 @@ def time_by_turns(
     bench: Bench,
     pace: Pace,
     limit_s: float,
-    answers: Answers,
+    outputs: TimedOutputs,
     *,
     rival: Rival | None = None,
     compiled: CompiledReference | None = None,
 ) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
 
-    `answers` notes what the candidate's outputs held at each of its answers.
+    `outputs` are looked at after each of the candidate's bursts.
     """
     sides: list[Burst] = [
-        lambda turn: _stirred_burst(bench, pace, turn, answers),
+        lambda turn: _candidates_burst(bench, pace, turn, outputs),
         lambda turn: _torch_burst(bench, pace, turn, bench.replicas),
     ]
     if compiled and compiled.replicas:
@@ -112,14 +92,18 @@ def time_by_turns(
     if rival:
         sides.append(lambda turn: rival.burst(bench, pace, turn))
     samples: list[list[float]] = [[] for _ in sides]
+    _touched_burst(bench, pace, 0, outputs)
     weather: list[Conditions] = []
     deadline = time.monotonic() + limit_s * len(sides) / 2
     for turn in range(MAX_ROUNDS):
+        for slot in _rotation(bench.memory.slots, pace.calls, turn):
+            bench.stir(slot)
         for side in _order(len(sides), turn):
             samples[side].append(sides[side](turn))
         weather += filter(None, [bench.device.conditions()])
         if turn + 1 >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
             break
+    _touched_burst(bench, pace, len(samples[0]) - 1, outputs)
     candidate, baseline = samples[:2]
     speedup, interval = median_ratio(baseline, candidate)
     return Timing(
@@ -197,7 +181,7 @@ def _counted(link: RunnerLink) -> float:
         return link.counted()
 
 
-class _Watch:
+class Watch:
     """A clock that stops when an answer has come and a sample of the outputs has been read."""
 
     def __init__(self, memory: SharedMemory, slots: Sequence[int]) -> None:
@@ -213,28 +197,35 @@ class _Watch:
         self._began = time.perf_counter()
 
     def stop(self) -> None:
-        """An answer before the work is done gains nothing."""
+        """Nothing is read any more after the sample."""
         self.answered = self._memory.read(self.sample)
         self.seconds = time.perf_counter() - self._began
 
-    def require_patience(self) -> None:
-        """Raise `CandidateFailedError` where somebody worked before the order, when the clock did not run yet."""
+    def require_punctuality(self) -> None:
+        """Raise `CandidateFailedError` where somebody worked before the order, or after the answer.
+
+        To be asked when the runner has been stopped again. An answer before the work is done gains nothing.
+        """
         if not torch.equal(self.before, self._ordered):
             raise CandidateFailedError("refused", "clock", "Outputs were written before the call that writes them.")
+        if count := int((self.answered != self._memory.read(self.sample)).any(1).sum()):
+            raise CandidateFailedError(
+                "refused", "clock", f"{count} elements were still written when the call was said to be done."
+            )
 
 
 def _clocked(
     kernel: Kernel, slots: Sequence[int], ping: Callable[[], object], order: Callable[[Callable[[], None]], object]
-) -> _Watch:
+) -> Watch:
     """The watch over an order, which calls its argument when it is answered; `ping` is an order of nothing."""
-    watch, device = _Watch(kernel.memory, slots), kernel.memory.device
+    watch, device = Watch(kernel.memory, slots), kernel.memory.device
+    time.sleep(device.settle_s)  # while the runner is stopped: time that no clock counts is time to work ahead
     with kernel.link.running():
-        time.sleep(device.settle_s)
         for _ in range(device.pings):
             ping()
         watch.start()
         order(watch.stop)
-    watch.require_patience()
+    watch.require_punctuality()
     return watch
 
 
@@ -244,7 +235,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     some = list(range(min(bench.memory.slots, FEW)))
 
     def candidate(slots: list[int]) -> float:
-        return _kernel_seconds(kernel, slots, timeout_s, Answers()) - bench.message_s
+        return _kernel_seconds(kernel, slots, timeout_s) - bench.message_s
 
     def eager(slots: list[int]) -> float:
         return _torch_seconds(bench, slots, bench.replicas)
@@ -276,34 +267,42 @@ def _rotation(slots: int, calls: int, turn: int) -> list[int]:
     return [(turn * calls + i) % slots for i in range(calls)]
 
 
-def _stirred_burst(bench: Bench, pace: Pace, turn: int, answers: Answers) -> float:
-    """The candidate's turn, over inputs that it has not seen: a result kept from an earlier round is wrong now."""
+def _candidates_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> float:
+    """The candidate's turn, over inputs that it has not seen: what it kept from an earlier round is of no use."""
     slots = _rotation(bench.memory.slots, pace.calls, turn)
-    for slot in slots:
-        bench.stir(slot)
     watched = random.choice(slots)
     before = digest(bench, watched)
-    spent = _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn, answers)
+    spent = _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
     require_same_inputs(bench, watched, before)
+    outputs.after_burst(slots)
     return spent
 
 
-def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int, answers: Answers) -> float:
+def _touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> None:
+    """A burst that counts for no time, before the first and after the last: inputs of calls before, slightly changed.
+
+    Who takes what looks the same for the same is wrong here. In counted bursts such inputs would be a gift:
+    a result of the ones before can be mended in the few places that they touch.
+    """
+    for slot in _rotation(bench.memory.slots, pace.calls, turn):
+        bench.touch(slot)
+    _candidates_burst(bench, pace, turn, outputs)
+
+
+def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
     slots = _rotation(kernel.memory.slots, pace.calls, turn)
     for slot in slots:
         kernel.memory.poison(slot)
     bench.device.empty_caches()
-    spent = _kernel_seconds(kernel, slots, pace.timeout_s, answers)
+    spent = _kernel_seconds(kernel, slots, pace.timeout_s)
     return max(spent - bench.message_s, LEAST_SHARE * spent) / len(slots)
 
 
-def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float, answers: Answers) -> float:
+def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
     """One order's time; `timeout_s` is for each call."""
     link = kernel.link
     order = partial(link.call, slots, timeout_s * len(slots))
-    watch = _clocked(kernel, slots, lambda: link.call([], timeout_s), order)
-    answers.note(slots, watch.sample, watch.before, watch.answered)
-    return watch.seconds
+    return _clocked(kernel, slots, lambda: link.call([], timeout_s), order).seconds
 
 
 def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -> float:

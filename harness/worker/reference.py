@@ -97,6 +97,7 @@ class Reference:
     def _placed(self, value: torch.Tensor) -> torch.Tensor:
         """An input on the device and in the variant's element type."""
         dtype = self.variant.dtype
+        value = value.detach()
         return value.to(self.place, TORCH_DTYPES[dtype] if dtype and value.is_floating_point() else value.dtype)
 
     def _there(self) -> contextlib.AbstractContextManager[object]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import torch
 
-from harness.checks.distributions import ORDER, draw, jitter
+from harness.checks.distributions import ORDER, STIRRED, Stirring, draw, jitter
 from harness.checks.errors import Expected, Scope, compare
 from harness.checks.filters import sample
 from harness.errors import UserError
@@ -19,7 +20,7 @@ from harness.worker.memory import SharedMemory
 from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, Value, writable
 
-STIRRED = 16
+TOUCHED = 16
 
 
 @dataclass
@@ -44,6 +45,8 @@ class Bench:
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)
+    plants: bool = False
+    """Whether stirred inputs hold a few elements against the file's habits: where the reference takes them."""
     oracle: Oracle = field(init=False)
     weights: dict[str, torch.Tensor] = field(init=False)
     """The reference's own, by their state_dict names."""
@@ -51,6 +54,13 @@ class Bench:
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
+
+    @cached_property
+    def stirring(self) -> Stirring:
+        """For inputs of timed calls; what it draws follows from no seed."""
+        generator = torch.Generator(self.device.place)
+        generator.seed()
+        return Stirring(generator)
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
@@ -60,44 +70,52 @@ class Bench:
             for spec in self.signature.inputs
         ]
 
-    def fill(self, slot: int, seed: int, distribution: str, given: list[Value] | None = None) -> None:
-        """Write one distribution's inputs, and weights of their own, into a slot.
-
-        `given` are inputs that the file has already given; under "given" it is asked for others where there are none.
-        """
+    def fill(self, slot: int, seed: int, distribution: str) -> None:
+        """Write one distribution's inputs, and weights of their own, into a slot."""
         generator = torch.Generator(self.device.place).manual_seed(seed)
-        given = given or (self.reference.inputs(seed) if distribution == "given" else self.pattern)
+        given = self.reference.inputs(seed) if distribution in ("given", STIRRED) else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor):
                 view = self.memory.views[slot][spec.name]
-                values = draw(distribution, value, generator, self.op_class, view)
-                if values is not view:
-                    _write(view, values)
+                _write(view, draw(distribution, value, generator, self.op_class, view))
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
+        if distribution == STIRRED:
+            self._stir(slot, given, Stirring(generator))
 
     def stir(self, slot: int) -> None:
-        """Change a few elements of each floating-point input of a slot, or where all are integers of each weight.
+        """Change every element of each floating-point input and weight of a slot: see `Stirring`."""
+        self._stir(slot, self.pattern, self.stirring)
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                _write(view, self.stirring.stir(self.weights[name], view))
 
-        At random places; by factors, so that zeros and signs survive; on the diagonals of square matrices, so that
-        triangles and symmetric matrices stay what they are.
+    def touch(self, slot: int) -> None:
+        """Change a few elements of each floating-point input and weight of a slot, at random places.
+
+        By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
+        symmetric matrices stay what they are.
         """
-        for spec in _floating(self.signature.inputs) or _floating(self.signature.parameters):
-            view = self.memory.views[slot][spec.name]
-            square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
-            elements = view.diagonal(dim1=-2, dim2=-1) if square else view
-            places = tuple(torch.randint(extent, (STIRRED,), device=view.device) for extent in elements.shape)
-            factors = torch.empty(STIRRED, device=view.device).uniform_(0.6, 0.9)
-            elements[places] = elements[places] * factors.to(view.dtype)
+        for spec in (*self.signature.inputs, *self.signature.parameters):
+            if isinstance(spec, TensorSpec) and (view := self.memory.views[slot][spec.name]).is_floating_point():
+                square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
+                elements = view.diagonal(dim1=-2, dim2=-1) if square else view
+                places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
+                factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
+                elements[places] = elements[places] * factors.to(view.dtype)
 
-
-def _floating(specs: Sequence[TensorSpec | ScalarSpec]) -> list[TensorSpec]:
-    return [spec for spec in specs if isinstance(spec, TensorSpec) and spec.dtype.startswith(("float", "bfloat"))]
+    def _stir(self, slot: int, given: list[Value], stirring: Stirring) -> None:
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view = self.memory.views[slot][spec.name]
+                _write(view, stirring.stir(value, view, plant=self.plants))
 
 
 def _write(view: torch.Tensor, values: torch.Tensor) -> None:
     """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
+    if values is view:
+        return
     for axis, (extent, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
         if stride == 0 and extent > 1:
             view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)

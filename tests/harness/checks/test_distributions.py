@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 
 from harness.checks import distributions
-from harness.checks.distributions import BLOCK, DISTRIBUTIONS, ORDER, jitter, specials
+from harness.checks.distributions import BLOCK, DISTRIBUTIONS, ORDER, PLANTED, STIRRED, Stirring, jitter, specials
 
 
 def generator() -> torch.Generator:
@@ -20,12 +20,13 @@ def draw(name: str, given: torch.Tensor, generator: torch.Generator) -> torch.Te
 
 
 def test_every_trial_names_a_distribution():
-    assert set(ORDER) == {"given", *DISTRIBUTIONS}
+    assert set(ORDER) == {"given", STIRRED, *DISTRIBUTIONS}
 
 
 def test_the_given_values_are_left_alone():
     given = torch.rand(4, 4)
     assert draw("given", given, generator()) is given
+    assert draw(STIRRED, given, generator()) is given
 
 
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
@@ -195,3 +196,48 @@ def test_a_sparse_lower_half_is_no_triangle():
     almost[200, 150] += 1
     drawn = draw("normal", almost, generator())
     assert not torch.equal(drawn, drawn.mT)
+
+
+@pytest.mark.parametrize("shape", [(7,), (37, 129), (3, BLOCK // 2)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_stirring_changes_every_element_each_time_anew_and_keeps_zeros_signs_and_bounds(shape, dtype):
+    given = torch.randn(shape, generator=generator()).to(dtype)
+    given.view(-1)[::5] = 0
+    stirring = Stirring(generator())
+    place = torch.empty_like(given)
+    first = stirring.stir(given, place)
+    assert first is place
+    second = stirring.stir(given)
+    assert torch.equal(first.sign(), given.sign())
+    assert (first.abs() <= given.abs()).all()
+    assert (first.abs() >= 0.49 * given.abs()).all()
+    ratio = (first / second)[given != 0].double()
+    assert (ratio != 1).double().mean() > 0.9
+    assert ratio.unique().numel() > min(100, 0.7 * ratio.numel())
+
+
+def test_what_is_planted_is_larger_or_of_another_sign_and_rare():
+    given = torch.rand(64, 64, generator=generator())
+    given[3] = 0
+    stirring = Stirring(generator())
+    seen = torch.zeros(64, 64)
+    for _ in range(50):
+        strange = stirring.stir(given, plant=True)
+        planted = (strange < 0) | (strange > given)
+        assert 0 < planted.sum() <= PLANTED
+        assert (strange.abs() <= 4 * given).all()
+        assert not torch.signbit(strange[3]).any()
+        seen += planted
+    assert (strange[planted] < 0).any()
+    assert seen.bool().sum() > 40 * PLANTED * 0.9
+
+
+def test_stirring_keeps_structure_and_strides():
+    square = torch.rand(16, 16, generator=generator())
+    stirring = Stirring(generator())
+    symmetric = stirring.stir(square + square.mT, plant=True)
+    assert torch.equal(symmetric, symmetric.mT)
+    assert not stirring.stir(square.triu(), plant=True).tril(-1).any()
+    turned = stirring.stir(torch.rand(5, 9, generator=generator()).mT, torch.empty(5, 9).mT)
+    assert turned.shape == (9, 5)
+    assert not stirring.stir(square).tril(-1).equal(square.tril(-1))

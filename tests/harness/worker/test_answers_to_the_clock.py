@@ -7,8 +7,9 @@ import torch
 
 from harness.task import Signature, TensorSpec
 from harness.verdict import Clocks, Conditions, Interval, Timing
-from harness.worker.clock import Answers
+from harness.worker.clock import Watch
 from harness.worker.host_device import HostDevice
+from harness.worker.link import CandidateFailedError
 from harness.worker.memory import SAMPLES, SharedMemory
 
 
@@ -24,33 +25,36 @@ def memory() -> SharedMemory:
     return SharedMemory(signature, 3, HostDevice(1 << 20))
 
 
-def burst(memory: SharedMemory, answers: Answers, *, on_time: bool) -> None:
+def watch_burst(memory: SharedMemory, *, before_order: float, at_answer: float, later: float) -> Watch:
+    """A burst in one process: what the outputs hold at its four moments, 0 for what nobody has written."""
     memory.poison(1)
-    sample = memory.sample([1])
-    poison = memory.read(sample)
-    if on_time:
-        memory.views[1]["y"].fill_(2)
-        memory.views[1]["i"].fill_(3)
-    answers.note([1], sample, poison, memory.read(sample))
-    memory.views[1]["y"].fill_(2)
-    memory.views[1]["i"].fill_(3)
+    watch = Watch(memory, [1])
+    for value, reached in ((before_order, watch.start), (at_answer, watch.stop), (later, lambda: None)):
+        if value:
+            memory.views[1]["y"].fill_(value)
+            memory.views[1]["i"].fill_(int(value))
+        reached()
+    return watch
 
 
 def test_an_answer_before_the_work_is_done_shows(memory):
-    answers = Answers()
-    burst(memory, answers, on_time=True)
-    assert answers.unfinished(memory) == 0
-    burst(memory, answers, on_time=False)
-    assert answers.unfinished(memory) == SAMPLES
-    assert answers.called == {1}
+    watch_burst(memory, before_order=0, at_answer=2, later=0).require_punctuality()
+    with pytest.raises(CandidateFailedError, match=f"{SAMPLES} elements were still written"):
+        watch_burst(memory, before_order=0, at_answer=0, later=2).require_punctuality()
+
+
+def test_a_wrong_value_at_the_answer_that_is_put_right_later_shows(memory):
+    with pytest.raises(CandidateFailedError, match=f"{SAMPLES} elements were still written"):
+        watch_burst(memory, before_order=0, at_answer=7, later=2).require_punctuality()
+
+
+def test_work_before_the_order_shows(memory):
+    with pytest.raises(CandidateFailedError, match="before the call"):
+        watch_burst(memory, before_order=2, at_answer=0, later=0).require_punctuality()
 
 
 def test_what_stays_unwritten_is_not_the_clocks_business(memory):
-    answers = Answers()
-    memory.poison(0)
-    sample = memory.sample([0])
-    answers.note([0], sample, memory.read(sample), memory.read(sample))
-    assert answers.unfinished(memory) == 0
+    watch_burst(memory, before_order=0, at_answer=0, later=0).require_punctuality()
 
 
 def test_a_sample_holds_whole_elements_of_the_slots_asked_for(memory):

@@ -16,7 +16,6 @@ from python_kernels import FailedError, bench_of, right, runner_of
 from harness.verdict import Clocks, Conditions
 from harness.worker import clock
 from harness.worker.clock import (
-    Answers,
     Kernel,
     Pace,
     Rival,
@@ -27,6 +26,7 @@ from harness.worker.clock import (
 )
 from harness.worker.compiled import CompiledReference
 from harness.worker.link import CandidateFailedError
+from harness.worker.timed_outputs import TimedOutputs
 from harness.worker.trials import Bench
 
 PACE = Pace(calls=3, timeout_s=20.0)
@@ -107,23 +107,23 @@ def test_a_single_call_that_looked_long_is_tried_out(idle):
 
 
 def timed(bench, **others):
-    answers = Answers()
+    outputs = TimedOutputs(bench, [1e-5])
     for slot in range(bench.memory.slots):
         bench.fill(slot, slot, "given")
-    return time_by_turns(bench, PACE, 0.0, answers, **others), answers
+    return time_by_turns(bench, PACE, 0.0, outputs, **others), outputs
 
 
 def test_rounds_are_timed_beside_eager():
     with bench_of(right) as bench:
-        timing, answers = timed(bench)
+        timing, outputs = timed(bench)
         assert timing.rounds == clock.MIN_ROUNDS
         assert timing.candidate_ms > 0
         assert timing.baseline_ms > 0
         low, high = timing.speedup_interval.low, timing.speedup_interval.high
         assert low <= timing.speedup <= high
         assert (timing.duel, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
-        assert answers.called == {0, 1, 2, 3}
-        assert answers.unfinished(bench.memory) == 0
+        assert outputs.called == {0, 1, 2, 3}
+        outputs.at_the_end(4)
 
 
 def slow(views, numbers):
@@ -190,17 +190,60 @@ def test_an_output_that_somebody_writes_before_the_order_refuses_the_time():
     assert (failure.value.status, failure.value.check) == ("refused", "clock")
 
 
-def test_inputs_are_stirred_before_every_burst():
+def test_inputs_and_weights_are_stirred_before_every_round_and_touched_before_bursts_that_do_not_count():
     seen = []
 
     def remembers(views, numbers):
-        seen.append(views["x"].clone())
+        seen.append((views["x"].clone(), views["scale"].clone(), views["x"].data_ptr()))
         right(views, numbers)
 
     with bench_of(remembers) as bench:
+        timing, _ = timed(bench)
+        plain = bench.pattern[0]
+    assert len(seen) == (clock.MIN_ROUNDS + 2) * PACE.calls
+    assert timing.rounds == clock.MIN_ROUNDS
+    _, *counted, last, touched = [dict(enumerate(seen[at : at + 3])) for at in range(0, len(seen), 3)]
+    for one, other in pairwise([call for burst in (*counted, last) for call in burst.values()]):
+        assert (one[0] != other[0]).double().mean() > 0.9
+        assert (one[1] != other[1]).double().mean() > 0.7
+        assert (one[0] <= plain).all()
+    for position, (x, scale, address) in touched.items():
+        assert last[position][2] == address
+        assert 0 < int((x != last[position][0]).sum()) <= 16
+        assert (scale != last[position][1]).any()
+
+
+@pytest.mark.parametrize("wrong_until", [1, clock.MIN_ROUNDS // 2])
+def test_a_burst_that_left_something_wrong_is_refused_whatever_later_ones_do(wrong_until):
+    calls = []
+
+    def at_first(views, numbers):
+        calls.append(1)
+        if 0 <= (len(calls) - 1) // PACE.calls - 1 < wrong_until:
+            views["y"].fill_(0)
+        else:
+            right(views, numbers)
+
+    with bench_of(at_first) as bench, pytest.raises(CandidateFailedError, match="y came out wrong") as failure:
         timed(bench)
-    assert len(seen) == clock.MIN_ROUNDS * PACE.calls
-    assert all(not before.equal(after) for before, after in pairwise(seen[::4]))
+    assert (failure.value.status, failure.value.check) == ("refused", "timed_output")
+    assert len(calls) == 2 * PACE.calls
+
+
+def test_who_takes_touched_inputs_for_the_same_is_wrong():
+    kept = {}
+
+    def sampled(views, numbers):
+        key = views["x"].data_ptr()
+        if key in kept and (kept[key][0] == views["x"]).double().mean() > 0.3:
+            views["y"].copy_(kept[key][1])
+            return
+        right(views, numbers)
+        kept[key] = views["x"].clone(), views["y"].clone()
+
+    with bench_of(sampled) as bench, pytest.raises(CandidateFailedError, match="y came out wrong"):
+        for _ in range(3):  # 16 of 30 elements are touched, some of them twice
+            timed(bench)[1].at_the_end(4)
 
 
 def test_both_sides_are_warm_before_their_pace_is_known():
@@ -217,5 +260,5 @@ def test_a_message_costs_less_than_a_millisecond_or_so():
         assert 0 < message_seconds(bench.link, bench.memory) < 1
         bench.message_s = math.inf
         bench.fill(0, 1, "given")
-        spent = clock._kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0, Answers())
+        spent = clock._kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0)
         assert 0 < spent < 20  # a tenth is left of a burst that looked shorter than nothing

@@ -17,7 +17,7 @@ from harness.worker import judging
 from harness.worker.host_device import HostDevice
 from harness.worker.layout import GUARD
 from harness.worker.link import CandidateFailedError
-from harness.worker.trials import STIRRED, errors_of, plan_trials, run_trial
+from harness.worker.trials import TOUCHED, errors_of, plan_trials, run_trial
 
 TRIANGLE = """
 import torch
@@ -139,45 +139,77 @@ def test_a_slot_is_filled_with_its_distribution_and_weights_of_its_own():
         ratio = bench.memory.views[1]["scale"] / weights
         assert ((ratio >= 0.5) & (ratio < 1.5)).all()
         assert ratio.unique().numel() > 1
-        bench.fill(2, 5, "given", [torch.full((6, 5), 9.0), 0.5])
-        assert (bench.memory.views[2]["x"] == 9).all()
+        bench.fill(2, 5, "stirred")
+        assert (bench.memory.views[2]["x"] < bench.reference.inputs(5)[0]).all()
         assert bench.inputs(2)[1] == bench.numbers[2]["shift"]
+        again = bench.memory.views[2]["x"].clone()
+        bench.fill(2, 5, "stirred")
+        assert torch.equal(bench.memory.views[2]["x"], again)
 
 
 @pytest.mark.parametrize(("strides", "row"), [((0, 1), torch.arange(5.0)), ((1, 0), torch.arange(6.0).unsqueeze(1))])
 def test_an_expanded_input_is_filled_through_its_one_element(strides, row):
     wide = TensorSpec(name="x", shape=(6, 5), strides=strides, dtype="float32")
     expanded = PLAIN.model_copy(update={"inputs": (wide, PLAIN.inputs[1])})
-    with bench_of(right, source=TRIANGLE, signature=expanded) as bench:
-        bench.fill(0, 1, "given", [row.expand(6, 5), 0.5])
+    text = "torch.arange(5.0)" if strides == (0, 1) else "torch.arange(6.0).unsqueeze(1)"
+    source = TRIANGLE.replace("torch.rand(6, 5)", f"{text}.expand(6, 5)")
+    with bench_of(right, source=source, signature=expanded) as bench:
+        bench.fill(0, 1, "given")
         assert torch.equal(bench.memory.views[0]["x"], row.expand(6, 5))
+        bench.stir(0)
+        ratio = (bench.memory.views[0]["x"] / row)[(row != 0).expand(6, 5)]
+        assert ((ratio >= 0.5) & (ratio < 1)).all()
 
 
-def test_stirring_changes_a_few_elements_by_factors():
+def test_stirring_starts_from_what_the_file_gave_every_time():
+    with bench_of(right) as bench:
+        plain, weights = bench.pattern[0], bench.weights["scale"]
+        for _ in range(20):
+            bench.stir(0)
+        x, scale = bench.memory.views[0]["x"], bench.memory.views[0]["scale"]
+        for now, before in ((x, plain), (scale, weights)):
+            assert ((now >= 0.5 * before) & (now < before)).all()
+            assert (now / before).unique().numel() > 3
+
+
+@pytest.mark.parametrize(("function", "taken"), [("x", True), ("torch.log(x)", False)])
+def test_strange_elements_are_planted_where_the_reference_stays_finite(function, taken):
+    source = SOURCE.replace("x * self.scale", f"{function} * self.scale")
+    with bench_of(right, source=source) as bench:
+        assert bench.plants is False
+        assert judging._takes_plants(bench, 3) is taken
+        bench.plants = taken
+        bench.stir(0)
+        x = bench.memory.views[0]["x"]
+        assert bool(((x < 0) | (x >= bench.pattern[0])).any()) is taken
+
+
+def test_touching_changes_a_few_elements_by_factors():
     with bench_of(right) as bench:
         x = bench.memory.views[0]["x"].copy_(torch.rand(6, 5) + 1)
         x[0] = 0
-        before, scale = x.clone(), bench.memory.views[0]["scale"].clone()
-        bench.stir(0)
+        scale = bench.memory.views[0]["scale"].fill_(1)
+        before = x.clone()
+        bench.touch(0)
         changed = x != before
-        assert 0 < int(changed.sum()) <= STIRRED
+        assert 0 < int(changed.sum()) <= TOUCHED
         assert not changed[0].any()  # zeros survive
         ratio = (x / before)[changed]
         assert ((ratio >= 0.6**9) & (ratio <= 0.9)).all()
-        assert torch.equal(scale, bench.memory.views[0]["scale"])
+        assert (scale != 1).any()
 
 
-def test_of_a_square_the_diagonal_is_stirred_and_without_fractions_the_weights():
+def test_of_a_square_the_diagonal_is_touched_and_without_fractions_the_weights():
     square = TensorSpec(name="x", shape=(3, 7, 7), strides=(49, 7, 1), dtype="bfloat16")
     whole = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="int64")
     shift = SIGNATURE.inputs[1]
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (square, shift)})) as bench:
         x = bench.memory.views[0]["x"].fill_(1)
-        bench.stir(0)
+        bench.touch(0)
         assert 0 < int((x != 1).sum()) == int((x.diagonal(dim1=1, dim2=2) != 1).sum())
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (whole, shift)})) as bench:
         x, scale = bench.memory.views[0]["x"].fill_(4), bench.memory.views[0]["scale"].fill_(1)
-        bench.stir(0)
+        bench.touch(0)
         assert (x == 4).all()
         assert (scale != 1).any()
 

@@ -1,0 +1,56 @@
+"""What timed calls leave behind must be as right as what the trials saw, and there when the clock stops."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Sequence
+
+import torch
+
+from harness.checks.errors import FLOOR_EPS, scaled_error
+from harness.worker.link import CandidateFailedError
+from harness.worker.reference import writable
+from harness.worker.trials import Bench
+
+LOOKED_AT = 1 << 16
+"""Elements of each output that are compared after a burst, drawn anew: who leaves out a part of the work is found, and
+drawing and comparing them takes a millisecond."""
+
+
+class TimedOutputs:
+    """The outputs of the candidate's timed calls. `allowances`: how far off each may be, as `scaled_error` measures.
+
+    Compared with PyTorch's own result here: an oracle for every slot would double the verdict's time.
+    """
+
+    def __init__(self, bench: Bench, allowances: Sequence[float]) -> None:
+        self.called: set[int] = set()
+        """Slots that have been called."""
+        self._bench, self._allowances = bench, allowances
+
+    def after_burst(self, slots: Sequence[int]) -> None:
+        """Look at some of what a burst left in one of its slots. Raises `CandidateFailedError`.
+
+        Later bursts write over it: who computes only what is compared at the end would be fast until then.
+        """
+        self.called.update(slots)
+        self._verify(random.choice(slots), LOOKED_AT)
+
+    def at_the_end(self, count: int) -> None:
+        """Compare all elements of so many of the slots, drawn at random. Raises `CandidateFailedError`."""
+        for slot in random.sample(sorted(self.called), min(len(self.called), count)):
+            self._verify(slot)
+
+    def _verify(self, slot: int, some: int = sys.maxsize) -> None:
+        bench = self._bench
+        wanted = [writable(out) for out in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+        outputs = bench.memory.outputs(slot)
+        for spec, got, want, allowed in zip(bench.signature.outputs, outputs, wanted, self._allowances, strict=True):
+            at = torch.randint(got.numel(), (some,), device=got.device) if some < got.numel() else None
+            error = scaled_error(got, want, at)
+            floor = FLOOR_EPS * torch.finfo(want.dtype).eps if want.is_floating_point() else 0.0
+            if not error <= allowed + floor:  # a NaN is neither above nor below
+                raise CandidateFailedError(
+                    "refused", "timed_output", f"While timed, {spec.name} came out wrong: off by {error:.3g}."
+                )
