@@ -21,7 +21,7 @@ _X86_64 = {
     "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
     "iopl": 172, "ioperm": 173, "init_module": 175, "delete_module": 176, "quotactl": 179, "tkill": 200,
     "clock_settime": 227, "tgkill": 234, "mq_open": 240, "kexec_load": 246, "add_key": 248, "request_key": 249,
-    "keyctl": 250, "ioprio_set": 251, "migrate_pages": 256, "unshare": 272, "move_pages": 279,
+    "keyctl": 250, "ioprio_set": 251, "sched_setaffinity": 203, "migrate_pages": 256, "unshare": 272, "move_pages": 279,
     "rt_tgsigqueueinfo": 297, "perf_event_open": 298, "prlimit64": 302, "open_by_handle_at": 304,
     "clock_adjtime": 305, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312,
     "finit_module": 313, "sched_setattr": 314, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
@@ -36,13 +36,13 @@ _AARCH64 = {
     "swapon": 224, "swapoff": 225, "migrate_pages": 238, "move_pages": 239, "rt_tgsigqueueinfo": 240,
     "perf_event_open": 241, "prlimit64": 261, "open_by_handle_at": 265, "clock_adjtime": 266, "setns": 268,
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "sched_setattr": 274,
-    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294,
+    "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "sched_setaffinity": 122,
 }  # fmt: skip
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}  # linux/audit.h
 
 _ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
 """Answered "no such call", so that the C library falls back to the older one, which can be inspected."""
-_ARGUMENT_CHECKED = ("clone", "prlimit64")
+_ARGUMENT_CHECKED = ("clone", "prlimit64", "sched_setaffinity")
 _SIGNALLING = ("kill", "tgkill")
 _SIGNALLING_OTHERWISE = ("tkill", "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_send_signal")
 _PROFILING = (
@@ -85,7 +85,8 @@ def filter_program(
     if devices and not profiling:
         code += _refuse_argument(numbers["socket"], (_EQUAL, 1, 0, _UNIX))
     code += _refuse_argument(numbers["clone"], (_ANY_BIT, 0, 1, _NEW_NAMESPACES))
-    code += _refuse_argument(numbers["prlimit64"], (_EQUAL, 1, 0, 0))  # another process's limits
+    for name in ("prlimit64", "sched_setaffinity"):  # others' limits, and their cores: the judge's baseline needs both
+        code += _refuse_argument(numbers[name], (_EQUAL, 1, 0, 0))
     if only_signal is not None:
         code += _signal_rules(numbers, only_signal)
     code.append((_RETURN, 0, 0, _ALLOW))

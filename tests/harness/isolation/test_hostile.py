@@ -160,6 +160,15 @@ def test_no_signal_reaches_another_process(attack: Attack, tier: Tier, victim: s
     assert victim.wait(timeout=5) == -9
 
 
+def test_no_other_process_is_kept_on_one_core(attack: Attack, tier: Tier, victim: subprocess.Popen[bytes]) -> None:
+    """A baseline that may use one core of many makes any kernel look fast."""
+    cores = os.sched_getaffinity(victim.pid)
+    assert was_refused(attack("pin_outside", victim.pid, tier=tier))
+    assert os.sched_getaffinity(victim.pid) == cores
+    assert was_achieved(attack("pin_outside", victim.pid, tier="none"))
+    assert len(os.sched_getaffinity(victim.pid)) == 1
+
+
 def test_the_supervisor_cannot_be_killed(attack: Attack, tier: Tier) -> None:
     assert was_refused(attack("signal_outside", "parent", tier=tier))
 

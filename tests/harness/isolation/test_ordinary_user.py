@@ -114,6 +114,7 @@ def test_a_command_runs(home: Path, confined: str) -> None:
         ("read_outside", "/proc/VICTIM/environ"),
         ("signal_outside", "VICTIM"),
         ("signal_outside", "parent"),
+        ("pin_outside", "VICTIM"),
         ("trace_outside", "VICTIM"),
         ("new_namespace",),
         ("connect_tcp", "22"),

@@ -85,11 +85,11 @@ def test_clone_makes_threads_but_no_namespaces(machine: str, namespace: int) -> 
 
 
 @given(machine=machines, pid=st.integers(1, 2**31 - 1))
-def test_limits_of_others_stay_theirs(machine: str, pid: int) -> None:
+def test_limits_and_cores_of_others_stay_theirs(machine: str, pid: int) -> None:
     program = seccomp.filter_program(machine)
-    (prlimit,) = calls(machine, "prlimit64")
-    assert decide(program, AUDIT[machine], prlimit, 0) == ALLOW
-    assert decide(program, AUDIT[machine], prlimit, pid) == EPERM
+    for number in calls(machine, "prlimit64", "sched_setaffinity"):
+        assert decide(program, AUDIT[machine], number, 0) == ALLOW
+        assert decide(program, AUDIT[machine], number, pid) == EPERM
 
 
 @given(machine=machines, own=st.integers(2, 2**22), other=st.integers(1, 2**31 - 1))
