@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import FrameType
 
 from harness.errors import CutegenError, UserError
+from harness.frozen import printable
 
 IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
@@ -23,7 +24,7 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     try:
         return work()
     except CutegenError as error:
-        print(f"cutegen: {error}", file=sys.stderr)
+        print(f"cutegen: {printable(str(error))}", file=sys.stderr)
         kind = "user" if isinstance(error, UserError) else "machine"
         if as_json:
             print(json.dumps({"error": kind, "problem": error.problem, "remedy": error.remedy}))

@@ -1,11 +1,25 @@
-"""The base of every noun: immutable, closed, compared by value."""
+"""The base of every noun: immutable, closed, compared by value; and text of others that a terminal may be shown."""
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
+
+_STEERING = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Frozen(BaseModel):
     """An immutable value object. Unknown fields are errors; infinities and NaN survive JSON."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", ser_json_inf_nan="constants")
+
+
+def printable(text: str) -> str:
+    """The text with every character written out that steers a terminal or turns a line's direction: ESC is \\x1b."""
+    return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+Said = Annotated[str, AfterValidator(printable)]
+"""What a kernel, a compiler, a task file or a model said: all of them choose its characters."""

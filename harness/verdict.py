@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.build import Build
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
 from harness.isolation.policy import Tier as Tier
 from harness.sanitize.report import SanitizerRun, first_finding
 
@@ -187,8 +187,8 @@ class Verdict(Frozen):
     correctness: Correctness | None = None
     timing: Timing | None = None
     workloads: tuple[WorkloadResult, ...] = ()
-    check: str = ""
-    message: str = ""
+    check: Said = ""
+    message: Said = ""
     seconds: dict[str, float] = Field(default_factory=dict)
     sanitizers: tuple[SanitizerRun, ...] = ()
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.candidate import Candidate, TargetName
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Status, Tier, Verdict
@@ -42,7 +42,7 @@ class FellBack(Frozen):
 
     model: str
     answered_by: str
-    because: str
+    because: Said
 
     @property
     def sentence(self) -> str:
@@ -118,11 +118,11 @@ class Step(Frozen):
 
     depth: int
     agent: Agent
-    move: str = ""
+    move: Said = ""
     candidate: str | None = None
     parent: str | None = None
     status: Status | None = None
-    message: str = ""
+    message: Said = ""
     seconds: float = 0.0
     candidate_speedup: float | None = None
     speedup: float | None = None

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
 
 MAX_FINDINGS = 5
 
@@ -14,8 +14,8 @@ MAX_FINDINGS = 5
 class Finding(Frozen):
     """One defect. `kind` in the tool's own word, `message` a sentence, `line` the kernel's own where it is known."""
 
-    kind: str
-    message: str
+    kind: Said
+    message: Said
     line: int | None = None
 
 
@@ -29,7 +29,7 @@ class SanitizerRun(Frozen):
     tool: str
     status: Literal["clean", "found", "skipped"]
     findings: tuple[Finding, ...] = Field(default=(), max_length=MAX_FINDINGS)
-    note: str = ""
+    note: Said = ""
     unwatched: str = ""
     seconds: float = 0.0
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
 
 
 class Refusal(Frozen):
@@ -12,7 +12,7 @@ class Refusal(Frozen):
     """
 
     kind: str
-    message: str
+    message: Said
     line: int | None = None
 
     @property
