@@ -282,11 +282,14 @@ def _touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -
     """A burst that counts for no time, before the first and after the last: inputs of calls before, slightly changed.
 
     Who takes what looks the same for the same is wrong here. In counted bursts such inputs would be a gift:
-    a result of the ones before can be mended in the few places that they touch.
+    a result of the ones before can be mended in the few places that they touch. Before the first burst `set_pace` has
+    called `FEW` of the slots.
     """
-    for slot in _rotation(bench.memory.slots, pace.calls, turn):
+    slots = _rotation(bench.memory.slots, pace.calls, turn)
+    for slot in slots:
         bench.touch(slot)
-    _candidates_burst(bench, pace, turn, outputs)
+    _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
+    outputs.after_burst(slots[:FEW], FEW)
 
 
 def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:

@@ -29,13 +29,14 @@ class TimedOutputs:
         """Slots that have been called."""
         self._bench, self._allowances = bench, allowances
 
-    def after_burst(self, slots: Sequence[int]) -> None:
-        """Look at some of what a burst left in one of its slots. Raises `CandidateFailedError`.
+    def after_burst(self, slots: Sequence[int], count: int = 1) -> None:
+        """Look at some of what a burst left in so many of its slots. Raises `CandidateFailedError`.
 
         Later bursts write over it: who computes only what is compared at the end would be fast until then.
         """
         self.called.update(slots)
-        self._verify(random.choice(slots), LOOKED_AT)
+        for slot in random.sample(slots, min(count, len(slots))):
+            self._verify(slot, LOOKED_AT)
 
     def at_the_end(self, count: int) -> None:
         """Compare all elements of so many of the slots, drawn at random. Raises `CandidateFailedError`."""
