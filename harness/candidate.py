@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 from typing import Literal
 
 from harness.frozen import Frozen
@@ -20,7 +19,7 @@ class Candidate(Frozen):
     author: str
     parent: str | None = None
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """First 16 hex digits of the SHA-256 of target and source."""
         return hashlib.sha256(f"{self.target}\n{self.source}".encode()).hexdigest()[:16]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from functools import cached_property
 from math import prod
 from typing import Literal
 
@@ -162,7 +161,7 @@ class Task(Frozen):
         """The task as if it had this workload alone."""
         return self.model_copy(update={"workloads": (workload,), "held_out": ()})
 
-    @cached_property
+    @property
     def digest(self) -> str:
         """First 16 hex digits of the SHA-256 of the source."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:16]

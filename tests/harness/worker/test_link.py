@@ -6,12 +6,14 @@ import os
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
-from python_kernels import SIGNATURE
+from python_kernels import SIGNATURE, bench_of, right
 
 from harness.errors import MachineError
 from harness.verdict import Verdict
@@ -179,3 +181,33 @@ def test_memory_that_cannot_be_mapped_is_the_machines_fault():
     with pytest.raises(MachineError, match="could not map its memory: no such device") as failure:
         handed_over({"failed": "sharing", "message": "no such device"})
     assert "cutegen doctor" in failure.value.remedy
+
+
+def becomes(pid: int, state: str) -> bool:
+    """Whether a process gets into a state ("T" is stopped, "S" asleep) within some seconds."""
+    until = time.monotonic() + 10
+    while time.monotonic() < until:
+        if Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == state:
+            return True
+    return False
+
+
+def test_a_loaded_runner_is_stopped_but_for_its_turns_and_its_end():
+    with bench_of(right) as bench:
+        link, pid = bench.link, bench.link._pid
+        assert becomes(pid, "T")
+        with link.running():
+            assert becomes(pid, "S")
+        assert becomes(pid, "T")
+        with pytest.raises(ZeroDivisionError), link.running():
+            raise ZeroDivisionError
+        assert becomes(pid, "S")
+
+
+def test_a_library_that_cannot_be_loaded_is_the_kernels_fault():
+    with (
+        line(says(failed="load", message="undefined symbol: gone")) as link,
+        pytest.raises(CandidateFailedError) as found,
+    ):
+        link.load("kernel.so")
+    assert (found.value.status, found.value.check, found.value.message) == ("crashed", "load", "undefined symbol: gone")
