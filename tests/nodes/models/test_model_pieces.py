@@ -1,0 +1,82 @@
+"""A streamed answer: bounded in time and size, and whole only where its last piece is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from langchain_core.messages import AIMessage, AIMessageChunk
+from langchain_core.outputs import ChatGenerationChunk
+
+from nodes.models.endpoint_errors import EndlessStreamError
+from nodes.models.pieces import MAX_ANSWER_CHARS, in_time, told, whole
+
+
+def piece(text: str = "", *arguments: str | None) -> ChatGenerationChunk:
+    calls = [
+        {"type": "tool_call_chunk", "index": index, "id": f"c{index}" if told else None, "name": "t", "args": told}
+        for index, told in enumerate(arguments)
+    ]
+    return ChatGenerationChunk(message=AIMessageChunk(text, tool_call_chunks=calls))
+
+
+def text_of(length: int) -> str:
+    """A text of this length that is JSON, too: LangChain looks at arguments as they come."""
+    return f'"{"a" * (length - 2)}"' if length > 1 else "1" * length
+
+
+HALF = MAX_ANSWER_CHARS // 2
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fits"), [((HALF, HALF), True), ((HALF, HALF, 0, 1), False), ((MAX_ANSWER_CHARS + 1,), False)]
+)
+def test_text_and_arguments_count_until_they_are_too_many(lengths: tuple[int, ...], fits: bool) -> None:
+    pieces = [text_of(length) for length in lengths]
+    for stream in (map(piece, pieces), (piece("", None, each) for each in pieces)):
+        if fits:
+            assert len(list(in_time(stream, 60.0))) == len(pieces)
+        else:
+            with pytest.raises(ValueError, match="more than 1000000 characters"):
+                list(in_time(stream, 60.0))
+
+
+def test_a_stream_ends_with_its_time_and_has_to_say_something() -> None:
+    came: list[ChatGenerationChunk] = []
+
+    def endless() -> Iterator[ChatGenerationChunk]:
+        while True:
+            came.append(piece())
+            yield came[-1]
+
+    with pytest.raises(EndlessStreamError):
+        list(in_time(endless(), 0.0))
+    assert len(came) <= 2
+    with pytest.raises(ValueError, match="no event"):
+        list(in_time(iter(()), 60.0))
+    assert len(list(in_time(iter([piece()]), 60.0))) == 1, "an empty piece is one, too"
+
+
+def test_all_pieces_of_an_answer_have_one_id_and_another_answer_has_another() -> None:
+    ids = [{each.message.id for each in told(map(piece, ("a", "b")), None)} for _ in range(2)]
+    assert [len(each) for each in ids] == [1, 1]
+    assert ids[0] != ids[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "read"),
+    [
+        ('{"query": "tile"}', {"query": "tile"}),
+        ("", {}),
+        ('{"query": "ti', None),
+        ('["query"]', None),
+        ("3", None),
+    ],
+)
+def test_a_call_whose_arguments_broke_off_is_no_call(arguments: str, read: dict[str, str] | None) -> None:
+    pieces = [piece("", arguments[:5]), piece("", arguments[5:])] if arguments else [piece("", "")]
+    message = whole(iter([piece("So"), *pieces])).generations[0].message
+    assert isinstance(message, AIMessage)
+    assert message.text == "So"
+    assert [call["args"] for call in message.tool_calls] == ([] if read is None else [read])
+    assert [call["args"] for call in message.invalid_tool_calls] == ([arguments] if read is None else [])
