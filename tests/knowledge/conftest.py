@@ -8,5 +8,5 @@ from traced import Compiler
 
 @pytest.fixture(scope="session")
 def compiler(tmp_path_factory: pytest.TempPathFactory) -> Compiler:
-    """One compiler and one precompiled header for the whole session."""
+    """One compiler for the whole session."""
     return Compiler(tmp_path_factory.mktemp("kernels"))

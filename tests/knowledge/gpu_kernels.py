@@ -13,6 +13,7 @@ import torch
 import tvm_ffi
 from traced import assert_close, trace
 
+from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
@@ -51,7 +52,10 @@ def _nvcc(file: Path, architecture: str, *arguments: str) -> str:
         nvcc = cuda_compiler().command
     except MachineError as failure:
         pytest.skip(str(failure))
-    include = [word for each in headers().include for word in ("-isystem", str(each))]
+    # As the judge builds them: with as few of CuTe's headers as they need.
+    lean = suffices(file.read_text(), architecture) and write_lean_headers(file.parent)
+    folders = (file.parent / FOLDER,) * lean + headers().include
+    include = [word for each in folders for word in ("-isystem", str(each))]
     command = [
         *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr", "--cudart",
         "shared", f"-arch={architecture}", "-diag-suppress", "20012,20013,20014,20015", *include, str(file), *arguments,

@@ -10,7 +10,7 @@ import pytest
 import torch
 import tvm_ffi
 from gemm_cases import EXPORTED, PLAIN, STEPS, doubled, rand
-from traced import Compiler, call, trace
+from traced import Compiler, Kernel, call, trace
 
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_form import form_of
@@ -34,9 +34,9 @@ def route(problem: Problem) -> list[tuple[str, Plan]]:
     return steps
 
 
-def check(problem: Problem, library, function, inputs) -> None:
+def check(problem: Problem, kernel: Kernel, function, inputs) -> None:
     """The kernel's result against the same function in float64."""
-    (got,) = call(library, problem, inputs)
+    (got,) = call(kernel, problem, inputs)
     wanted = function(*doubled(inputs))
     tolerance = 1e-5 if got.dtype == torch.float32 else 1e-12
     torch.testing.assert_close(
@@ -45,10 +45,11 @@ def check(problem: Problem, library, function, inputs) -> None:
 
 
 def run_all(compiler: Compiler, problem: Problem, plans: list[Plan], function, inputs) -> None:
-    for library in compiler.build_all([RECIPE.render(problem, plan) for plan in plans]):
-        check(problem, library, function, inputs)
+    for kernel in compiler.build_all([RECIPE.render(problem, plan) for plan in plans]):
+        check(problem, kernel, function, inputs)
 
 
+PACKED = ("both transposed", "right transposed", "strided input", "attention scores", "einsum sideways")
 STEPPED = (
     "addmm", "addmm without c", "gelu", "transposed sum", "lower below", "upper", "diag steps", "mv and bias",
     "activations", "swish by hand", "softsign", "the product twice", *EXPORTED,
@@ -79,21 +80,29 @@ def test_every_move_leaves_the_result_right(compiler, name):
     run_all(compiler, problem, [plan for _, plan in steps], function, inputs)
 
 
-@pytest.mark.parametrize(
-    "name", ["both transposed", "right transposed", "strided input", "attention scores", "einsum sideways"]
-)
-def test_packed_operands_of_every_stride(compiler, name):
-    function, inputs = PLAIN[name]
-    problem = trace(function, *inputs)
+@pytest.fixture(scope="module")
+def planned(compiler) -> dict[str, tuple[Problem, Plan]]:
+    """The packed and the stepped ones, compiled together: one by one they would take three times as long."""
     knobs = {"lanes": 8, "mr": 3, "nv": 1, "bm": 3, "bn": 8, "bk": 3, "pack": "AB", "threads": 1, "swept": 0}
-    run_all(compiler, problem, [Plan("gemm", knobs)], function, inputs)
+    found = {name: (trace(PLAIN[name][0], *PLAIN[name][1]), Plan("gemm", knobs)) for name in PACKED}
+    for name in STEPPED:
+        function, inputs = (STEPS | EXPORTED)[name]
+        problem = trace(function, *inputs)
+        found[name] = (problem, route(problem)[-1][1])
+    compiler.build_all([RECIPE.render(*each) for each in found.values()])
+    return found
+
+
+@pytest.mark.parametrize("name", PACKED)
+def test_packed_operands_of_every_stride(compiler, planned, name):
+    problem, plan = planned[name]
+    run_all(compiler, problem, [plan], *PLAIN[name])
 
 
 @pytest.mark.parametrize("name", STEPPED)
-def test_steps_after_the_product(compiler, name):
-    function, inputs = (STEPS | EXPORTED)[name]
-    problem = trace(function, *inputs)
-    run_all(compiler, problem, [route(problem)[-1][1]], function, inputs)
+def test_steps_after_the_product(compiler, planned, name):
+    problem, plan = planned[name]
+    run_all(compiler, problem, [plan], *(STEPS | EXPORTED)[name])
 
 
 def test_float64_has_half_the_lanes(compiler):
@@ -111,9 +120,9 @@ def test_a_scalar_argument_is_passed_by_value(compiler):
     scaling = scaling.model_copy(update={"args": (scaling.args[0], Ref(ref="s"))})
     scalar = Scalar(name="s", type="float", value=2.5)
     problem = traced.model_copy(update={"inputs": (*traced.inputs, scalar), "ops": (product, scaling)})
-    library = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
+    kernel = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
     for factor in (2.5, -4.0):
-        check(problem, library, lambda a, b, s: (a @ b) * s, (*matrices, factor))
+        check(problem, kernel, lambda a, b, s: (a @ b) * s, (*matrices, factor))
 
 
 def test_parameters_keep_their_place_in_the_call(compiler):
@@ -121,15 +130,15 @@ def test_parameters_keep_their_place_in_the_call(compiler):
     x = rand(4, 13)
     problem = trace(module, x)
     state = {name: each.detach() for name, each in module.state_dict().items()}
-    library = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
-    (got,) = call(library, problem, [x], state)
+    kernel = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
+    (got,) = call(kernel, problem, [x], state)
     torch.testing.assert_close(got, module(x).detach(), rtol=1e-5, atol=1e-5)
 
 
 def test_another_shape_or_type_is_refused(compiler):
     a, b = rand(4, 5), rand(5, 6)
     problem = trace(lambda a, b: a @ b, a, b)
-    kernel = tvm_ffi.load_module(str(compiler.build(RECIPE.render(problem, route(problem)[0][1]))))
+    kernel = tvm_ffi.load_module(str(compiler.build(RECIPE.render(problem, route(problem)[0][1])).library))
     out = torch.empty(4, 6)
     for wrong in ((a.T.contiguous().T, b, out), (rand(5, 5), b, out), (a, b.double(), out), (a, b, torch.empty(4, 7))):
         with pytest.raises(ValueError, match="the kernel's"):
@@ -160,8 +169,7 @@ def test_the_accumulators_stay_in_registers(compiler):
         pytest.skip("the fragment of this test fills the registers of AVX2")
     problem = trace(lambda a, b: a @ b, torch.empty(128, 128), torch.empty(128, 128))
     plan = next(plan for name, plan in reversed(route(problem)) if plan.knobs["pack"] == "AB")
-    library = compiler.build(RECIPE.render(problem, plan))
-    loops = multiply_add_loops(library)
+    loops = multiply_add_loops(compiler.build(RECIPE.render(problem, plan)).library)
     assert loops
     for loop in loops:
         assert sum("fmadd" in line for line in loop) == int(plan.knobs["mr"]) * int(plan.knobs["nv"])

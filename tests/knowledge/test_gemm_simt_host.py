@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from traced import INCLUDES
 
+from harness.building.toolchain import headers, host_compiler
 from knowledge.exemplars.source import load
 
 HOST = """\
@@ -86,7 +86,8 @@ struct Epilogue {{
     text = load("gemm_simt").with_sections(problem=problem, knobs=knobs)
     kernel = text[text.index("namespace product") : text.index("void check(")]
     (tmp_path / "host.cpp").write_text(HOST + kernel + MAIN)
-    command = ["g++", "-std=c++20", "-O1", "-w", "-pthread", *INCLUDES, "host.cpp", "-o", "host"]
+    include = [word for folder in headers().include for word in ("-isystem", str(folder))]
+    command = [*host_compiler().command, "-std=c++20", "-O1", "-w", "-pthread", *include, "host.cpp", "-o", "host"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[:3000]
     said = subprocess.run([tmp_path / "host"], capture_output=True, text=True, check=True)

@@ -46,8 +46,8 @@ def test_pointwise_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Com
         "streaming stores",
         "unroll",
     ]
-    for draft, library in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
-        (got,) = call(library, problem, [x, b])
+    for draft, kernel in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+        (got,) = call(kernel, problem, [x, b])
         assert_close(got, swish(x, b), swish(x.double(), b.double()), draft.move)
 
 
@@ -63,8 +63,8 @@ def test_row_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler)
         "multiple accumulators",
         "streaming stores",
     ]
-    for draft, library in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
-        (got,) = call(library, problem, [x])
+    for draft, kernel in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+        (got,) = call(kernel, problem, [x])
         assert_close(got, F.softmax(x * 2, -1), F.softmax(x.double() * 2, -1), draft.move)
 
 
@@ -74,8 +74,8 @@ def test_an_infinite_constant_arrives_in_the_kernel(compiler: Compiler) -> None:
 
     x, mask = torch.randn(3, 33, 33), torch.ones(33, 33).triu(1).bool()
     problem = trace(scores, x, mask)
-    (library,) = compiler.build_all([written(problem).source])
-    (got,) = call(library, problem, [x, mask])
+    (kernel,) = compiler.build_all([written(problem).source])
+    (got,) = call(kernel, problem, [x, mask])
     assert_close(got, scores(x, mask), scores(x.double(), mask), "masked softmax")
 
 
@@ -85,8 +85,8 @@ def test_sums_of_doubles_compile_and_are_right(compiler: Compiler) -> None:
 
     x = torch.randn(5, 103)
     problem = trace(reduced, x)
-    (library,) = compiler.build_all([written(problem).source])
-    for got, wanted in zip(call(library, problem, [x]), reduced(x), strict=True):
+    (kernel,) = compiler.build_all([written(problem).source])
+    for got, wanted in zip(call(kernel, problem, [x]), reduced(x), strict=True):
         assert torch.allclose(got, wanted, rtol=1e-12, atol=1e-12)
 
 

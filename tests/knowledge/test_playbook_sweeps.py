@@ -98,10 +98,10 @@ def test_variants_of_a_tile_are_right_to_the_last_element(compiler: Compiler) ->
     problem = CASES["pointwise"]()
     source, sweep = read(last_draft(problem))
     values = [{"kTile": "512"}, {"kTile": "8192"}]
-    libraries = compiler.build_all([sweep.source(source, each) for each in values])
-    for library in libraries:
-        (got,) = call(library, problem, [X, BIAS])
-        assert_close(got, swish(X, BIAS), swish(X.double(), BIAS.double()), str(library))
+    kernels = compiler.build_all([sweep.source(source, each) for each in values])
+    for kernel in kernels:
+        (got,) = call(kernel, problem, [X, BIAS])
+        assert_close(got, swish(X, BIAS), swish(X.double(), BIAS.double()), str(kernel))
 
 
 def test_variants_of_a_product_are_right(compiler: Compiler) -> None:

@@ -62,12 +62,12 @@ def sources(problems: dict[str, Problem], compiler: Compiler) -> dict[tuple[str,
 def test_every_operation_is_as_right_as_torch(
     compiler: Compiler, problems: dict[str, Problem], sources: dict[tuple[str, str], str], batch: str, depth: str
 ) -> None:
-    cases, library = BATCHES[batch], compiler.build(sources[batch, depth])
+    cases, kernel = BATCHES[batch], compiler.build(sources[batch, depth])
     module = Many(cases)
     failures = []
     for kind in ("normal", "wide", "tiny", "special"):
         x, y = operands(kind)
-        got = call(library, problems[batch], (x, y))
+        got = call(kernel, problems[batch], (x, y))
         reference, oracle = module(x, y), module(x.double(), y.double())
         for name, mine, theirs, exact in zip(cases, got, reference, oracle, strict=True):
             if (name, kind) in INCOMPARABLE:

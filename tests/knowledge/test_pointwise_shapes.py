@@ -74,8 +74,8 @@ def test_arrangements_and_types(compiler: Compiler, name: str) -> None:
     problem = trace(function, *given)
     reference = function(*given)
     oracle = function(*(each.double() if each.is_floating_point() else each for each in given))
-    for library in compiler.build_all([rendered(problem, {}), rendered(problem, FAST)]):
-        for k, (got, theirs, exact) in enumerate(zip(call(library, problem, given), reference, oracle, strict=True)):
+    for kernel in compiler.build_all([rendered(problem, {}), rendered(problem, FAST)]):
+        for k, (got, theirs, exact) in enumerate(zip(call(kernel, problem, given), reference, oracle, strict=True)):
             assert_close(got, theirs, exact, f"{name}[{k}]")
 
 
@@ -101,8 +101,8 @@ def test_parameters_buffers_and_names_that_are_keywords(compiler: Compiler) -> N
     state = {name: each.detach() for name, each in module.state_dict().items()}
     with torch.no_grad():
         expected, oracle = module(x, run), module.double()(x.double(), run.double())
-    for library in compiler.build_all([rendered(problem, {}), rendered(problem, {"lanes": 16})]):
-        (got,) = call(library, problem, [x, run], state)
+    for kernel in compiler.build_all([rendered(problem, {}), rendered(problem, {"lanes": 16})]):
+        (got,) = call(kernel, problem, [x, run], state)
         assert_close(got, expected, oracle, "block")
 
 
@@ -119,10 +119,10 @@ def test_a_number_passed_by_value(compiler: Compiler) -> None:
 def test_a_tensor_of_another_shape_stride_or_type_is_refused(compiler: Compiler) -> None:
     x = torch.randn(6, 8)
     problem = trace(torch.exp, x)
-    library = compiler.build(rendered(problem, {}))
+    kernel = compiler.build(rendered(problem, {}))
     for wrong in (torch.randn(6, 9), torch.randn(8, 6).t(), x.double(), torch.randn(48)):
         with pytest.raises(ValueError, match="another shape, strides or element type"):
-            call(library, problem, [wrong])
+            call(kernel, problem, [wrong])
 
 
 def test_in_place_writes_change_what_comes_later(compiler: Compiler) -> None:

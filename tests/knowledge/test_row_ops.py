@@ -114,13 +114,13 @@ def test_rows_are_as_right_as_torch(
     compiler: Compiler, problems: dict[str, Problem], sources: dict[tuple[str, str], str], name: str, knobs: str
 ) -> None:
     function, shapes, _ = CASES[name]
-    library = compiler.build(sources[name, knobs])
+    kernel = compiler.build(sources[name, knobs])
     for scale in (1.0, 1e-4, 30.0):
         given = inputs(shapes, scale)
         reference, oracle = function(*given), function(*(each.double() for each in given))
         many_outputs = isinstance(reference, tuple)
         pairs = zip(reference, oracle, strict=True) if many_outputs else [(reference, oracle)]
-        for k, (got, (theirs, exact)) in enumerate(zip(call(library, problems[name], given), pairs, strict=True)):
+        for k, (got, (theirs, exact)) in enumerate(zip(call(kernel, problems[name], given), pairs, strict=True)):
             assert_close(got, theirs, exact, f"{name}[{k}] times {scale}")
 
 
@@ -133,8 +133,8 @@ def test_nan_and_infinity_go_where_torch_puts_them(compiler: Compiler, knobs: st
         return x.amax(-1), x.amin(-1), x.sum(-1), F.softmax(x, -1), x.logsumexp(-1)
 
     problem = trace(extremes, x)
-    library = compiler.build(source(problem, knobs))
-    for got, theirs, exact in zip(call(library, problem, [x]), extremes(x), extremes(x.double()), strict=True):
+    kernel = compiler.build(source(problem, knobs))
+    for got, theirs, exact in zip(call(kernel, problem, [x]), extremes(x), extremes(x.double()), strict=True):
         assert_close(got, theirs, exact, "special")
 
 

@@ -88,8 +88,8 @@ def test_the_parts_together_are_as_right_as_torch(name: str, compiler: Compiler)
     problem = trace(case[0], *case[1])
     first = RECIPE.first_plan(problem)
     assert isinstance(first, Plan), first
-    for library in compiler.build_all([RECIPE.render(problem, plan) for plan in (first, last_plan(problem))]):
-        check(call(library, problem, case[1]), case)
+    for kernel in compiler.build_all([RECIPE.render(problem, plan) for plan in (first, last_plan(problem))]):
+        check(call(kernel, problem, case[1]), case)
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -1,35 +1,24 @@
-"""Traces modules into problems, compiles what the playbook writes with the real g++, and calls it on torch tensors."""
+"""Traces modules into problems, compiles what the playbook writes as the judge does, and calls it on torch tensors."""
 
 from __future__ import annotations
 
 import hashlib
+import re
 import subprocess
-import sysconfig
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import tvm_ffi
 
+from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, precompiled_prelude
+from harness.isolation.tiers import resolve_tier
 from knowledge.playbook.problem import Device, Problem
 
-SITE = Path(sysconfig.get_paths()["purelib"])
-HEADERS = (
-    "cute/tensor.hpp", "tvm/ffi/container/tensor.h", "tvm/ffi/function.h", "tvm/ffi/error.h",
-    "tvm/ffi/extra/c_env_api.h", "cmath",
-)  # fmt: skip
-FLAGS = ("-std=c++17", "-O3", "-march=native", "-fopenmp", "-fPIC", "-fvisibility=hidden", "-w")
-INCLUDES = tuple(
-    f"-isystem{SITE / folder}"
-    for folder in (
-        "cutlass_library/source/include",
-        "tvm_ffi/include",
-        "nvidia/cu13/include",
-        "nvidia/cu13/include/cccl",
-    )
-)
+# As few kernels go into one file by themselves; more are shared between two compilers.
+FEW = 6
 MACHINE = Device(threads=2, simd_floats=8)
 
 
@@ -130,41 +119,61 @@ class _Wrapped(torch.nn.Module):
         return self.function(a, b, c)
 
 
+class Kernel(NamedTuple):
+    """Where a compiled kernel is: its library, and its entry there."""
+
+    library: Path
+    entry: str = "run"
+
+
 class Compiler:
-    """g++ behind a precompiled header; libraries are kept by their source's digest."""
+    """The judge's g++, flags and precompiled header, without its walls. What was built once is kept by its source."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        header = folder / "common.h"
-        header.write_text("".join(f"#include <{name}>\n" for name in HEADERS))
-        self._gcc("-x", "c++-header", str(header), "-o", str(folder / "common.h.gch"))
+        toolchain = CpuToolchain()
+        prelude = precompiled_prelude(toolchain, resolve_tier("auto"))
+        self._command = (*toolchain.compiler.command, *compile_flags(), "-include", str(prelude))
+        self._built: dict[str, Kernel] = {}
 
-    def build(self, source: str) -> Path:
-        """The shared library; a failed compilation fails the test with g++'s own words."""
-        stem = self.folder / hashlib.sha256(source.encode()).hexdigest()[:16]
-        library = stem.with_suffix(".so")
-        if not library.exists():
-            file = stem.with_suffix(".cpp")
-            file.write_text(source)
-            lib = SITE / "tvm_ffi/lib"
-            self._gcc(
-                "-include", str(self.folder / "common.h"), str(file), "-shared", "-o", str(library),
-                f"-L{lib}", "-ltvm_ffi", f"-Wl,-rpath,{lib}",
-            )  # fmt: skip
+    def build(self, source: str) -> Kernel:
+        """The kernel, alone in its library; a failed compilation fails the test with g++'s own words."""
+        if source not in self._built:
+            self._built[source] = Kernel(self._library(source))
+        return self._built[source]
+
+    def build_all(self, sources: Sequence[str]) -> list[Kernel]:
+        """Many kernels in one library or two: what all use of CuTe and tvm-ffi takes longer than most of them."""
+        missing = [source for source in dict.fromkeys(sources) if source not in self._built]
+        parts = [missing[::2], missing[1::2]] if len(missing) > FEW else [missing] * bool(missing)
+        with ThreadPoolExecutor(2) as pool:
+            for part, library in zip(parts, pool.map(self._library, map(joined, parts)), strict=True):
+                self._built |= {source: Kernel(library, f"run{number}") for number, source in enumerate(part)}
+        return [self._built[source] for source in sources]
+
+    def _library(self, source: str) -> Path:
+        file = self.folder / f"{hashlib.sha256(source.encode()).hexdigest()[:16]}.cpp"
+        file.write_text(source)
+        library = file.with_suffix(".so")
+        command = [*self._command, str(file), *link_flags(), "-o", str(library)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[:6000]
         return library
 
-    def build_all(self, sources: Sequence[str]) -> list[Path]:
-        """Several libraries, two compilers at a time."""
-        with ThreadPoolExecutor(2) as pool:
-            return list(pool.map(self.build, sources))
 
-    def _gcc(self, *arguments: str) -> None:
-        done = subprocess.run(["g++", *FLAGS, *INCLUDES, *arguments], capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr[:6000]
+def joined(sources: Sequence[str]) -> str:
+    """Several kernels as one file, each in a namespace of its own, with the entries run0, run1, ..."""
+    includes = dict.fromkeys(line for source in sources for line in source.splitlines() if line.startswith("#include"))
+    parts = []
+    for number, source in enumerate(sources):
+        text = re.sub(r"^#include.*", "", source, flags=re.MULTILINE)
+        entry = text.replace("TVM_FFI_DLL_EXPORT_TYPED_FUNC(run,", f"TVM_FFI_DLL_EXPORT_TYPED_FUNC(run{number},")
+        parts.append(f"namespace kernel{number} {{\n{entry}\n}}")
+    return "\n".join([*includes, *parts])
 
 
 def call(
-    library: Path, problem: Problem, inputs: Sequence[Any], state: dict[str, torch.Tensor] | None = None
+    kernel: Kernel, problem: Problem, inputs: Sequence[Any], state: dict[str, torch.Tensor] | None = None
 ) -> list[torch.Tensor]:
     """Run a kernel into poisoned outputs of the described strides."""
     tensors = state or {}
@@ -175,7 +184,7 @@ def call(
         made = torch.empty_strided(output.shape, output.strides, dtype=dtype)
         outputs.append(made.fill_(fill) if dtype != torch.bool else made.fill_(True))
     parameters = [tensors[each.name] for each in problem.parameters]
-    tvm_ffi.load_module(str(library)).run(*inputs, *parameters, *outputs)
+    getattr(tvm_ffi.load_module(str(kernel.library)), kernel.entry)(*inputs, *parameters, *outputs)
     return outputs
 
 
