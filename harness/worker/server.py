@@ -22,6 +22,7 @@ from typing import Any
 
 import torch  # what the warmth is for
 import torch._dynamo  # export imports it on first use, which takes a second and fails once locked down
+import torch.export._trace  # the rest of what export imports then: a third of a second in every child that describes
 
 from harness.errors import MachineError, UserError
 from harness.isolation.lockdown import lock_down
