@@ -183,7 +183,7 @@ def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong
         def facts(self, *, again=False):
             return facts.model_copy(update={"peak_gb_s": self.measured_again if again else 1e-3, "l3_bytes": 1 << 20})
 
-    judge = Judge(Slow(), tier=bench.tier)
+    judge = Judge(Slow(), tier=bench.tier, timing_s=bench.judge.timing_s)
     refused = judge.evaluate(task, candidate, build)
     assert (refused.status, refused.check) == ("refused", "floor")
     assert refused.timing is None

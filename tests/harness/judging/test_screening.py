@@ -22,7 +22,7 @@ def kernel(text):
 
 @pytest.fixture(scope="module")
 def judge(bench):
-    return Judge(CpuTarget(), tier=bench.tier)
+    return Judge(CpuTarget(), tier=bench.tier, timing_s=bench.judge.timing_s)
 
 
 def test_a_refused_source_is_neither_built_nor_run(bench, judge):
