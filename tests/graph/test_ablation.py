@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from command_line import cutegen, never_built, one_object
+from command_line import UNWATCHED, cutegen, never_built, one_object
 from report_records import full_record
 
 from graph.ablation import Ablation, Point, Schedule, schedule_of
@@ -116,8 +116,7 @@ def test_gates_and_tasks_are_read_as_people_write_them(tmp_path: Path) -> None:
 def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> None:
     task = never_built(tmp_path)
     done = cutegen(
-        "ablate", task, "--profile-from", "0,11", "--depth", 1, "--target", "cpu", "--out", "both", "--json",
-        cwd=tmp_path,
+        "ablate", task, "--profile-from", "0,11", "--depth", 1, *UNWATCHED, "--out", "both", "--json", cwd=tmp_path,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     found = Ablation.model_validate(one_object(done.stdout))

@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from command_line import cutegen, one_object
 from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
+from typer.testing import CliRunner
 
 from graph.api import RunResult, answer, load_task, optimize, resume
+from graph.cli import app
 from graph.cli_errors import NOTHING_FASTER, USER_ERROR, WAITING
 from harness.errors import UserError
 from nodes.models.replay import ReplayModel
@@ -159,9 +161,9 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_what_is_no_answer_is_said(waiting: Path, arguments: tuple[str, ...], editor: str, said: str) -> None:
-    refused = cutegen("answer", waiting, *arguments, EDITOR=editor, VISUAL="")
+    refused = CliRunner(env={"EDITOR": editor, "VISUAL": ""}).invoke(app, ["answer", str(waiting), *arguments])
 
-    assert refused.returncode == USER_ERROR
+    assert refused.exit_code == USER_ERROR
     assert said in refused.stderr
     assert (waiting / "question.md").exists()
 

@@ -6,7 +6,17 @@ from pathlib import Path
 
 import pytest
 from chat_server import Behaviour, Scripted, chat_endpoint
-from command_line import agent_began, cutegen, events, never_built, one_object, softsign, start, wait_until
+from command_line import (
+    UNWATCHED,
+    agent_began,
+    cutegen,
+    events,
+    never_built,
+    one_object,
+    softsign,
+    start,
+    wait_until,
+)
 
 from graph.run_record import RunRecord
 from nodes.models.replay import ReplayModel
@@ -32,7 +42,7 @@ def test_a_stopped_run_says_how_to_go_on(signal_number: int, tmp_path: Path) -> 
 
 def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--depth", 1, "--out", run, cwd=tmp_path)
+    process = start("optimize", never_built(tmp_path), *UNWATCHED, "--depth", 1, "--out", run, cwd=tmp_path)
     wait_until(lambda: judged(run) or process.poll() is not None, "the first pass")
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=60)
@@ -53,7 +63,7 @@ def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path
 
 def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--depth", 0, "--out", run, cwd=tmp_path)
+    process = start("optimize", never_built(tmp_path), *UNWATCHED, "--depth", 0, "--out", run, cwd=tmp_path)
     wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first build")
     process.kill()
     process.communicate(timeout=60)

@@ -6,8 +6,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import cutegen, never_built, one_object, start, wait_until
+from command_line import UNWATCHED, cutegen, never_built, one_object, start, wait_until
+from typer.testing import CliRunner
 
+from graph.cli import app
 from graph.suite_record import SuiteRecord
 
 
@@ -27,7 +29,7 @@ def record_in(folder: Path) -> SuiteRecord:
 
 def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = start("suite", suite_of(tmp_path), "--target", "cpu", "--depth", 0, "--out", out, cwd=tmp_path)
+    process = start("suite", suite_of(tmp_path), *UNWATCHED, "--depth", 0, "--out", out, cwd=tmp_path)
     wait_until(lambda: (out / "results.json").exists() or process.poll() is not None, "the first task's end")
     process.kill()
     stdout, stderr = process.communicate(timeout=60)
@@ -79,9 +81,12 @@ def test_interrupted_or_out_of_time_it_says_how_to_go_on(tmp_path: Path) -> None
         (("level1", "--model", "no-such-model"), "no-such-model"),
     ],
 )
-def test_bad_arguments_are_one_sentence(arguments: tuple[str, ...], said: str, tmp_path: Path) -> None:
-    done = cutegen("suite", *arguments, "--target", "cpu", cwd=tmp_path)
-    assert done.returncode == 2
+def test_bad_arguments_are_one_sentence(
+    arguments: tuple[str, ...], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["suite", *arguments, "--target", "cpu"])
+    assert done.exit_code == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
     assert not (tmp_path / "runs").exists()
