@@ -18,6 +18,7 @@ from harness.worker.host_device import HostDevice
 from harness.worker.judging import WrongError, raise_if_wrong
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError
+from harness.worker.timed_outputs import TimedOutputs
 
 
 def payload(**changed):
@@ -100,17 +101,18 @@ def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
 
 def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     with bench_of(right) as bench:
-        there = bench.memory.views[1]["x"].fill_(77)
-        judging._fill_for_timing(bench, 5, len(ORDER))
+        judging._fill_for_timing(bench, 5)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
-        assert (there == 77).all()  # the last trial's, which was the file's own
-        assert torch.equal(x[0], bench.pattern[0])
-        assert torch.equal(x[2], bench.reference.inputs(7)[0])
-        assert torch.equal(x[3], bench.reference.inputs(8)[0])
+        for position, values in enumerate(x):
+            assert ((values >= 0.5 * bench.pattern[0]) & (values < bench.pattern[0])).all()
+            assert not any(torch.equal(values, other) for other in x[:position])
         assert all(output.isnan().all() for slot in range(4) for output in bench.memory.outputs(slot))
-        judging._fill_for_timing(bench, 5, 3)  # the third trial's were others
-        assert torch.equal(x[1], bench.reference.inputs(6)[0])
-        assert not (x[0] == 77).any()
+    whole = SIGNATURE.model_copy(update={"inputs": (X.model_copy(update={"dtype": "int64"}), SIGNATURE.inputs[1])})
+    source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (6, 5))")
+    with bench_of(right, source=source, signature=whole) as bench:
+        judging._fill_for_timing(bench, 5)
+        for slot in range(4):
+            assert torch.equal(bench.memory.views[slot]["x"], bench.reference.inputs(5 + slot)[0])
 
 
 def test_what_timed_calls_may_be_off_by_is_twice_both_errors_on_such_inputs():
@@ -122,19 +124,25 @@ def test_what_timed_calls_may_be_off_by_is_twice_both_errors_on_such_inputs():
     assert judging._timed_allowances(trials) == [pytest.approx(0.44), pytest.approx(1.0)]
 
 
+def verify(bench, slot, allowed):
+    outputs = TimedOutputs(bench, [allowed])
+    outputs.called.add(slot)
+    outputs.at_the_end(1)
+
+
 @pytest.mark.parametrize(("off", "passes"), [(0.0, True), (0.19, True), (0.21, False), (math.nan, False)])
 def test_a_timed_output_is_held_to_its_allowance(off, passes):
-    """All outputs are 1.5, which is their rms as well: an error of 0.3 is a scaled one of 0.1."""
+    """Of zeros all outputs are the number, which is their rms as well: an error of twice that is a scaled one of 1."""
     with bench_of(right) as bench:
-        bench.fill(1, 0, "given", [torch.zeros(6, 5), 0.5])
+        bench.memory.views[1]["x"].zero_()
         shift = bench.numbers[1]["shift"]
         outputs = bench.memory.views[1]["y"].fill_(shift)
         outputs[3, 4] += off * 2 * shift
         if passes:
-            judging._verify_timed(bench, 1, [0.2])
+            verify(bench, 1, 0.2)
         else:
             with pytest.raises(CandidateFailedError, match="While timed, y came out wrong") as refused:
-                judging._verify_timed(bench, 1, [0.2])
+                verify(bench, 1, 0.2)
             assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
 
 
@@ -145,19 +153,18 @@ def test_exact_timed_outputs_are_exact_and_others_have_eight_units():
     with bench_of(right, source=source, signature=whole) as bench:
         bench.memory.views[0]["x"].fill_(4)
         bench.memory.views[0]["y"].fill_(4)
-        judging._verify_timed(bench, 0, [0.0])
+        verify(bench, 0, 0.0)
         bench.memory.views[0]["y"][5, 4] = 5
         with pytest.raises(CandidateFailedError):
-            judging._verify_timed(bench, 0, [0.0])
+            verify(bench, 0, 0.0)
     with bench_of(right) as bench:
-        bench.fill(0, 0, "given", [torch.zeros(6, 5), 0.5])
+        bench.memory.views[0]["x"].zero_()
         outputs, unit = bench.memory.views[0]["y"].fill_(0.5), torch.finfo(torch.float32).eps
-        for units, fine in ((7, True), (9, False)):
-            outputs[0, 0] = 0.5 + units * unit
-            if fine:
-                judging._verify_timed(bench, 0, [0.0])
+        outputs[0, 0] = 0.5 + 7 * unit
+        verify(bench, 0, 0.0)
+        outputs[0, 0] = 0.5 + 9 * unit
         with pytest.raises(CandidateFailedError):
-            judging._verify_timed(bench, 0, [0.0])
+            verify(bench, 0, 0.0)
 
 
 def timed(bench, rival=None):
