@@ -35,14 +35,14 @@ def recipes() -> tuple[Recipe, ...]:
 
 def first_draft(problem: Problem) -> Draft | Decline:
     """The plain kernel of depth 0, by the first recipe that can write the problem."""
-    reasons = []
+    reason = ""
     for recipe in recipes():
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan):
             source = recipe.render(problem, plan)
             return Draft(source, "first kernel", f"plain and correct, by the {recipe.name} recipe")
-        reasons.append(f"{recipe.name}: {plan.reason.rstrip('.')}")
-    return Decline(_refusal(problem, reasons))
+        reason = plan.reason.rstrip(".")
+    return Decline(_refusal(problem, reason))
 
 
 def next_draft(
@@ -77,10 +77,10 @@ def writable_ops() -> tuple[str, ...]:
     return tuple(sorted(TABLE.keys() | PRODUCTS.keys() | AFTER.keys()))
 
 
-def _refusal(problem: Problem, reasons: list[str]) -> str:
-    """Names the operations that no recipe knows; where all are known, why each recipe cannot put them together."""
+def _refusal(problem: Problem, reason: str) -> str:
+    """Names the operations that no recipe knows; where all are known, what the last recipe, for several parts, says."""
     unknown = dict.fromkeys(op.target for op in problem.ops if not _known(base_name(op.target)))
-    what = f"{', '.join(unknown)}" if unknown else f"this combination ({'; '.join(reasons)})"
+    what = ", ".join(unknown) or reason
     return (
         f"The playbook cannot write {what}. {WHAT_IT_WRITES} ({len(writable_ops())} operations). {HOW_TO_SET_A_MODEL}"
     )

@@ -12,9 +12,10 @@ from knowledge.playbook.ops_losses import LOSSES
 from knowledge.playbook.ops_pointwise import POINTWISE
 from knowledge.playbook.ops_reductions import REDUCTIONS
 from knowledge.playbook.ops_views import VIEWS
+from knowledge.playbook.ops_windows import WINDOWS
 from knowledge.playbook.problem import Problem
 
-TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES}
+TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **WINDOWS}
 
 
 def lower_problem(problem: Problem) -> Lowered:

@@ -70,9 +70,15 @@ def _longest(cut: _Cut, start: int, recipes: tuple[Recipe, ...]) -> tuple[Stage,
             if isinstance(recipe.first_plan(part), Plan):
                 cut.close(part)
                 return Stage(part, recipe), end
-    reasons = (recipe.first_plan(cut.part(start, start + 1)) for recipe in recipes)
-    said = "; ".join(reason.reason for reason in reasons if isinstance(reason, Decline))
-    raise UnwritableError(f"{cut.ops[start].target} as a part of its own ({said})")
+    raise UnwritableError(_why_not(cut.part(start, start + 1), recipes))
+
+
+def _why_not(part: Problem, recipes: tuple[Recipe, ...]) -> str:
+    """What the recipes say on a part of one operation: more than its name, where one of them does."""
+    answers = (recipe.first_plan(part) for recipe in recipes)
+    said = [answer.reason.rstrip(".") for answer in answers if isinstance(answer, Decline)]
+    telling = [reason for reason in said if reason not in ("the forward holds no matrix product", part.ops[-1].target)]
+    return "; ".join(dict.fromkeys(telling or said[:1]))
 
 
 class _Cut:
@@ -96,7 +102,7 @@ class _Cut:
             old = next(_refs(op.args), None)
             later = {ref for other in self.ops[k + 1 :] for ref in _refs(other.args)} | {*self.problem.returns}
             if old not in self.results or self._is_view(old) or old in later:
-                raise UnwritableError(f"{op.target} on a value of several parts")
+                raise UnwritableError(f"an in-place write that other values may see ({op.target})")
 
     def _is_view(self, name: str) -> bool:
         return name in self.maker and base_name(self.ops[self.maker[name]].target) in VIEWS

@@ -82,6 +82,21 @@ def select(shape: Shape, strides: Shape, dim: int, index: int) -> View:
     return View(shape[:dim] + shape[dim + 1 :], strides[:dim] + strides[dim + 1 :], position * strides[dim])
 
 
+def flip(shape: Shape, strides: Shape, dim: int) -> View:
+    """One dimension backwards."""
+    if dim >= len(shape):
+        return View(shape, strides)
+    turned = (*strides[:dim], -strides[dim], *strides[dim + 1 :])
+    return View(shape, turned, max(shape[dim] - 1, 0) * strides[dim])
+
+
+def unfold(shape: Shape, strides: Shape, dim: int, size: int, step: int) -> View:
+    """Windows of one dimension, one every `step` elements; a window's elements are a new last dimension."""
+    count = (shape[dim] - size) // step + 1
+    windows = (*shape[:dim], count, *shape[dim + 1 :], size)
+    return View(windows, (*strides[:dim], strides[dim] * step, *strides[dim + 1 :], strides[dim]))
+
+
 def reshape(shape: Shape, strides: Shape, target: Shape) -> View:
     """The row-major reshape to `target` (one -1 allowed), where strides can express it without a copy."""
     target = resolve(shape, target)

@@ -41,8 +41,7 @@ def evaluate(problem: Problem, lowered: Lowered, tensors: Mapping[str, torch.Ten
 def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
     operands = [values[id(arg)] for arg in node.args]
     if node.kind == "load":
-        tensor = tensors[node.op]
-        return tensor.as_strided(node.shape, node.strides, tensor.storage_offset() + node.offset)
+        return _strided(tensors[node.op], node)
     if node.kind == "const":
         return torch.tensor(node.payload[0], dtype=getattr(torch, node.dtype))
     if node.kind == "reduce":
@@ -52,3 +51,11 @@ def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Mapping[str,
     assert node.kind == "compute", node.kind
     dtype = getattr(torch, node.dtype)
     return (operands[0] if node.op == "cast" else COMPUTED[node.op](*operands)).to(dtype)
+
+
+def _strided(tensor: torch.Tensor, node: Node) -> torch.Tensor:
+    """A load; torch has no negative strides, so what goes backwards is read forwards and turned."""
+    backwards = [dim for dim, step in enumerate(node.strides) if step < 0]
+    first = node.offset + sum((node.shape[dim] - 1) * node.strides[dim] for dim in backwards)
+    strides = tuple(abs(step) for step in node.strides)
+    return tensor.as_strided(node.shape, strides, tensor.storage_offset() + first).flip(backwards)

@@ -24,10 +24,19 @@ INFINITE[2, -1], INFINITE[3, 0], INFINITE[4, 7] = torch.inf, torch.nan, -torch.i
 ONLINE = {"online": 1, "vector": 1, "items": 2, "group": 64}
 RISING = torch.linspace(-300, 300, 3 * 20_000).view(3, 20_000)
 
+
+def patterns(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Windows, repeats, and dimensions backwards."""
+    return F.max_pool2d(x[None], 2) + 1, x.flip(0, 1), x.repeat(2, 3) * 2, x.t().reshape(-1), F.avg_pool1d(x, 3, 1)
+
+
 CASES = {
     "views": (views, [torch.randn(2, 3, 76), torch.randn(76), torch.tensor(1.5)], {"vector": 1, "packs": 2}),
     "a tail": (lambda x: x * torch.sigmoid(x), [torch.randn(4099)],
                {"vector": 1, "packs": 4, "grid": 2, "threads": 32}),
+    "patterns": (patterns, [torch.randn(6, 44)], {"vector": 1, "packs": 2}),
+    "groups": (lambda x, w: F.relu(F.group_norm(x, 3, w, w)), [torch.randn(4, 6, 50), torch.randn(6)],
+               {"vector": 1, "items": 2, "group": 64}),
     "divisions": (divisions, [X * 20], {"vector": 1, "exact": 1, "once": 1}),
     "exponentials": (exponentials, [X * 60], {"exact": 1}),
     "sums": (sums, [ODD], {"vector": 1, "items": 2, "group": 64}),

@@ -57,7 +57,11 @@ class Drawn(torch.nn.Module):
 
 def _viewed(draw: st.DrawFn, value: torch.Tensor, position: int) -> Step:
     dim = draw(st.integers(0, value.dim() - 1))
-    kind = draw(st.sampled_from(("permute", "slice", "select", "unsqueeze", "flatten", "chunk", "expand", "reshape")))
+    kind = draw(
+        st.sampled_from(
+            ("permute", "slice", "select", "unsqueeze", "flatten", "chunk", "expand", "reshape", "flip", "repeat")
+        )
+    )
     if kind == "permute":
         order = draw(st.permutations(range(value.dim())))
         return lambda values: values[position].permute(order)
@@ -71,6 +75,10 @@ def _viewed(draw: st.DrawFn, value: torch.Tensor, position: int) -> Step:
         return lambda values: values[position].chunk(2, dim)[1]
     if kind == "expand":
         return lambda values: values[position].unsqueeze(dim).expand(*_stretched(values[position].shape, dim))
+    if kind == "flip":
+        return lambda values: values[position].flip(dim)
+    if kind == "repeat":
+        return lambda values: values[position].repeat_interleave(2, dim).repeat(2, *(1,) * value.dim())
     if kind == "flatten":
         return lambda values: values[position].contiguous().flatten()
     if kind == "reshape":

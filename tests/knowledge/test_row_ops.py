@@ -77,6 +77,7 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[st
     "instance": (lambda x: F.instance_norm(x), ((2, 3, 8, 9),), ("everything",)),
     "groups": (lambda x, w, b: F.relu(F.group_norm(x, 4, w, b)) * b.view(12, 1), ((3, 12, 50), (12,), (12,)), FEW),
     "merged by a copy": (lambda x: F.softmax(x.transpose(1, 2).reshape(3, -1), -1), ((3, 20, 7),), ("everything",)),
+    "pooled": (lambda x: F.adaptive_avg_pool2d(x, (2, 1)) + 1, ((3, 4, 6, 50),), FEW),
     "short": (lambda x: F.softmax(x, -1), ((1000, 3),), ("SIMD",)),
 }
 RUNS = [(name, knobs) for name, (_, _, wanted) in CASES.items() for knobs in wanted]
