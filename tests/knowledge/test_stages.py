@@ -82,13 +82,26 @@ def check(results: list[torch.Tensor], case: Case) -> None:
         assert_close(got, theirs, exact, f"output {index}")
 
 
+@pytest.fixture(scope="module")
+def sources(compiler: Compiler) -> dict[str, tuple[Problem, list[str]]]:
+    """Each case's first kernel and the one after all moves, compiled together."""
+    found = {}
+    for name, (function, given) in (ROWS | PRODUCTS).items():
+        problem = trace(function, *given)
+        first = RECIPE.first_plan(problem)
+        assert isinstance(first, Plan), first
+        found[name] = (problem, [RECIPE.render(problem, plan) for plan in (first, last_plan(problem))])
+    compiler.build_all([source for _, each in found.values() for source in each])
+    return found
+
+
 @pytest.mark.parametrize("name", [*ROWS, *PRODUCTS])
-def test_the_parts_together_are_as_right_as_torch(name: str, compiler: Compiler) -> None:
+def test_the_parts_together_are_as_right_as_torch(
+    name: str, compiler: Compiler, sources: dict[str, tuple[Problem, list[str]]]
+) -> None:
     case = (ROWS | PRODUCTS)[name]
-    problem = trace(case[0], *case[1])
-    first = RECIPE.first_plan(problem)
-    assert isinstance(first, Plan), first
-    for kernel in compiler.build_all([RECIPE.render(problem, plan) for plan in (first, last_plan(problem))]):
+    problem, written = sources[name]
+    for kernel in compiler.build_all(written):
         check(call(kernel, problem, case[1]), case)
 
 
