@@ -57,6 +57,13 @@ def _settings(target: Target, model: Model, base_url: BaseUrl, depth: int, isola
     return {"target": target, "model": model, "base_url": base_url, "max_depth": depth, "isolation": isolation}
 
 
+def _typed(context: typer.Context) -> frozenset[str]:
+    """The settings that the command line names, whatever it says of them."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    typed = (name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE")
+    return frozenset("max_depth" if name == "depth" else name for name in typed)
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         from graph.run_machine import cutegen_version
@@ -76,6 +83,7 @@ def main(
 
 @app.command(epilog=EXIT_CODES)
 def optimize(
+    context: typer.Context,
     file: Annotated[
         Path | None,
         typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
@@ -104,6 +112,7 @@ def optimize(
                 out=out,
                 as_json=json,
                 more=tuple(more or ()),
+                typed=_typed(context),
                 settings=_settings(target, model, base_url, depth, isolation) | {"seed": seed},
             )
         )
@@ -130,6 +139,7 @@ def answer(
 
 @app.command(epilog=EXIT_CODES)
 def suite(
+    context: typer.Context,
     name: Annotated[
         str | None, typer.Argument(help="A bundled suite (level1) or a folder of task files.", show_default=False)
     ] = None,
@@ -176,6 +186,7 @@ def suite(
                 compile_baseline=compile_baseline,
                 as_json=json,
                 more=tuple(more or ()),
+                typed=_typed(context),
                 settings=_settings(target, model, base_url, depth, isolation) | {"patience": patience},
             )
         )
@@ -184,6 +195,7 @@ def suite(
 
 @app.command(epilog=EXIT_CODES)
 def ablate(
+    context: typer.Context,
     task: Annotated[
         str | None, typer.Argument(help="A task file, or one of a suite, as level1:8.", show_default=False)
     ] = None,
@@ -216,6 +228,7 @@ def ablate(
                 resume=resume,
                 as_json=json,
                 more=tuple(more or ()),
+                typed=_typed(context),
                 settings=_settings(target, model, base_url, depth, isolation),
             )
         )

@@ -14,7 +14,7 @@ from graph.ablation import Ablation, begin_ablation, reopen_ablation
 from graph.ablation_page import ablation_of, write
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
-from graph.cli_settings import none_with_resume, settings_with
+from graph.cli_settings import none_with_resume, same_with_resume, settings_with
 from graph.progress import Terminal
 from graph.run_loop import execute
 from graph.runs import Manifest, RunFolder
@@ -26,7 +26,7 @@ from tools.judges import choose_target
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `settings` are those that the command line can set."""
+    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
 
     task: str | None
     profile_from: str
@@ -36,6 +36,7 @@ class Options:
     as_json: bool
     settings: dict[str, Any]
     more: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
 
 
 def run(options: Options) -> int:
@@ -44,7 +45,7 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options, hints: list[str]) -> int:
-    path, runs = _again(options.resume, options.more) if options.resume is not None else _fresh(options)
+    path, runs = _again(options) if options.resume is not None else _fresh(options)
     terminal = Terminal(Console(stderr=options.as_json))
     records = []
     try:
@@ -81,9 +82,12 @@ def _fresh(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
     return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
 
 
-def _again(path: Path, more: tuple[str, ...]) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
-    none_with_resume(more)
-    return path.absolute(), reopen_ablation(path)
+def _again(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
+    assert options.resume is not None
+    none_with_resume(options.more)
+    runs = reopen_ablation(options.resume)
+    same_with_resume(options.settings, options.typed, runs[0][1].settings)
+    return options.resume.absolute(), runs
 
 
 def _show(ablation: Ablation, path: Path, console: Console, *, as_json: bool) -> None:

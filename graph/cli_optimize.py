@@ -13,7 +13,7 @@ from rich.text import Text
 
 from graph.api import RunResult, begin, carry_on, load_task
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded_with_hints
-from graph.cli_settings import none_with_resume, settings_with
+from graph.cli_settings import none_with_resume, same_with_resume, settings_with
 from graph.progress import Terminal, spent, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
@@ -31,7 +31,7 @@ _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `settings` are those that the command line can set."""
+    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
 
     file: Path | None
     resume: Path | None
@@ -39,6 +39,7 @@ class Options:
     as_json: bool
     settings: dict[str, Any]
     more: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
 
 
 class Summary(Frozen):
@@ -100,6 +101,7 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
     folder, manifest = reopen(options.resume)
+    same_with_resume(options.settings, options.typed, manifest.settings)
     if options.file is not None and load_task(options.file).source != manifest.source:
         raise UserError(
             f"{options.file} is not the file that {options.resume} began with.",

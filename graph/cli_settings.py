@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -39,6 +39,15 @@ def none_with_resume(more: Sequence[str]) -> None:
     """Raises `UserError` where a resumed run is given settings: it has its own."""
     if more:
         raise UserError("--set and --resume exclude each other.", "A resumed run has its settings; begin a new one.")
+
+
+def same_with_resume(options: Mapping[str, Any], typed: Collection[str], has: Settings) -> None:
+    """Raises `UserError` where the command's own options, as far as they were `typed`, differ from a resumed run's."""
+    for name in [name for name in options if name in typed and options[name] != getattr(has, name)]:
+        raise UserError(
+            f"The run began with {name}={getattr(has, name)}, not {options[name]}.",
+            "A resumed run has its settings: leave the option out, or begin a new one.",
+        )
 
 
 def run(*, as_json: bool) -> int:

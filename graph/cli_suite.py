@@ -13,7 +13,7 @@ from rich.text import Text
 
 from graph.cli_errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded_with_hints
 from graph.cli_optimize import require_models, short
-from graph.cli_settings import none_with_resume, settings_with
+from graph.cli_settings import none_with_resume, same_with_resume, settings_with
 from graph.runs import claimed
 from graph.sheet import drawn
 from graph.suite_folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
@@ -32,7 +32,7 @@ TABLE_WIDTH = 152
 
 @dataclass(frozen=True)
 class Options:
-    """The command's options. `settings` are those that the command line can set, and that were given."""
+    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
 
     suite: str | None
     ids: str
@@ -46,6 +46,7 @@ class Options:
     as_json: bool
     settings: dict[str, Any]
     more: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
 
 
 def run(options: Options) -> int:
@@ -114,7 +115,9 @@ def _again(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
             "A resumed suite has its tasks and its folder already.",
             "Beside --resume give only --jobs, --minutes, --dollars, --compile-baseline.",
         )
-    return reopen_suite(options.resume)
+    folder, manifest = reopen_suite(options.resume)
+    same_with_resume(options.settings, options.typed, manifest.settings)
+    return folder, manifest
 
 
 def _way_on(folder: SuiteFolder) -> str:

@@ -8,9 +8,15 @@ from command_line import cutegen, one_object, softsign
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.cli_settings import names, settings_with
+from graph.ablation import begin_ablation
+from graph.api import make_settings
+from graph.cli_settings import names, same_with_resume, settings_with
+from graph.runs import create
+from graph.suite_folder import create_suite
+from graph.suite_tasks import SuiteTask
 from harness.errors import UserError
 from nodes.settings import Gates, Settings
+from nodes.state import TaskInput
 
 OPTIONS = {"target": "cpu", "max_depth": 3}
 
@@ -88,3 +94,17 @@ def test_a_resumed_run_keeps_its_settings(command: str, tmp_path: Path) -> None:
     done = cutegen(command, "--resume", tmp_path, "--set", "max_dollars=9")
     assert done.returncode == 2
     assert "--set and --resume exclude each other" in done.stderr
+
+
+def test_a_resumed_run_is_not_given_other_options_than_it_began_with(tmp_path: Path) -> None:
+    """An option that is accepted and then left unread would be a lie; the same one again is none."""
+    settings = make_settings({"target": "cpu", "depth": 3})
+    create(tmp_path / "run", name="softsign", source="x = 1\n", settings=settings)
+    begin_ablation(TaskInput(source="x = 1\n", name="softsign"), settings, (1,), tmp_path / "ablation")
+    tasks = (SuiteTask(id=1, name="softsign", source="x = 1\n"),)
+    create_suite(tmp_path / "suite", name="own", tasks=tasks, scale=1.0, settings=settings)
+    for command, folder in (("optimize", "run"), ("ablate", "ablation"), ("suite", "suite")):
+        done = cutegen(command, "--resume", tmp_path / folder, "--target", "cpu", "--depth", 5)
+        assert done.returncode == 2, done.stderr
+        assert "The run began with max_depth=3, not 5." in done.stderr
+    same_with_resume({"target": "cpu", "max_depth": 3, "model": "manual"}, {"target", "max_depth"}, settings)
