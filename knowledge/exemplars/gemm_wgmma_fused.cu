@@ -197,6 +197,16 @@ struct Stage {
   }
 };
 
+// Puts two parcels into a stage, once its consumers have left it.
+CUTE_DEVICE void deliver(Shared& shared, Stage& stage, Parcel<OperandA> const& a, Parcel<OperandB> const& b) {
+  Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);
+  a.store(shared.A + stage.index * OperandA::size, threadIdx.x);
+  b.store(shared.B + stage.index * OperandB::size, threadIdx.x);
+  cutlass::arch::fence_view_async_shared();
+  Barrier::arrive(&shared.full[stage.index]);
+  stage.next();
+}
+
 // Fills the stages in turn; the loads of a tile travel while the tile before it is split. `for_each_piece` calls a
 // function with each of the block's pieces.
 template <class ForEach>
@@ -206,27 +216,18 @@ CUTE_DEVICE void produce(Shared& shared, T const* A, T const* B, ForEach const& 
   Parcel<OperandA> a;
   Parcel<OperandB> b;
   bool loaded = false;
-  auto const deliver = [&] {
-    if (!loaded) return;
-    Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);
-    a.store(shared.A + stage.index * OperandA::size, thread);
-    b.store(shared.B + stage.index * OperandB::size, thread);
-    cutlass::arch::fence_view_async_shared();
-    Barrier::arrive(&shared.full[stage.index]);
-    stage.next();
-  };
   for_each_piece([&](Piece const& piece) {
     int const m0 = piece.tile.m * BLK_M{}, n0 = piece.tile.n * BLK_N{};
     T const* const mA = A + LayoutA{}(0, 0, piece.l) + m0 * OperandA::row_stride;  // (BLK_M,K)
     T const* const mB = B + LayoutB{}(0, 0, piece.l) + n0 * OperandB::row_stride;  // (BLK_N,K)
     for (int k_tile = piece.first; k_tile < piece.last; ++k_tile) {
-      deliver();
+      if (loaded) deliver(shared, stage, a, b);
       a.load(mA, m0, k_tile * BLK_K{}, thread);
       b.load(mB, n0, k_tile * BLK_K{}, thread);
       loaded = true;
     }
   });
-  deliver();
+  if (loaded) deliver(shared, stage, a, b);
 }
 
 template <class ForEach>
