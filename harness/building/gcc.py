@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Literal
 
 from harness.build import Diagnostic
@@ -16,8 +17,9 @@ _MAX_NOTES_PER_ERROR = 2
 
 _MESSAGE = re.compile(r"^(?P<file>[^:\s][^:]*):(?P<line>\d+):(?:(?P<column>\d+):)? (?P<kind>[a-z ]+): (?P<text>.*)$")
 _REQUIRED = re.compile(r"^(?P<file>[^:\s][^:]*):(?P<line>\d+):(?:\d+:)?\s+(?:recursively )?required (?:from|by) ")
-_UNDEFINED = re.compile(r"undefined reference to [`'](?P<symbol>.+)'$", re.MULTILINE)
-_ASSEMBLER = re.compile(r"^[^\s:][^:]*\.s:\d+: Error: (?P<text>.*)$", re.MULTILINE)
+# A kernel can have its own text printed: no pattern may look far ahead from each of many places on one long line.
+_UNDEFINED = re.compile(r"undefined reference to [`'](?P<symbol>[^`\n]{1,4000})'$", re.MULTILINE)
+_ASSEMBLER = re.compile(r"^[^\s:][^:\n]*\.s:\d+: Error: (?P<text>.*)$", re.MULTILINE)
 _FATAL = re.compile(r"^(?:cc1plus|g\+\+|as|ld|collect2): (?:internal compiler error|fatal error|out of memory).*$")
 _EMPTY_NOTES = ("template argument deduction/substitution failed:", "conversion of argument 1 would be ill-formed:")
 _SEVERITIES: dict[str, Literal["error", "warning", "note"]] = {
@@ -129,7 +131,8 @@ def _groups(found: Iterable[Diagnostic]) -> Iterator[list[Diagnostic]]:
 
 
 def _undefined_symbols(output: str, source: str) -> list[Diagnostic]:
-    symbols = dict.fromkeys(match["symbol"] for match in _UNDEFINED.finditer(output))
+    found = dict.fromkeys(match["symbol"] for match in _UNDEFINED.finditer(output))
+    symbols = islice(found, MAX_DIAGNOSTICS)  # each is looked for in the whole source
     return [
         Diagnostic(
             severity="error",

@@ -21,12 +21,8 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\\\": "\\", "\\
 _SYSTEM_CALL = re.compile(
     r"\b(?:syscall|sysenter|sysexit|svc|swi|hvc|int\s*\$?\s*(?:0x80|0x2e|128|0200|0b10000000))\b", re.I
 )
-_DIRECTIVE = re.compile(
-    r"(?:^|[;\n{:])\s*\.(?:byte|2byte|4byte|8byte|short|hword|value|word|int|long|quad|octa|inst|float|double|single"
-    r"|ascii|asciz|string\w*|fill|space|skip|zero|org|incbin|include|section|pushsection|text|data|macro|altmacro|rept"
-    r"|irpc?|set|equ\w*|symver|weak\w*|globa?l\s|type|hidden|init_array|uleb128|sleb128|reloc|code\d+|intel_syntax)\b",
-    re.I,
-)
+# Of directives PTX's declarations alone: the assembler's can place any bytes, by their names, as filling, as numbers.
+_DIRECTIVE = re.compile(r"(?:^|[;\n\r{}:|])\s*\.(?!reg\b)\w+", re.I)
 # Operands and dialects can complete a word that the text does not show: "sys%c0", "{sys|x}call".
 _COMPLETED = re.compile(
     r"[A-Za-z0-9_.\]]%[^%]|%[A-Za-z]?\d+[A-Za-z_]|[A-Za-z0-9_.}]\{[^{}]*\||\|[^{}]*\}[A-Za-z0-9_{%]"
@@ -43,7 +39,7 @@ def refuse_assembly(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> 
     if after >= len(tokens) or tokens[after].text != "(":
         return unreadable
     pieces: list[str] = []
-    for token in tokens[after + 1 :]:
+    for token in map(tokens.__getitem__, range(after + 1, len(tokens))):  # a slice would copy all that follows
         if token.kind == "string":
             piece = _contents(token.text)
             if piece is None:

@@ -43,7 +43,7 @@ def pragma_operator(tokens: Sequence[Token], at: int) -> tuple[Token, ...]:
 def refuse_optimize(tokens: Sequence[Token], at: int) -> Refusal | None:
     """Judge `optimize(...)`, an attribute's or a pragma's, at `tokens[at]`: options that change no value are fine."""
     options = []
-    for token in tokens[at + 1 :]:
+    for token in map(tokens.__getitem__, range(at + 1, len(tokens))):  # a slice would copy all that follows
         if token.text == ")" or token.kind == "newline":
             break
         options.append(token)

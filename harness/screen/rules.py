@@ -37,7 +37,9 @@ class Rule:
     def covers(self, symbol: str) -> bool:
         """Whether a name is refused however it is used, as a linker's symbol is."""
         return (
-            symbol in self.words | self.called | self.std
+            symbol in self.words
+            or symbol in self.called
+            or symbol in self.std
             or symbol.startswith(self.prefixes)
             or self.pattern.fullmatch(symbol) is not None
         )
@@ -102,9 +104,11 @@ RULES = (
     ),
     Rule(
         "thread",
-        "A kernel may not start threads of its own: use OpenMP.",
+        "A kernel may not start threads of its own: use OpenMP's pragmas.",
         words=words_of("thrd_create jthread sched_setaffinity"),
-        prefixes=("pthread_",),
+        # OpenMP's own entry points can start a team that nobody waits for; so can a jump out of a parallel region.
+        prefixes=("pthread_", "GOMP_", "GOACC_", "__builtin_GOMP_", "__builtin_GOACC_", "_Unwind_"),
+        pattern=re.compile(r"(?:__builtin_|_)*(?:sig)?(?:setjmp|longjmp)(?:_\w+)?"),
         std=words_of("thread jthread async this_thread packaged_task"),
     ),
     Rule(

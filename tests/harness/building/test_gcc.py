@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -132,3 +134,21 @@ def test_selection_keeps_errors_first_and_drops_only_what_it_must(found):
     assert severities == sorted(severities)
     if any(diagnostic.severity == "error" for diagnostic in found):
         assert kept[0].severity == "error"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        "kernel.cpp:1:2: error: " + "undefined reference to `x" * 16_000,
+        "kernel.cpp:1:2: error: " + "undefined reference to 'x" * 16_000,
+        "a\n" * 500_000,
+        "".join(f"ld: undefined reference to `f{number}()'\n" for number in range(16_000)),
+        "kernel.cpp:1:2: error: " + "x<" * 200_000,
+    ],
+    ids=["backticks", "quotes", "lines", "symbols", "types"],
+)
+def test_what_a_kernel_has_printed_is_read_in_time_that_grows_with_its_length(output):
+    """A kernel chooses what #error says; the reader belongs to the process that holds the run."""
+    started = time.process_time()
+    parse_messages(output, kernel_file="kernel.cpp", source="void f();\n" * 40_000)
+    assert time.process_time() - started < 5.0  # 0.6 s on an idle machine, where it took minutes

@@ -41,7 +41,7 @@ def test_an_honest_kernel_passes(bench):
     verdict = bench.verdict(HONEST, seed=7)
     assert verdict.status == "passed", verdict.message
     assert [trial.distribution for trial in verdict.correctness.trials] == [
-        "given", "wide", "special", "normal", "uniform", "tiny", "zeros", "given",
+        "given", "wide", "special", "normal", "uniform", "tiny", "zeros", "stirred",
     ]  # fmt: skip
     interval = verdict.timing.speedup_interval
     assert interval.low <= verdict.timing.speedup <= interval.high

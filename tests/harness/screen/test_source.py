@@ -27,7 +27,10 @@ REFUSED = {
         "ptrace(0);", "syscall(39);", "::kill(1, 9);", "signal(11, h);", "sigaction(11, &a, 0);", "std::_Exit(0);",
         'std::system("ls");', "auto f = ::system;", "exit(0);", "std::set_terminate(f);",
     ],
-    "thread": ["std::thread t(f);", "pthread_create(&t, 0, f, 0);", "std::async(f);", "using std::jthread;"],
+    "thread": ["std::thread t(f);", "pthread_create(&t, 0, f, 0);", "std::async(f);", "using std::jthread;",
+        "void GOMP_parallel_start(void (*)(void*), void*, unsigned);", "__builtin_GOMP_parallel(f, 0, 2, 0);",
+        "__builtin_longjmp(buffer, 1);", "_setjmp(buffer);", 'void team() asm("GOMP_parallel_start");',
+    ],
     "stream": [
         "cudaStreamCreate(&s);", "cudaStreamCreateWithFlags(&s, 1);", "cudaGraphLaunch(g, s);",
         "cudaLaunchHostFunc(s, f, 0);", "cudaEventRecord(e);", "cudaStreamBeginCapture(s, m);",
@@ -80,7 +83,9 @@ REFUSED = {
         'asm("/**/ .byte 15");',
         'asm(".byte 0x0f, 0x05");', 'asm("nop; .byte 15");', 'asm(R"(.incbin "/etc/passwd")");', 'asm(TEXT);',
         "#define A asm\nA (\"nop\");", 'asm("sys%c0" :: "i"(call));', 'asm("{sys|x}call");', 'asm("nop /* */; svc 0");',
-        'asm goto("syscall" :::: l);', 'asm(".{byte|x} 15");',
+        'asm goto("syscall" :::: l);', 'asm(".{byte|x} 15");', 'asm(".p2alignl 2, 0xc3050f");',
+        'asm("nop\\n.insn 15");',
+        'asm(".align 4, 15");', 'asm("1: .dc.b 15, 5");',
     ],
 }  # fmt: skip
 
@@ -207,4 +212,12 @@ def test_it_is_quick_and_bounded():
     started = time.process_time()
     assert screen_source(source, IEEE) is None
     assert time.process_time() - started < 1.0  # 0.1 s on an idle machine
+
+
+@pytest.mark.parametrize("statement", ['asm("nop");', '_Pragma("omp simd")\n', '__attribute__((optimize("O2"))) '])
+def test_time_grows_with_the_length_alone(statement):
+    source = statement * (MAX_CHARACTERS // 2 // len(statement))
+    started = time.process_time()
+    assert screen_source(source) is None
+    assert time.process_time() - started < 5.0  # 0.6 s on an idle machine; growing with the square it would be 10
     assert screen_source("x" * (MAX_CHARACTERS + 1), IEEE).kind == "size"
