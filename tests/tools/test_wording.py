@@ -7,8 +7,8 @@ from run_samples import built, kernel, not_built, passed, profile, wrong
 from harness.build import Build, Diagnostic, Resources
 from harness.profile.render import render
 from harness.sanitize.report import Finding, SanitizerRun
-from harness.verdict import Verdict
-from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_verdict
+from harness.verdict import Correctness, Duel, Interval, Verdict
+from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_sanitizers, say_verdict
 
 K = kernel()
 
@@ -21,6 +21,14 @@ def test_a_long_list_of_errors_is_cut() -> None:
     assert len(lines) == 1 + MAX_DIAGNOSTICS + 1
     assert lines[-1] == f"({99 - MAX_DIAGNOSTICS} more left out)"
     assert max(map(len, lines)) < MAX_MESSAGE_CHARS + 50
+
+
+def test_a_list_that_fits_is_shown_whole() -> None:
+    errors = tuple(
+        Diagnostic(severity="error", file="kernel", line=number, message="x") for number in range(MAX_DIAGNOSTICS)
+    )
+    lines = say_build(Build(diagnostics=errors, seconds=1.0)).splitlines()
+    assert lines[1:] == [f"kernel:{number}:0: error: x" for number in range(MAX_DIAGNOSTICS)]
 
 
 def test_warnings_are_not_shown_among_errors() -> None:
@@ -39,7 +47,7 @@ def test_remarks_and_resources_of_a_build_are_said_the_same_whether_it_was_built
     use = Resources(kernel="run", registers=40, shared_bytes=1024, spill_bytes=0)
     words = say_build(built().model_copy(update={"resources": (use,), "cached": True}))
     assert words == say_build(built().model_copy(update={"resources": (use,), "seconds": 9.0}))
-    assert "run: 40 registers a thread" in words
+    assert "\nrun: 40 registers a thread, 1024 bytes of shared memory, 0 bytes spilled\n" in words
     assert "kernel:3:0: note: loop not vectorized" in words
 
 
@@ -56,6 +64,45 @@ def test_each_status_has_its_words() -> None:
 def test_the_processors_threads_are_said_of_its_own_kernels_alone() -> None:
     assert "ms of eager PyTorch on 2 threads: 1.500x" in say_verdict(passed(K, 1.5), "cpu")
     assert "ms of eager PyTorch: 1.500x" in say_verdict(passed(K, 1.5), "cuda")
+
+
+def test_what_met_the_best_kernel_is_told_by_how_much() -> None:
+    verdict = passed(K, 1.5)
+    assert verdict.timing is not None
+    duel = Duel(rival="x", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3))
+    met = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+    said = " Against the best kernel before it, in the same rounds: 1.250x (1.200 to 1.300)."
+    assert say_verdict(met, "cpu") == say_verdict(verdict, "cpu") + said
+
+
+def test_of_wrong_outputs_the_first_bad_element_is_told_and_of_right_ones_nothing() -> None:
+    verdict = wrong(K)
+    assert verdict.correctness is not None
+    (trial,) = verdict.correctness.trials
+    (bad,) = trial.outputs
+    good = bad.model_copy(update={"output": "second", "first_bad": None, "bad_fraction": 0.0})
+    plain = bad.model_copy(update={"output": "third", "pattern": ""})
+    trials = (trial.model_copy(update={"outputs": (bad, good, plain)}),)
+    words = say_verdict(verdict.model_copy(update={"correctness": Correctness(trials=trials)}), "cpu").splitlines()
+    what = "25.00% of the elements are wrong; relative error 0.5 (the reference's own: 1e-08)"
+    first = "first at [3, 1]: expected 1.5, got 2.5"
+    assert words[1:] == [
+        f"- inputs 'normal', seed 7: output output: {what}; {first}; every fourth column",
+        f"- inputs 'normal', seed 7: output third: {what}; {first}",
+    ]
+
+
+def test_what_a_sanitizer_could_not_see_is_said() -> None:
+    runs = (
+        SanitizerRun(tool="a", status="clean", unwatched="copies by TMA were not watched"),
+        SanitizerRun(tool="b", status="skipped", note="it took too long"),
+        SanitizerRun(tool="c", status="clean"),
+    )
+    assert say_sanitizers(runs).splitlines() == [
+        "a: clean, but copies by TMA were not watched",
+        "b: not checked: it took too long",
+        "c: clean",
+    ]
 
 
 def test_what_a_sanitizer_found_is_said_with_the_tools_that_found_nothing() -> None:

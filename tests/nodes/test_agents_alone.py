@@ -1,0 +1,133 @@
+"""The repairer and the optimizer by themselves: what they ask with, what they take, and what they leave behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from run_samples import attempt, best, kernel, passed, profile, run, wrong
+
+from nodes.diagnosis import Diagnosis
+from nodes.models.scripted import ScriptedModel
+from nodes.optimizer import optimizer
+from nodes.repairer import repairer
+from nodes.request import Request
+from nodes.settings import Gates, Settings
+from nodes.state import RunState
+from nodes.workshop import ModelShelf, Workshop
+
+LOOP = "#pragma omp parallel for\n"
+FIRST = best(source="int first;\n")
+BROKEN = kernel(f"{LOOP}one;\ntwo;\n", parent=FIRST.candidate)
+WHY = Diagnosis(intent="adds", cause="line 3", evidence="the report", fix="one line", proof="it passes")
+FAILING: dict[str, Any] = {
+    "candidate": BROKEN, "verdict": wrong(BROKEN), "best": FIRST, "diagnosis": WHY, "move": "two", "depth": 4,
+    "repairs": 1, "history": attempt("two", BROKEN, wrong(BROKEN)),
+}  # fmt: skip
+MENDED = '{"edits": [{"kind": "replace", "line": 3, "expected": "two;", "text": "2;"}]}'
+SERIAL = '{"edits": [{"kind": "delete", "line": 1, "expected": "#pragma omp parallel for"}]}'
+TAKEN_BACK = (
+    '{"edits": [{"kind": "replace", "line": 1, "end_line": 3,'
+    ' "expected": "#pragma omp parallel for\\none;\\ntwo;", "text": "int first;"}]}'
+)
+
+
+def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[dict[str, Any], list[Request]]:
+    """What the agent writes into the state, and the requests that it made."""
+    model = ScriptedModel(answers=list(answers))
+    update = agent(state, Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model)))
+    assert update["usage"].calls == len(answers)
+    assert update["history"][-1].usage == update["usage"]
+    return update, list(model.requests)
+
+
+def test_a_repair_is_the_failing_kernel_with_its_edits() -> None:
+    update, [request] = asked(repairer, run(**FAILING), MENDED)
+    assert (request.candidate, request.verdict, request.diagnosis) == (BROKEN, wrong(BROKEN), WHY)
+    made = update["candidate"]
+    assert made.source == f"{LOOP}one;\n2;\n"
+    assert (made.target, made.author, made.parent) == ("cpu", "repairer:playbook", BROKEN.digest)
+    assert update["repairs"] == 2
+    [step] = update["history"]
+    assert (step.depth, step.move, step.candidate, step.parent) == (4, "two", made.digest, BROKEN.digest)
+    assert step.speedup == 2.0
+
+
+def test_a_repair_that_throws_the_loops_away_is_sent_back() -> None:
+    update, requests = asked(repairer, run(**FAILING), SERIAL, MENDED)
+    assert len(requests) == 2
+    assert update["candidate"].source == f"{LOOP}one;\n2;\n"
+    serial = kernel("one;\ntwo;\n", parent=FIRST.candidate)
+    known = run(**{**FAILING, "history": attempt("one", serial, passed(serial, 1.5))})
+    update, _ = asked(repairer, known, SERIAL)
+    assert update["candidate"].source == serial.source, "back to a kernel of this run is no loss"
+
+
+@pytest.mark.parametrize(
+    ("answer", "because"),
+    [
+        ("CANNOT: no line is to blame", "no line is to blame"),
+        (TAKEN_BACK, "The repair takes the move back: the best kernel stands as it was."),
+    ],
+)
+def test_a_repair_that_is_none_is_given_up_and_says_why(answer: str, because: str) -> None:
+    state = run(**{**FAILING, "history": (*FAILING["history"], *attempt("", FIRST.candidate, FIRST.verdict))})
+    update, _ = asked(repairer, state, answer)
+    assert update["gave_up"]
+    assert update["stop_reason"] is None, "there is a kernel to fall back to"
+    assert "candidate" not in update
+    [step] = update["history"]
+    assert (step.depth, step.move, step.message, step.speedup) == (4, "two", because, 2.0)
+    first = run(**{**FAILING, "best": None, "regenerations": 2})
+    assert asked(repairer, first, "CANNOT: so")[0]["stop_reason"].name == "repairs_exhausted"
+
+
+def code(source: str, move: str = "tiles - they fit") -> str:
+    return f"MOVE: {move}\n```cpp\n{source}```"
+
+
+PASSED: dict[str, Any] = {**FAILING, "verdict": passed(BROKEN, 1.5), "gave_up": True, "profile": profile()}
+
+
+def test_a_move_starts_from_the_best_kernel_and_clears_what_belonged_to_the_last() -> None:
+    update, [request] = asked(optimizer, run(**PASSED), code("int tiles;\n"))
+    assert (request.candidate, request.verdict, request.profile) == (FIRST.candidate, FIRST.verdict, None)
+    assert request.max_sweep == 12
+    made = update["candidate"]
+    assert (made.source, made.author, made.parent) == ("int tiles;\n", "optimizer:playbook", FIRST.candidate.digest)
+    [step] = update["history"]
+    assert (step.depth, step.move, step.message, step.speedup) == (4, "tiles", "they fit", 2.0)
+    assert (step.candidate, step.parent) == (made.digest, FIRST.candidate.digest)
+    cleared = ("sweep", "verdict", "diagnosis", "profile", "repairs", "gave_up")
+    assert [update[name] for name in cleared] == [None, None, None, None, 0, False]
+
+
+def test_the_latest_kernel_that_passed_may_be_the_start() -> None:
+    gates = Gates(gemm=4, elementwise=4, reduction=4, other=4)
+    _, [request] = asked(optimizer, run(**PASSED), "DONE: so", advance="latest", profile_from_depth=gates)
+    assert (request.candidate, request.verdict, request.profile) == (BROKEN, PASSED["verdict"], profile())
+    later = gates.model_copy(update={"elementwise": 5})
+    _, [request] = asked(optimizer, run(**PASSED), "DONE: so", advance="latest", profile_from_depth=later)
+    assert request.profile is None
+
+
+def test_the_kernel_as_it_stands_is_no_move_but_its_values_may_be_tried() -> None:
+    start = best(source="int a = 1;\n")
+    state = run(**{**PASSED, "best": start})
+    update, requests = asked(optimizer, state, code("\nint a = 1;\n\n"), code("int a = 1;  // sweep: 2\n"))
+    assert len(requests) == 2
+    assert update["candidate"].source == "int a = 1;\n"
+    assert [values["a"] for values in update["sweep"].points()] == ["1", "2"]
+
+
+def test_where_nothing_is_left_the_run_ends() -> None:
+    update, _ = asked(optimizer, run(**PASSED), "DONE: it is at the roof")
+    assert (update["stop_reason"].name, update["stop_reason"].message) == ("no_moves_left", "it is at the roof")
+    assert update["history"][0].message == "it is at the roof"
+    assert "candidate" not in update
+
+
+def test_an_agent_speaks_to_its_own_model_or_to_the_common_one() -> None:
+    settings = Settings(model="openai:a", diagnoser_model="openai:b")
+    named = {role: settings.model_for(role) for role in ("generator", "diagnoser", "repairer", "optimizer")}
+    assert named == {**dict.fromkeys(named, "openai:a"), "diagnoser": "openai:b"}
