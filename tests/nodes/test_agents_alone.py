@@ -51,6 +51,8 @@ def test_a_repair_is_the_failing_kernel_with_its_edits() -> None:
     [step] = update["history"]
     assert (step.depth, step.move, step.candidate, step.parent) == (4, "two", made.digest, BROKEN.digest)
     assert step.speedup == 2.0
+    first, _ = asked(repairer, run(**{**FAILING, "best": None}), MENDED)
+    assert (first["candidate"], first["history"][0].speedup) == (made, None)
 
 
 def test_a_repair_that_throws_the_loops_away_is_sent_back() -> None:

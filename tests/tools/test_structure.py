@@ -74,3 +74,11 @@ def test_loops_of_the_processor() -> None:
 def test_any_text_is_survived(text: str) -> None:
     assert lost(text, text) == ()
     assert isinstance(lost(FAST, text), tuple)
+
+
+UNREADABLE = 'auto s = "never closed;\n'
+
+
+def test_of_a_text_that_is_no_program_nothing_is_known_to_be_lost() -> None:
+    assert Structure.of(UNREADABLE) is None
+    assert lost(FAST, UNREADABLE) == lost(UNREADABLE, FAST) == lost(UNREADABLE, UNREADABLE) == ()

@@ -12,10 +12,11 @@ from nodes.models.endpoint_errors import EndlessStreamError
 from nodes.models.pieces import MAX_ANSWER_CHARS, in_time, told, whole
 
 
-def piece(text: str = "", *arguments: str | None) -> ChatGenerationChunk:
+def piece(text: str = "", *arguments: str | None, name: str | None = None) -> ChatGenerationChunk:
+    """Text, and a part of each call's arguments; who names the tools begins the calls."""
     calls = [
-        {"type": "tool_call_chunk", "index": index, "id": f"c{index}" if told else None, "name": "t", "args": told}
-        for index, told in enumerate(arguments)
+        {"type": "tool_call_chunk", "index": index, "id": f"c{index}" if name else None, "name": name, "args": part}
+        for index, part in enumerate(arguments)
     ]
     return ChatGenerationChunk(message=AIMessageChunk(text, tool_call_chunks=calls))
 
@@ -74,9 +75,12 @@ def test_all_pieces_of_an_answer_have_one_id_and_another_answer_has_another() ->
     ],
 )
 def test_a_call_whose_arguments_broke_off_is_no_call(arguments: str, read: dict[str, str] | None) -> None:
-    pieces = [piece("", arguments[:5]), piece("", arguments[5:])] if arguments else [piece("", "")]
+    pieces = [piece("", arguments[:5], name="t"), piece("", arguments[5:])]
     message = whole(iter([piece("So"), *pieces])).generations[0].message
     assert isinstance(message, AIMessage)
     assert message.text == "So"
     assert [call["args"] for call in message.tool_calls] == ([] if read is None else [read])
     assert [call["args"] for call in message.invalid_tool_calls] == ([arguments] if read is None else [])
+    (call,) = (*message.tool_calls, *message.invalid_tool_calls)
+    kind = "invalid_tool_call" if read is None else "tool_call"
+    assert (call["type"], call["id"], call["name"]) == (kind, "c0", "t")
