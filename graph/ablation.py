@@ -86,7 +86,7 @@ def one_gate(depth: int) -> Gates:
 def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
     """The runs of an earlier ablation, the earliest gate first. Raises `UserError`."""
     runs = [file.parent for file in path.glob(f"{FOLDER}*/run.json")]
-    found = {gate: run for run in runs if (gate := run.name.removeprefix(FOLDER)).isdigit()}
+    found = {gate: run for run in runs if (gate := run.name.removeprefix(FOLDER)).isdecimal()}
     if not found:
         raise UserError(f"{path} holds no ablation.", "Name the folder that an earlier one printed.")
     return [reopen(found[gate]) for gate in sorted(found, key=int)]

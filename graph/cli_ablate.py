@@ -68,16 +68,17 @@ def _run(options: Options, hints: list[str]) -> int:
 def gates(text: str) -> tuple[int, ...]:
     """The depths of "1,11", each once. Raises `UserError`."""
     parts = [part.strip() for part in text.split(",")]
-    if not all(part.isdigit() for part in parts) or len(set(parts)) < len(parts):
+    depths = tuple(int(part) for part in parts if part.isdecimal())
+    if len(set(depths)) < len(parts):
         raise UserError(f"{text!r} names no depths.", "Write them as 1,11, each once.")
-    return tuple(map(int, parts))
+    return depths
 
 
 def _fresh(options: Options) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
     if options.task is None:
         raise UserError("No task was given.", "Name a task file, one of a suite as level1:8, or a folder by --resume.")
     settings = settings_with(options.settings, options.more)
-    require_models(settings)
+    require_models(settings, unattended="An ablation")
     choose_target(settings.target)  # before there is a folder
     return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
 

@@ -20,6 +20,7 @@ from graph.runs import Manifest, RunFolder, reopen
 from harness.errors import CutegenError, UserError
 from harness.frozen import Frozen
 from harness.verdict import Status, Verdict
+from nodes.models.manual import ManualModel
 from nodes.models.select import open_model
 from nodes.roles import Speaker
 from nodes.settings import Settings
@@ -110,10 +111,15 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
     return folder, manifest
 
 
-def require_models(settings: Settings) -> None:
-    """Open each model once, so that a wrong name or a missing key is said before there is a run's folder."""
+def require_models(settings: Settings, *, unattended: str = "") -> None:
+    """Open each model once, so that a wrong name or a missing key is said before there is a run's folder.
+
+    `unattended` names what cannot wait for a person's answers.
+    """
     for spec in sorted({settings.model_for(role) for role in get_args(Speaker)}):
-        open_model(spec, options_of(settings))
+        model = open_model(spec, options_of(settings))
+        if unattended and isinstance(model, ManualModel):
+            raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
 
 
 def _way_on(folder: RunFolder, error: BaseException) -> list[str]:

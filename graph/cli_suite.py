@@ -98,9 +98,7 @@ def _fresh(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
     if options.suite is None:
         raise UserError("No suite was given.", "Name a bundled one (level1) or a folder, or an earlier with --resume.")
     settings = settings_with(options.settings, options.more)
-    if settings.model == "manual":
-        raise UserError("A suite does not stop for answers.", "Use --model manual with cutegen optimize.")
-    require_models(settings)
+    require_models(settings, unattended="A suite")
     choose_target(settings.target)  # before there is a folder
     name, tasks = load_suite(options.suite, ids=options.ids, scale=options.scale)
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)

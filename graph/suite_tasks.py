@@ -48,7 +48,7 @@ def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, t
 def find_task(task: str, scale: float) -> TaskInput:
     """A task file, or one of a suite by its id, as level1:8. Raises `UserError`."""
     suite, colon, number = task.rpartition(":")
-    if colon and number.isdigit():
+    if colon and number.isdecimal():
         (found,) = load_suite(suite, ids=number, scale=scale)[1]
         return TaskInput(source=found.source, name=found.name)
     loaded = load_task(Path(task))

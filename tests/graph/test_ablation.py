@@ -104,7 +104,7 @@ def test_nothing_that_a_model_chose_becomes_markup() -> None:
 
 def test_gates_and_tasks_are_read_as_people_write_them(tmp_path: Path) -> None:
     assert gates("1, 11") == (1, 11)
-    for wrong in ("", "1,", "a", "1,1", "-1"):
+    for wrong in ("", "1,", "a", "1,1", "1,01", "\N{SUPERSCRIPT TWO}", "-1"):
         with pytest.raises(UserError, match="names no depths"):
             gates(wrong)
     assert find_task("level1:8", 1.0).name == "08_irregular_matmul"
@@ -135,4 +135,8 @@ def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> No
     taken = cutegen("ablate", task, "--profile-from", "0,11", "--out", "both", "--target", "cpu", cwd=tmp_path)
     assert taken.returncode == 2
     assert cutegen("ablate", "--resume", "nowhere", cwd=tmp_path).returncode == 2
+    asks = cutegen("ablate", task, "--model", "manual", "--target", "cpu", "--out", "asks", cwd=tmp_path)
+    assert asks.returncode == 2
+    assert "An ablation does not stop for answers." in asks.stderr
+    assert not (tmp_path / "asks").exists()
     assert cutegen("ablate", "--target", "cpu", cwd=tmp_path).returncode == 2

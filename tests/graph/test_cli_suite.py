@@ -78,6 +78,7 @@ def test_interrupted_or_out_of_time_it_says_how_to_go_on(tmp_path: Path) -> None
         (("--resume", "nowhere"), "nowhere holds no suite"),
         (("level1", "--resume", "nowhere"), "A resumed suite has its tasks"),
         (("level1", "--model", "manual"), "A suite does not stop for answers."),
+        (("level1", "--set", "repairer_model=manual"), "A suite does not stop for answers."),
         (("level1", "--model", "no-such-model"), "no-such-model"),
     ],
 )
