@@ -13,6 +13,7 @@ _LINE = re.compile(r"^(?P<file>[^:]+):(?P<line>\d+):(?P<column>\d+): (?P<kind>mi
 _MISSED_LOOP = "couldn't vectorize loop"
 _REASON = "not vectorized: "
 _VECTORIZED_LOOP = "loop vectorized"
+_LOOP = re.compile(r"\s*(?:for|while)\b")
 
 # g++ speaks of its own intermediate code; the left side is how its sentence begins, the right what to change.
 _IN_PLAIN_WORDS = {
@@ -34,26 +35,29 @@ def parse_remarks(text: str, *, kernel_file: str, source: str) -> tuple[Diagnost
     """Innermost loops of the kernel that stayed scalar, one remark a line, in the order of the lines.
 
     `text` is what -fopt-info-vec-optimized-missed wrote. A loop that was vectorized at least once is left out: g++
-    reports each copy that it makes of a loop, and its scalar remainder too.
+    reports each copy that it makes of a loop, and its scalar remainder too. So is one around a loop that was: where
+    what the inner one reads was inlined from a header, g++ places it there, right behind the outer one.
     """
+    lines = source.splitlines()
     vectorized: set[int] = set()
     missed: dict[int, Diagnostic] = {}
     loop: re.Match[str] | None = None
+    before = 0
     for match in filter(None, map(_LINE.match, text.splitlines())):
         ours = match["file"] == kernel_file
-        if match["kind"] == "optimized":
-            if ours and match["text"].startswith(_VECTORIZED_LOOP):
-                vectorized.add(int(match["line"]))
+        if match["kind"] == "optimized" and match["text"].startswith(_VECTORIZED_LOOP):
+            if ours or _holds_a_loop(lines, before):
+                vectorized.add(int(match["line"]) if ours else before)
         elif match["text"].startswith(_MISSED_LOOP):
-            loop = match
+            loop, before = match, 0
         elif loop is not None and match["text"].startswith(_REASON):
             # A loop whose condition was inlined from a header is said to lie there; its body tells where it is.
             place = loop if loop["file"] == kernel_file else match
             if place["file"] == kernel_file:
-                missed.setdefault(int(place["line"]), _remark(int(place["line"]), match))
+                before = int(place["line"])
+                missed.setdefault(before, _remark(before, match))
             loop = None
     loops = vectorized | set(missed)
-    lines = source.splitlines()
     inner = [line for line in sorted(missed) if not any(_encloses(lines, line, other) for other in loops)]
     return tuple(missed[line] for line in inner if line not in vectorized and _says_something(missed[line]))[
         :MAX_REMARKS
@@ -72,6 +76,11 @@ def _remark(loop_line: int, match: re.Match[str]) -> Diagnostic:
 
 def _says_something(remark: Diagnostic) -> bool:
     return not any(phrase in remark.message for phrase in _UNINTERESTING)
+
+
+def _holds_a_loop(lines: Sequence[str], outer: int) -> bool:
+    """Whether a loop is written inside the block that line `outer` opens; there is no line 0."""
+    return outer > 0 and any(_LOOP.match(text) and _encloses(lines, outer, n) for n, text in enumerate(lines, start=1))
 
 
 def _encloses(lines: Sequence[str], outer: int, inner: int) -> bool:

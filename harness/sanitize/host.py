@@ -42,6 +42,9 @@ _OTHERWISE = {
     "free": " frees memory that was not allocated this way",
 }
 """What a line does where the report names neither a read nor a write."""
+_NO_ADDRESS = re.compile(r"SEGV on unknown address \(|caused by a dereference of a high value address")
+_REFUSED = " accesses a whole vector at an address that is no multiple of its size, or an address that cannot be"
+"""The processor raises one fault for both, and tells no address."""
 _FRAME = re.compile(rf"#\d+ 0x[0-9a-f]+ .*?{re.escape(_KERNEL)}:(?P<line>\d+)")
 _UNDEFINED = re.compile(r"^(?P<place>\S+):(?P<line>\d+):\d+: runtime error: (?P<text>.*)$", re.MULTILINE)
 _WHERE = {
@@ -111,7 +114,7 @@ def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
 def _access(kind: str, text: str) -> str:
     access = _ACCESS.search(text)
     if access is None:
-        return _OTHERWISE.get(kind, "")
+        return _REFUSED if kind == "SEGV" and _NO_ADDRESS.search(text) else _OTHERWISE.get(kind, "")
     return f" {'reads' if access['how'] == 'READ' else 'writes'} {access['bytes']} bytes"
 
 

@@ -30,9 +30,13 @@ def copied(name: str, to: Path) -> Path:
 
 
 def test_there_is_one_of_each_kind() -> None:
-    assert NAMES == ["gated_tanh", "matmul_relu", "rms_norm"]
+    assert NAMES == ["channel_norm", "gated_tanh", "matmul_relu", "rms_norm"]
     statuses = {step.status for name in NAMES for step in load(FOLDER / name).steps}
-    assert {"build_failed", "wrong", "passed"} <= statuses
+    assert {"build_failed", "crashed", "wrong", "passed"} <= statuses
+    called = ReplayModel.load(FOLDER / "channel_norm" / CONVERSATION).exchanges
+    assert [call.name for said in called for call in said.tool_calls] == [
+        "look_up", "compile_kernel", "compile_kernel", "sanitize_kernel", "run_kernel",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -37,6 +37,8 @@ void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {
   if (bug == 10) out[0] = static_cast<float>(n / (n - 40));
   if (bug == 11) out[0] = static_cast<float>(static_cast<int>(odd));
   if (bug == 12) out[0] = static_cast<float>(static_cast<int>(1e20f * static_cast<float>(n)));
+  typedef float Vector __attribute__((vector_size(16), may_alias));
+  if (bug == 14) *reinterpret_cast<Vector*>(out + 1) = Vector{} + in[0];
   out[1] = lanes[n % 8];
   delete[] scratch;
 }
@@ -67,6 +69,7 @@ def said_of(bug: int) -> str:
         (1, "beyond the end of", "whole vector or a whole tile at the edge"),
         (2, "before the start of", "an index below 0"),
         (3, "SEGV", "never set"),
+        (14, "no multiple of its size", "aligned(4)"),
         (4, "heap-use-after-free", "was freed"),
         (5, "double-free: line 23 frees memory once more", "was freed"),
         (13, "frees memory that was not allocated this way", "only what it allocated"),

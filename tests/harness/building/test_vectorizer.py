@@ -66,6 +66,20 @@ def test_an_outer_loop_around_a_vectorized_one_is_no_remark(compile_cpu):
     assert remarks(compile_cpu, body) == {}
 
 
+def test_nor_is_it_where_the_vectorized_one_is_said_to_lie_in_a_header(compile_cpu):
+    body = (
+        "  auto layout = cute::make_layout(cute::make_shape(48, 100), cute::make_stride(333, cute::_1{}));\n"
+        "  auto g = cute::make_tensor(a, layout);\n"
+        "  float sums[100] = {};\n"
+        "  for (int c = 0; c < 48; ++c) {\n"
+        "#pragma omp simd\n"
+        "    for (int p = 0; p < static_cast<int>(n % 100); ++p) { sums[p] += g(c, p); }\n"
+        "  }\n"
+        "  for (int p = 0; p < 100; ++p) { b[p] = std::exp(sums[p]); }\n"
+    )
+    assert list(remarks(compile_cpu, body)) == [7]
+
+
 @pytest.mark.parametrize("reason", ["no vectype for stmt: _24 = *_23;", "control flow in loop."])
 def test_no_name_of_a_temporary_reaches_the_reader(reason):
     text = f"k.cpp:3:1: missed: couldn't vectorize loop\nk.cpp:3:5: missed: not vectorized: {reason}\n"

@@ -26,6 +26,8 @@ void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {
   if (bug == 4) for (;;) most = 0;
   if (bug == 5) TVM_FFI_THROW(ValueError) << "no such thing";
   if (bug == 6) out[0] = *reinterpret_cast<volatile float*>(16);
+  typedef float Vector __attribute__((vector_size(16), may_alias));
+  if (bug == 7) *reinterpret_cast<Vector*>(out + 1) = Vector{} + in[0];
 }
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
@@ -57,6 +59,7 @@ def test_a_clean_kernel_is_clean():
         (2, 9, ["heap-buffer-overflow", "reads 4 bytes, 4 bytes before the start of x or y"]),
         (3, 11, ["signed integer overflow: 2147483647 + 1"]),
         (6, 14, ["SEGV", "not mapped"]),
+        (7, 16, ["SEGV", "no multiple of its size"]),
     ],
 )
 def test_a_bug_is_found_with_its_line(bug, line, words):
