@@ -71,7 +71,7 @@ def said_of(bug: int) -> str:
         (3, "SEGV", "never set"),
         (14, "no multiple of its size", "aligned(4)"),
         (4, "heap-use-after-free", "was freed"),
-        (5, "double-free: line 23 frees memory once more", "was freed"),
+        (5, "double-free: line 25 frees memory once more", "was freed"),
         (13, "frees memory that was not allocated this way", "only what it allocated"),
         (6, "out of bounds for type", "shorter than the loop over it"),
         (7, "signed integer overflow", "product of extents"),
