@@ -66,8 +66,8 @@ def lengths(x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
 CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[str, ...]]] = {
     "many": (many, ((9, 1003), (1003,), (1003,)), ("plain", "SIMD", "everything", "columns")),
     "indices": (lambda x: (*x.max(-1), x.argmin(-1)), ((7, 130),), ("plain",)),
-    "losses": (losses, ((9, 1003), (9, 1003)), ("plain", "everything", "columns")),
-    "lengths": (lengths, ((9, 103), (9, 103)), FEW),
+    "losses": (losses, ((9, 1003), (9, 1003)), ("everything", "columns")),
+    "lengths": (lengths, ((9, 103), (9, 103)), ("everything",)),
     "of matrices": (lambda x: x / torch.linalg.matrix_norm(x, keepdim=True), ((3, 20, 7),), ("plain",)),
     "everything summed": (lambda x: x.sum(), ((3, 70000),), SUMMED),
     "middle dimension": (lambda x: F.softmax(x, 1), ((3, 50, 4, 5),), FEW),
@@ -75,9 +75,13 @@ CASES: dict[str, tuple[Callable[..., Any], tuple[tuple[int, ...], ...], tuple[st
     "two dimensions": (lambda x: x.amax((1, 2)) + 1, ((6, 5, 20),), FEW),
     "permuted": (lambda x: F.layer_norm(x.transpose(0, 1), (48,)), ((48, 10),), ("everything",)),
     "instance": (lambda x: F.instance_norm(x), ((2, 3, 8, 9),), ("everything",)),
-    "groups": (lambda x, w, b: F.relu(F.group_norm(x, 4, w, b)) * b.view(12, 1), ((3, 12, 50), (12,), (12,)), FEW),
+    "groups": (
+        lambda x, w, b: F.relu(F.group_norm(x, 4, w, b)) * b.view(12, 1),
+        ((3, 12, 50), (12,), (12,)),
+        ("everything",),
+    ),
     "merged by a copy": (lambda x: F.softmax(x.transpose(1, 2).reshape(3, -1), -1), ((3, 20, 7),), ("everything",)),
-    "pooled": (lambda x: F.adaptive_avg_pool2d(x, (2, 1)) + 1, ((3, 4, 6, 50),), FEW),
+    "pooled": (lambda x: F.adaptive_avg_pool2d(x, (2, 1)) + 1, ((3, 4, 6, 50),), ("everything",)),
     "short": (lambda x: F.softmax(x, -1), ((1000, 3),), ("SIMD",)),
 }
 RUNS = [(name, knobs) for name, (_, _, wanted) in CASES.items() for knobs in wanted]
