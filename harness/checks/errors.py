@@ -81,9 +81,11 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
         got, reference = got.reshape(-1)[at], reference.reshape(-1)[at]
     if not reference.is_floating_point():
         return float((got != reference).any())
+    norm = 0.0 if at is None else float(torch.linalg.vector_norm(whole, dtype=torch.float64))
     with one_thread():
         ruler = _Ruler(Expected("", reference, reference))
-        ruler.scale = _rms([*_pieces(whole)])
+        if at is not None:  # the whole's scale; where it is not plain to see, as for a whole
+            ruler.scale = norm / math.sqrt(whole.numel()) if 0 < norm < math.inf else _rms([*_pieces(whole)])
         return ruler.measure(got)[1].largest
 
 

@@ -322,3 +322,16 @@ def test_threads_are_put_back_whatever_happens():
         assert torch.get_num_threads() == 2
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("strange", [None, math.nan, math.inf])
+def test_some_elements_are_measured_on_the_scale_of_the_whole(strange):
+    whole = torch.ones(4000)
+    whole[0] = 1000.0
+    if strange is not None:
+        whole[1] = strange
+    got = whole.clone()
+    got[7] += 0.5
+    at = torch.tensor([7, 8, 9, 7])
+    assert scaled_error(got, whole, at) == pytest.approx(scaled_error(got, whole), rel=1e-6)
+    assert scaled_error(got, whole, at[1:3]) == 0
