@@ -81,11 +81,13 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
         got, reference = got.reshape(-1)[at], reference.reshape(-1)[at]
     if not reference.is_floating_point():
         return float((got != reference).any())
-    norm = 0.0 if at is None else float(torch.linalg.vector_norm(whole, dtype=torch.float64))
+    pieces = () if at is None else _pieces(whole)
+    norms = [float(torch.linalg.vector_norm(piece, dtype=torch.float64)) for piece in pieces]
+    squares = sum(norm * norm for norm in norms)  # by pieces: as a whole it would be copied in float64 first
     with one_thread():
         ruler = _Ruler(Expected("", reference, reference))
         if at is not None:  # the whole's scale; where it is not plain to see, as for a whole
-            ruler.scale = norm / math.sqrt(whole.numel()) if 0 < norm < math.inf else _rms([*_pieces(whole)])
+            ruler.scale = math.sqrt(squares / whole.numel()) if 1e-280 < squares < math.inf else _rms([*pieces])
         return ruler.measure(got)[1].largest
 
 
