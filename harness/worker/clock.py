@@ -320,7 +320,8 @@ def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -
 def _torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
     calls = [(slot, models[slot], bench.inputs(slot)) for slot in slots]
     bench.device.finish()
-    with torch.no_grad():
+
+    def call() -> float:
         before = time.perf_counter()
         for slot, model, inputs in calls:
             result = model(*inputs)
@@ -328,3 +329,6 @@ def _torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> f
                 bench.results[slot] = result
         bench.device.finish()
         return time.perf_counter() - before
+
+    with torch.no_grad():
+        return float(bench.reference.guarded("forward", call))

@@ -162,7 +162,7 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
     """
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
-    bench.plants = payload["trials"] is None and _takes_plants(bench, seed)
+    _choose_stirring(bench, seed, plant=payload["trials"] is None)
     for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
@@ -174,14 +174,27 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     return timeout_s
 
 
-def _takes_plants(bench: Bench, seed: int) -> bool:
-    """Whether the reference stays finite where a few elements of the file's inputs are negated or larger."""
-    bench.plants = True
+def _choose_stirring(bench: Bench, seed: int, *, plant: bool) -> None:
+    """Timed inputs are planted where the reference stays finite then, stirred where it takes that, else as given."""
+    bench.plants, bench.stirs = plant, True
+    if plant and _takes_stirred(bench, seed, finite=True):
+        return
+    bench.plants = False
+    bench.stirs = _takes_stirred(bench, seed, finite=_finite(bench.reference.run(bench.pattern)))
+
+
+def _takes_stirred(bench: Bench, seed: int, *, finite: bool) -> bool:
+    """Whether the reference accepts stirred and touched inputs, and with `finite` has finite results for them."""
     bench.fill(0, seed, STIRRED)
+    bench.touch(0)
     try:
         results = bench.reference.run(bench.inputs(0), bench.replicas[0])
     except UserError:
         return False
+    return not finite or _finite(results)
+
+
+def _finite(results: list[torch.Tensor]) -> bool:
     return all(bool(torch.isfinite(result).all()) for result in results)
 
 
@@ -225,7 +238,23 @@ def _timed(
     others: tuple[Rival | None, CompiledReference | None],
     allowances: list[float],
 ) -> Timing:
-    """Time the candidate beside the others, then verify what its timed calls left behind."""
+    """Time the candidate beside the others, then verify what its timed calls left behind. Raises `UserError`."""
+    try:
+        return _timed_as_chosen(bench, payload, timeout_s, others, allowances)
+    except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
+        if not bench.stirs:
+            raise
+        bench.stirs = bench.plants = False
+        return _timed_as_chosen(bench, payload, timeout_s, others, allowances)
+
+
+def _timed_as_chosen(
+    bench: Bench,
+    payload: dict[str, Any],
+    timeout_s: float,
+    others: tuple[Rival | None, CompiledReference | None],
+    allowances: list[float],
+) -> Timing:
     rival, compiled = others
     _fill_for_timing(bench, payload["seed"])
     pace = set_pace(bench, timeout_s)

@@ -57,7 +57,7 @@ class Reference:
         self.arguments = list(arguments)
         factory = self._ask("Model")
         with self._there():
-            self.model: torch.nn.Module = self._guarded("Model(...)", lambda: factory(*arguments))
+            self.model: torch.nn.Module = self.guarded("Model(...)", lambda: factory(*arguments))
         if not isinstance(self.model, torch.nn.Module):
             raise self.error("Model is not a torch.nn.Module", _CONTRACT)
         self.model.eval()
@@ -84,7 +84,7 @@ class Reference:
         """What `get_inputs` gives under a seed: tensors, on the device, and numbers."""
         torch.manual_seed(seed)
         with self._there():
-            given = self._guarded("get_inputs()", self._maker("get_inputs"))
+            given = self.guarded("get_inputs()", self._maker("get_inputs"))
         if not isinstance(given, list | tuple):
             raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
         for position, value in enumerate(given):
@@ -114,7 +114,7 @@ class Reference:
         """The outputs as a flat list."""
         chosen = model or self.model
         with torch.no_grad():
-            result = self._guarded("forward", lambda: chosen(*inputs))
+            result = self.guarded("forward", lambda: chosen(*inputs))
         outputs = list(result) if isinstance(result, list | tuple) else [result]
         for output in outputs:
             if not isinstance(output, torch.Tensor):
@@ -180,7 +180,8 @@ class Reference:
             raise self.error(f"there is no {name} in it", _CONTRACT)
         return found  # type: ignore[no-any-return]
 
-    def _guarded(self, what: str, call: Callable[[], Any]) -> Any:
+    def guarded(self, what: str, call: Callable[[], Any]) -> Any:
+        """What a call of the file's code returns. Raises `UserError` where that code fails."""
         try:
             return call()
         except torch.OutOfMemoryError:

@@ -1,7 +1,8 @@
 """The warm parent: has torch imported, forks a locked-down child for each job, and passes its answer on.
 
 Run as `python -m harness.worker.server CONTROL_FD` with one thread (OMP_NUM_THREADS=1): a fork copies only the calling
-thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself.
+thread. It holds no secret, never touches `torch.cuda`, and never runs foreign code itself. Inductor, and what of export
+imports it, is left to the children: it takes its folders from the environment when imported, and those are the child's.
 
 A job arrives on the control socket as one frame with the job's own socket attached. The child answers there with one
 frame; when it has ended, the parent adds {"exit": wait status} and closes. A client that hangs up early has the
@@ -22,7 +23,6 @@ from typing import Any
 
 import torch  # what the warmth is for
 import torch._dynamo  # export imports it on first use, which takes a second and fails once locked down
-import torch.export._trace  # the rest of what export imports then: a third of a second in every child that describes
 
 from harness.errors import MachineError, UserError
 from harness.isolation.lockdown import lock_down

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -45,6 +46,8 @@ class Bench:
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)
+    stirs: bool = True
+    """Whether the reference takes stirred inputs. Of one that does not (its domain is narrow) the file gives others."""
     plants: bool = False
     """Whether stirred inputs hold a few elements against the file's habits: where the reference takes them."""
     oracle: Oracle = field(init=False)
@@ -81,12 +84,15 @@ class Bench:
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
-        if distribution == STIRRED:
+        if distribution == STIRRED and self.stirs:
             self._stir(slot, given, Stirring(generator))
 
     def stir(self, slot: int) -> None:
         """Change every element of each floating-point input and weight of a slot: see `Stirring`."""
-        self._stir(slot, self.pattern, self.stirring)
+        if self.stirs:
+            self._stir(slot, self.pattern, self.stirring)
+        else:
+            self.fill(slot, random.randrange(1 << 31), "given")
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
                 _write(view, self.stirring.stir(self.weights[name], view))
@@ -95,9 +101,10 @@ class Bench:
         """Change a few elements of each floating-point input and weight of a slot, at random places.
 
         By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
-        symmetric matrices stay what they are.
+        symmetric matrices stay what they are. Inputs that must not be stirred are not touched either.
         """
-        for spec in (*self.signature.inputs, *self.signature.parameters):
+        inputs = self.signature.inputs if self.stirs else ()
+        for spec in (*inputs, *self.signature.parameters):
             if isinstance(spec, TensorSpec) and (view := self.memory.views[slot][spec.name]).is_floating_point():
                 square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
                 elements = view.diagonal(dim1=-2, dim2=-1) if square else view

@@ -163,11 +163,11 @@ PATTERNS: dict[str, Case] = {
     "repeat_interleave": lambda x, y: (x + y).repeat_interleave(3, dim=1),
     "outer": lambda x, y: torch.outer(x[0], y[1]),
     "nearest": lambda x, y: F.interpolate(x[None, None], scale_factor=2),
-    "pixel_shuffle": lambda x, y: F.pixel_shuffle(x[:, :64].reshape(3, 4, 4, 4) * 2, 2),
+    "pixel_shuffle": lambda x, y: F.pixel_shuffle(x[:3, :64].reshape(3, 4, 4, 4) * 2, 2),
     "max_pool1d": lambda x, y: F.max_pool1d(x, 4, 3, dilation=2),
     "max_pool2d": lambda x, y: F.relu(F.max_pool2d((x + y)[None], (2, 3))),
     "avg_pool2d": lambda x, y: F.avg_pool2d(x[None], 2, stride=1),
-    "avg_pool3d": lambda x, y: F.avg_pool3d(x[:, :60].reshape(1, 3, 3, 4, 5), (1, 2, 3), divisor_override=5),
+    "avg_pool3d": lambda x, y: F.avg_pool3d(x[:3, :60].reshape(1, 3, 3, 4, 5), (1, 2, 3), divisor_override=5),
     "copied": lambda x, y: x.t().reshape(-1) * 2,
 }
 

@@ -1,8 +1,8 @@
 // Four threads add into one element without taking turns.
 // row: 34
 // task: rowsum
-// caught by: correctness
-// says: wrong on
+// caught by: correctness|timed_output
+// says: wrong
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
@@ -18,7 +18,7 @@ void run(TensorView x, TensorView y) {
     #pragma omp parallel for num_threads(4) schedule(static, 1)
     for (int i = 0; i < 4000; ++i) {
       float const before = *total;
-      for (int volatile wait = 0; wait < 20; wait = wait + 1) {
+      for (int volatile wait = 0; wait < 1000; wait = wait + 1) {
       }
       *total = before + in(x)[row * 4000 + i];
     }

@@ -178,6 +178,23 @@ def test_a_right_kernel_is_timed():
     assert (timing.rounds, timing.duel) == (8, None)
 
 
+@pytest.mark.parametrize("narrow", [True, False])
+def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(narrow):
+    """Either it never took stirred inputs, or it did so at first."""
+    picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
+    with bench_of(right, source=picky) as bench:
+        judging._check(bench, payload(), trials := [])
+        assert not bench.stirs
+        bench.stirs = not narrow
+        timing = judging._timed(bench, payload(), 20.0, (None, None), judging._timed_allowances(trials))
+        assert (timing.rounds, bench.stirs) == (8, False)
+    with (
+        bench_of(right, source=picky.replace(">= 1", ">= 9")) as bench,
+        pytest.raises(UserError, match="forward raised"),
+    ):
+        judging._timed(bench, payload(), 20.0, (None, None), [1.0])
+
+
 def test_a_kernel_that_turns_wrong_after_its_trials_is_refused():
     calls = count()
 

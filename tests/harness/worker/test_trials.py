@@ -172,16 +172,40 @@ def test_stirring_starts_from_what_the_file_gave_every_time():
             assert (now / before).unique().numel() > 3
 
 
-@pytest.mark.parametrize(("function", "taken"), [("x", True), ("torch.log(x)", False)])
-def test_strange_elements_are_planted_where_the_reference_stays_finite(function, taken):
-    source = SOURCE.replace("x * self.scale", f"{function} * self.scale")
-    with bench_of(right, source=source) as bench:
-        assert bench.plants is False
-        assert judging._takes_plants(bench, 3) is taken
-        bench.plants = taken
+@pytest.mark.parametrize(
+    ("function", "plants", "stirs"),
+    [
+        ("x", True, True),
+        ("torch.log(x)", False, True),
+        ("torch.acosh(x)", False, False),  # the file gives what lies in [1, 2), stirred inputs begin at 0.5
+        ("torch.log(x - 3)", False, True),  # nothing is finite to begin with
+    ],
+)
+def test_timed_inputs_are_what_the_reference_takes(function, plants, stirs):
+    with bench_of(right, source=SOURCE.replace("x * self.scale", f"{function} * self.scale")) as bench:
+        judging._choose_stirring(bench, 3, plant=False)
+        assert (bench.plants, bench.stirs) == (False, stirs)
+        judging._choose_stirring(bench, 3, plant=True)
+        assert (bench.plants, bench.stirs) == (plants, stirs)
         bench.stir(0)
         x = bench.memory.views[0]["x"]
-        assert bool(((x < 0) | (x >= bench.pattern[0])).any()) is taken
+        assert bool(((x < 0) | (x >= 2)).any()) is plants
+        assert bool((x.abs() < 1).any()) is stirs
+
+
+def test_a_reference_that_refuses_stirred_inputs_is_timed_on_others_that_the_file_gives():
+    picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
+    with bench_of(right, source=picky) as bench:
+        judging._choose_stirring(bench, 3, plant=True)
+        x, scale = bench.memory.views[0]["x"], bench.memory.views[0]["scale"]
+        bench.stir(0)
+        first, weights = x.clone(), scale.clone()
+        bench.touch(0)
+        assert torch.equal(x, first) and not torch.equal(scale, weights)
+        bench.stir(0)
+        assert ((x >= 1) & (x < 2) & (x != first)).all()
+        assert run_trial(bench, 0, "stirred", 5, 10.0) is not None
+        bench.reference.run(bench.inputs(0))
 
 
 def test_touching_changes_a_few_elements_by_factors():
