@@ -15,15 +15,15 @@ _FIELDS = ("content", "tool_calls", "invalid_tool_calls", "additional_kwargs", "
 
 def whole_characters(message: AIMessage) -> AIMessage:
     """The message in whole characters; a half without its other half becomes U+FFFD."""
-    return message.model_copy(update={name: _whole(getattr(message, name)) for name in _FIELDS})
+    return message.model_copy(update={name: joined(getattr(message, name)) for name in _FIELDS})
 
 
-def _whole(value: Any) -> Any:
-    """Texts within lists and objects too; whatever else there is stays as it is."""
+def joined(value: Any) -> Any:
+    """A value of JSON in whole characters: texts within lists and objects too."""
     if isinstance(value, str):
         return value.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     if isinstance(value, list):
-        return [_whole(part) for part in value]
+        return [joined(part) for part in value]
     if isinstance(value, dict):
-        return {_whole(name): _whole(part) for name, part in value.items()}
+        return {joined(name): joined(part) for name, part in value.items()}
     return value

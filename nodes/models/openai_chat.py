@@ -18,6 +18,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay
 
+from nodes.characters import joined
 from nodes.models.address import NO_KEY, Address
 from nodes.models.deadline import left_s
 from nodes.models.endpoint_errors import may_pass, naming, pause_s, without
@@ -186,11 +187,7 @@ def _billed(result: ChatResult, bill: Bill) -> ChatResult:
 
 
 def _clean(key: str, message: BaseMessage) -> None:
-    """Take out of an answer what must not be recorded, the key where it is repeated, and what cannot be.
-
-    Half a character (a lone surrogate) fits in no file and in no further request. Where both halves came, in two pieces
-    of a stream, they are joined.
-    """
+    """Take out of an answer the key, where it is repeated, and half characters, which no file can hold."""
     message.content = _cleaned(key, message.content)
     if isinstance(message, AIMessage):
         message.tool_calls = _cleaned(key, message.tool_calls)
@@ -198,5 +195,4 @@ def _clean(key: str, message: BaseMessage) -> None:
 
 
 def _cleaned(key: str, told: Any) -> Any:
-    text = json.dumps(told, ensure_ascii=False).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return json.loads(without(key, text))
+    return json.loads(without(key, json.dumps(joined(told), ensure_ascii=False)))

@@ -170,13 +170,14 @@ def _text(prompt: Sequence[Said]) -> list[str]:
 def _blurred(prompt: Sequence[Said]) -> str:
     """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
 
-    Of what a tool says, the first line: the verdict, or a section's title. The rest is the compiler's or machine's.
+    Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's.
     """
     return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(_lasting(said))))
 
 
 def _lasting(said: Said) -> str:
-    return said.content.partition("\n")[0] if said.type == "tool" else said.content
+    from_a_guide = said.content.startswith("#")
+    return said.content.partition("\n")[0] if said.type == "tool" and not from_a_guide else said.content
 
 
 def _steady(text: str) -> Iterator[str]:

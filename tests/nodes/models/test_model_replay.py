@@ -162,6 +162,14 @@ def test_what_a_tool_says_counts_by_its_first_line(tmp_path: Path) -> None:
     assert model.invoke(after_tool("The kernel compiles.\nkernel.cpp:9:1: remark: couldn't vectorize")).text == "good"
 
 
+def test_a_section_of_a_guide_counts_whole(tmp_path: Path) -> None:
+    section = after_tool("## Tails\nGuard every edge.")
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", section, "good")))
+    with pytest.raises(ReplayMismatchError):
+        model.invoke(after_tool("## Tails\nGuard no edge."))
+    assert model.invoke(section).text == "good"
+
+
 def test_what_was_wrong_with_a_call_is_said_again(tmp_path: Path) -> None:
     wrong = InvalidToolCall(
         type="invalid_tool_call", id="c", name="look_up", args="TOOL: look_up", error="There is no code block."
