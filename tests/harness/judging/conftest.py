@@ -62,7 +62,7 @@ class Bench:
         candidate = Candidate(source=HEAD + textwrap.dedent(body) + TAIL, target="cpu", author="test")
         return candidate, self.judge.build(candidate)
 
-    def verdict(self, body: str, source: str = SOFTSIGN, seed: int | None = None) -> Verdict:
+    def verdict(self, body: str, source: str = SOFTSIGN, seed: int = 1) -> Verdict:
         candidate, build = self.build(body)
         return self.judge.evaluate(self.task(source), candidate, build, seed=seed)
 
