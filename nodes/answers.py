@@ -162,7 +162,16 @@ def read(message: AIMessage, parse: Callable[[str], Answer]) -> Answer:
 
 def echo(message: AIMessage) -> str:
     """The answer as it goes back to a model that has to give another: one that is far too long does not go whole."""
-    text = str(message.text)
+    return _shortened(str(message.text))
+
+
+def echo_calls(message: AIMessage) -> AIMessage:
+    """A message with calls as it goes back to its model: unreadable arguments are shortened like an answer."""
+    unread = [call | {"args": _shortened(call["args"] or "")} for call in message.invalid_tool_calls]
+    return message.model_copy(update={"invalid_tool_calls": unread})
+
+
+def _shortened(text: str) -> str:
     if len(text) <= MAX_ECHO_CHARS:
         return text
     half = MAX_ECHO_CHARS // 2

@@ -18,7 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict
 
-from nodes.answers import AnswerError, echo, read
+from nodes.answers import AnswerError, echo, echo_calls, read
 from nodes.characters import whole_characters
 from nodes.models.conversation import exchange
 from nodes.models.deadline import within
@@ -90,7 +90,7 @@ def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
         if stop := _over(state.model_copy(update={"seconds": state.seconds + seconds}), context):
             return {"stop": stop, "seconds": seconds}
         raise
-    update = {"messages": [message]} if unanswered([message]) else _read(state, context, message)
+    update = {"messages": [echo_calls(message)]} if unanswered([message]) else _read(state, context, message)
     return {**update, "usage": cost, "seconds": time.monotonic() - began}
 
 

@@ -24,7 +24,7 @@ from nodes.models.deadline import left_s
 from nodes.models.endpoint_errors import may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.pace import limiter_of
-from nodes.models.pieces import in_time, told, whole
+from nodes.models.pieces import in_time, take_calls, told, whole
 from nodes.models.prices import Price
 from nodes.models.usage import Bill
 from nodes.state import FellBack
@@ -152,9 +152,11 @@ class Endpoint(ChatOpenAI):
     def _convert_chunk_to_generation_chunk(
         self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
     ) -> ChatGenerationChunk | None:
+        calls = take_calls(chunk)
         converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
         if converted is None or not isinstance(converted.message, AIMessageChunk):
             return converted
+        converted.message.tool_call_chunks = calls
         cost = (chunk.get("usage") or {}).get("cost")
         if cost is not None:
             converted.message.response_metadata["token_usage"] = {"cost": cost}

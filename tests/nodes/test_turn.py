@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphDrained
@@ -17,7 +17,7 @@ from langgraph.types import Command
 from run_samples import DEVICE, kernel, run, task
 
 from harness.errors import MachineError
-from nodes.answers import AnswerError
+from nodes.answers import MAX_ECHO_CHARS, AnswerError
 from nodes.models.deadline import left_s
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.manual import ManualModel
@@ -308,3 +308,23 @@ def test_the_way_on(messages: list[Any], way: str) -> None:
     turn = TurnState(role="optimizer", messages=messages)
     assert way_on(turn) == way
     assert way_on(turn.model_copy(update={"answered": True})) == "__end__"
+
+
+def test_arguments_without_end_that_nobody_can_read_do_not_go_back_whole() -> None:
+    unread = InvalidToolCall(type="invalid_tool_call", id="c0", name="look", args="x" * 500_000, error=None)
+    wrong = AIMessage("", invalid_tool_calls=[unread])
+    shown: list[int] = []
+
+    def answer(request: Request) -> str:
+        shown.extend(len(call["args"] or "") for each in agent.turn().messages for call in unread_calls(each))
+        return "at last"
+
+    agent = Agent(ScriptedModel(answers=[wrong, answer]), tool("look", lambda: "never"))
+    assert agent.begin().move == "at last"
+    [length] = shown
+    assert MAX_ECHO_CHARS <= length < MAX_ECHO_CHARS + 100
+    assert len(unread["args"] or "") == 500_000, "the record holds it whole"
+
+
+def unread_calls(message: BaseMessage) -> list[InvalidToolCall]:
+    return message.invalid_tool_calls if isinstance(message, AIMessage) else []

@@ -294,6 +294,18 @@ def test_a_prompt_that_is_too_long() -> None:
     assert "maximum context length" in failure("too_long")
 
 
+@pytest.mark.parametrize("arguments", ["x" * 500_000, '{"source": ' + "x" * 500_000])
+@pytest.mark.parametrize("stream", [False, True])
+def test_half_a_megabyte_of_arguments_that_are_no_json_is_read_at_once(stream: bool, arguments: str) -> None:
+    with chat_endpoint(script=[Scripted(tool="compile_kernel", arguments=arguments)]) as endpoint:
+        started = time.process_time()
+        message = opened(endpoint, stream=stream).invoke(PROMPT)
+        assert time.process_time() - started < 5.0  # 0.1 s on an idle machine, where a streamed one took 15 minutes
+    assert not message.tool_calls
+    [call] = message.invalid_tool_calls
+    assert (call["name"], call["args"]) == ("compile_kernel", arguments)
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_server_that_hangs(stream: bool) -> None:
     started = time.monotonic()

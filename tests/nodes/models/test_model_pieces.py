@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
 from nodes.models.endpoint_errors import EndlessStreamError
-from nodes.models.pieces import MAX_ANSWER_CHARS, in_time, told, whole
+from nodes.models.pieces import MAX_ANSWER_CHARS, in_time, take_calls, told, whole
 
 
 def piece(text: str = "", *arguments: str | None, name: str | None = None) -> ChatGenerationChunk:
@@ -84,3 +86,56 @@ def test_a_call_whose_arguments_broke_off_is_no_call(arguments: str, read: dict[
     (call,) = (*message.tool_calls, *message.invalid_tool_calls)
     kind = "invalid_tool_call" if read is None else "tool_call"
     assert (call["type"], call["id"], call["name"]) == (kind, "c0", "t")
+
+
+def part(index: int | None, arguments: str, *, name: str | None = None, own: str | None = None) -> dict[str, Any]:
+    return {"index": index, "id": own, "function": {"name": name, "arguments": arguments}}
+
+
+def streamed(*deltas: list[dict[str, Any]] | None) -> AIMessage:
+    """What events with these parts of calls make."""
+    pieces = []
+    for calls in deltas:
+        event = {"choices": [{"delta": {"content": "", "tool_calls": calls}}]}
+        told_of = AIMessageChunk("")
+        told_of.tool_call_chunks = take_calls(event)
+        assert "tool_calls" not in event["choices"][0]["delta"], "nobody else parses them"
+        pieces.append(ChatGenerationChunk(message=told_of))
+    message = whole(iter(pieces)).generations[0].message
+    assert isinstance(message, AIMessage)
+    assert [len(piece.message.tool_call_chunks) for piece in pieces] == [len(calls or ()) for calls in deltas]  # type: ignore[attr-defined]
+    return message
+
+
+def test_parts_go_on_with_the_call_of_their_index() -> None:
+    message = streamed(
+        [part(0, "", name="one", own="a"), part(1, '{"n"', name="two", own="b")],
+        None,
+        [part(1, ": 2}"), part(0, '{"n": 1}')],
+    )
+    assert [(call["id"], call["name"], call["args"]) for call in message.tool_calls] == [
+        ("a", "one", {"n": 1}), ("b", "two", {"n": 2}),
+    ]  # fmt: skip
+
+
+def test_another_id_begins_another_call_and_the_same_id_does_not() -> None:
+    """Some servers count every call as the first, and repeat the id with each part."""
+    message = streamed(
+        [part(0, "{", name="t", own="a")], [part(0, "}", own="a")], [part(0, '{"n": 2}', name="t", own="b")]
+    )
+    assert [(call["id"], call["args"]) for call in message.tool_calls] == [("a", {}), ("b", {"n": 2})]
+
+
+def test_calls_without_an_index_are_each_their_own() -> None:
+    message = streamed([part(None, "{}", name="t", own="a"), part(None, "{}", name="u")])
+    assert [(call["id"], call["name"]) for call in message.tool_calls] == [("a", "t"), (None, "u")]
+
+
+def test_many_parts_are_joined_in_time_that_grows_with_their_number() -> None:
+    pieces = [piece("", "", name="t")]
+    following = piece("", "x" * 50)
+    started = time.process_time()
+    message = whole(iter(pieces + [following] * 10_000)).generations[0].message
+    assert time.process_time() - started < 5.0  # half a second on an idle machine; as JSON that broke off, minutes
+    assert isinstance(message, AIMessage)
+    assert [len(call["args"] or "") for call in message.invalid_tool_calls] == [500_000]
