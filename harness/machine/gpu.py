@@ -49,6 +49,6 @@ def parse_query(text: str) -> Gpu | None:
     if len(fields) != 3:
         return None
     major, dot, minor = fields[1].partition(".")
-    if not (dot and major.isdigit() and minor.isdigit()):
+    if not (dot and major.isdecimal() and minor.isdecimal()):
         return None
     return Gpu(name=fields[0], capability=(int(major), int(minor)), driver=fields[2])

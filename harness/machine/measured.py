@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
+from pydantic import ValidationError
+
 from harness.building.ninja_file import Edge
 from harness.building.runner import run_edges
 from harness.building.store import Store, write_text
@@ -34,13 +36,13 @@ def measured_once(key: str, kind: type[Rates], measure: Callable[[Path], Rates],
     """
     kept = _STORE.entry(key) / _RESULT
     with _MEASURING, _STORE.lock(key):
-        known = kind.model_validate_json(kept.read_text(encoding="utf-8")) if kept.is_file() else None
+        known = _read(kept, kind)
         if known and not again:
             return known
         with _STORE.staging() as folder:
             found = _highest(measure(folder), known)
             write_text(folder / _RESULT, found.model_dump_json())
-            if known:
+            if kept.parent.is_dir():
                 (folder / _RESULT).replace(kept)
             else:
                 _STORE.publish(folder, key)
@@ -74,6 +76,14 @@ def _require_success(completed: Completed, what: str) -> None:
         said = completed.stderr.decode(errors="replace").strip()[-300:] or completed.note or completed.outcome
         problem = f"The probe of this machine's ceilings could not {what}: {said}"
         raise MachineError(problem, "Run cutegen doctor to see what is missing.")
+
+
+def _read(kept: Path, kind: type[Rates]) -> Rates | None:
+    """What was kept; None where nothing was, or where a power cut or a full disk left something else."""
+    try:
+        return kind.model_validate_json(kept.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
 
 
 def _highest(measured: Rates, known: Rates | None) -> Rates:

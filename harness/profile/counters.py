@@ -20,6 +20,8 @@ _CONFLICTING = 0.25
 _SPILLING = 0.05
 _SENTENCE = re.compile(r"(?<=[a-z)%])\.\s*(?=[A-Z]|$)")
 _MAX_HINT_CHARS = 320
+_MAX_NAME_CHARS = 100
+_NAMELESS = re.compile(r"(?:\(anonymous namespace\)|<unnamed>)::")
 
 
 def kernel_profiles(launches: Sequence[Launch]) -> tuple[KernelProfile, ...]:
@@ -47,7 +49,7 @@ def bottleneck(kernels: Sequence[KernelProfile], call_ms: float, multiprocessors
         ("bank_conflicts", slowest.bank_conflicts > _CONFLICTING),
         ("on_chip", slowest.memory >= max(_BUSY, slowest.compute)),
         ("compute", slowest.compute >= _BUSY),
-        ("occupancy", slowest.occupancy_possible < _WASTEFUL),
+        ("occupancy", 0 < slowest.occupancy_possible < _WASTEFUL),  # 0 is not told: no launch has none
     )
     return next((name for name, holds in reasons if holds), "latency")
 
@@ -59,19 +61,19 @@ def _kernel(group: Sequence[Launch], total_ms: float) -> KernelProfile:
     wavefronts = _sum(metrics, names.WAVEFRONTS)
     instructions = metrics.get(names.INSTRUCTIONS, 0.0)
     return KernelProfile(
-        name=short_name(first.name),
+        name=short_name(first.name)[:_MAX_NAME_CHARS],
         launches=len(group),
         time_ms=time_ms,
         share=time_ms / total_ms,
         grid=first.grid,
         block=first.block,
-        registers=int(metrics.get(names.REGISTERS, 0)),
-        shared_bytes=int(metrics.get(names.SHARED_STATIC, 0) + metrics.get(names.SHARED_DYNAMIC, 0)),
+        registers=round(metrics.get(names.REGISTERS, 0)),
+        shared_bytes=round(_sum(metrics, (names.SHARED_STATIC, names.SHARED_DYNAMIC))),
         waves=metrics.get(names.WAVES, 0.0),
         compute=_share(metrics, names.COMPUTE),
         memory=_share(metrics, names.MEMORY),
         dram=_share(metrics, names.DRAM),
-        dram_bytes=metrics.get(names.DRAM_READ, 0.0) + metrics.get(names.DRAM_WRITTEN, 0.0),
+        dram_bytes=_sum(metrics, (names.DRAM_READ, names.DRAM_WRITTEN)),
         fma=_share(metrics, names.FMA),
         tensor=_share(metrics, names.TENSOR),
         issue=_share(metrics, names.ISSUE),
@@ -143,7 +145,7 @@ def _plain(message: str) -> str:
 def short_name(text: str) -> str:
     """A kernel's name without its return type, arguments and template arguments: `void a::b<3>(int)` gives `a::b`."""
     depth, name = 0, ""
-    for letter in text.removeprefix("void "):
+    for letter in _NAMELESS.sub("", text.removeprefix("void ")):
         if letter == "(" and depth == 0 and name:
             break
         depth += (letter == "<") - (letter == ">")

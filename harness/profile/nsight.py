@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-import math
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +12,7 @@ from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed
 from harness.isolation.scratch import left_behind, scratch_folder
 from harness.machine.nvidia_tools import find_tool, tool_folders
-from harness.profile.nsight_metrics import METRICS, SECTIONS
+from harness.profile.nsight_metrics import BASE_UNITS, DURATION, METRICS, SECTIONS
 from harness.profile.summary import Hint
 from harness.solo import FAILED, Tool, run_alone, why_unfinished
 from harness.targets.target import Needs
@@ -24,6 +24,11 @@ MAX_LAUNCHES = 24
 """Of one call. Each is replayed about forty times, once for each group of counters."""
 _HOST_BYTES = 64 << 30
 _ANSWER = "answer.csv"
+_MAX_LINE = 1 << 16
+_MAX_REASON = 300
+_MOST = 1e18
+"""No counter of a call goes so far: neither does infinity, nor what is no number."""
+_EXTENT = re.compile(r"\(?(\d{1,10}), (\d{1,10}), (\d{1,10})\)?")
 
 PERMISSION = (
     "The driver lets only administrators read the GPU's counters (ERR_NVGPUCTRPERM), and a kernel under test is none, "
@@ -75,27 +80,40 @@ def command(program: Path) -> tuple[str, ...]:
 
 
 def read_run(done: Completed, answer: str) -> list[Launch]:
-    """The launches of a finished run. Raises `UnprofiledError`."""
+    """The launches of a finished run whose time was measured. Raises `UnprofiledError`."""
     said = f"{answer}\n{(done.stdout + done.stderr).decode(errors='replace')}"
     if "ERR_NVGPUCTRPERM" in said:
         raise UnprofiledError(PERMISSION)
     launches = parse_answer(answer.splitlines())
-    if launches:
-        return launches
+    if timed := [launch for launch in launches if launch.metrics.get(DURATION, 0.0) > 0]:
+        return timed[
+            :MAX_LAUNCHES
+        ]  # of what is told without a time, as where a run was cut short, no share and no limit is known
     told = next((line.removeprefix("==ERROR==").strip() for line in said.splitlines() if "==ERROR==" in line), "")
     if done.exit_code == FAILED or not told:
-        told = why_unfinished(done) if done.exit_code != 0 else "the call launched no kernel"
-    raise UnprofiledError(f"Nsight Compute read nothing: {told.rstrip('.')}. Try ncu on its own with a small program.")
+        told = why_unfinished(done) if done.exit_code != 0 else _nothing_told(launches)
+    told = told[:_MAX_REASON].rstrip(".")
+    raise UnprofiledError(f"Nsight Compute read nothing: {told}. Try ncu on its own with a small program.")
+
+
+def _nothing_told(launches: list[Launch]) -> str:
+    return f"of {launches[0].name} it measured no time" if launches else "the call launched no kernel"
 
 
 def parse_answer(lines: Iterable[str]) -> list[Launch]:
-    """The launches in the comma-separated details page; other lines, before and after the table, are passed over."""
-    rows = csv.DictReader(_table(lines))
+    """The launches in the comma-separated details page, their numbers in base units.
+
+    Passed over are lines before and after the table, and rows of another form: the file lies where the kernel under
+    test can write, and is cut off where the run was.
+    """
     launches: dict[str, Launch] = {}
-    for row in rows:
-        launch = launches.setdefault(row["ID"], _launch(row))
+    for row in _rows(lines):
+        launch = launches.get(row["ID"]) or _launch(row)
+        if launch is None:
+            continue
+        launches[row["ID"]] = launch
         if name := row.get("Metric Name"):
-            if (value := number(row.get("Metric Value"))) is not None:
+            if (value := number(row.get("Metric Value"), row.get("Metric Unit", ""))) is not None:
                 # "Memory Throughput" comes twice: first the share of the peak, later bytes a second.
                 launch.metrics.setdefault(name, value)
         elif (message := row.get("Rule Description")) and row.get("Estimated Speedup Type") == "global":
@@ -104,29 +122,38 @@ def parse_answer(lines: Iterable[str]) -> list[Launch]:
     return list(launches.values())
 
 
-def _launch(row: dict[str, str]) -> Launch:
-    return Launch(row["Kernel Name"], _extent(row["Grid Size"]), _extent(row["Block Size"]))
+def _launch(row: dict[str, str]) -> Launch | None:
+    grid, block = _extent(row.get("Grid Size", "")), _extent(row.get("Block Size", ""))
+    return Launch(row["Kernel Name"], grid, block) if grid and block and row.get("Kernel Name") else None
 
 
-def _extent(text: str) -> tuple[int, int, int]:
+def _extent(text: str) -> tuple[int, int, int] | None:
     """`(256, 1, 1)` as numbers."""
-    x, y, z = (int(part) for part in text.strip("() ").split(","))
-    return x, y, z
+    found = _EXTENT.fullmatch(text.strip())
+    return (int(found[1]), int(found[2]), int(found[3])) if found else None
 
 
-def number(text: str | None) -> float | None:
-    """A number as the table spells it, with commas between thousands; None for a word, nothing, or no number at all."""
+def number(text: str | None, unit: str = "") -> float | None:
+    """A number as the table spells it, with commas between thousands, in base units: nanoseconds and bytes.
+
+    None for a word, nothing, or no number at all.
+    """
     try:
         value = float((text or "").replace(",", ""))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    value *= BASE_UNITS.get(unit.partition("/")[0], 1.0)
+    return value if abs(value) < _MOST else None
 
 
-def _table(lines: Iterable[str]) -> Iterator[str]:
-    """From the head line on."""
-    begun = False
+def _rows(lines: Iterable[str]) -> Iterator[dict[str, str]]:
+    """The table's rows, from the head line on. Each is read by itself: an open quote does not reach into the next."""
+    head: list[str] | None = None
     for line in lines:
-        begun = begun or line.startswith('"ID"')
-        if begun and line.startswith('"'):
-            yield line
+        if not line.startswith('"') or len(line) > _MAX_LINE:
+            continue
+        cells = next(csv.reader([line]))
+        if head is None:
+            head = cells if cells[0] == "ID" else None
+        else:
+            yield dict(zip(head, cells, strict=False))

@@ -23,6 +23,12 @@ LIMITS = {
 }
 """How many blocks fit a multiprocessor by each resource: the smallest number limits."""
 
+BASE_UNITS = {
+    "us": 1e3, "usecond": 1e3, "ms": 1e6, "msecond": 1e6, "s": 1e9, "second": 1e9,
+    "Kbyte": 1e3, "Mbyte": 1e6, "Gbyte": 1e9, "Tbyte": 1e12,
+}  # fmt: skip
+"""How many nanoseconds or bytes a unit is: base units are asked for, and what says otherwise is not read as one."""
+
 # Asked for by name.
 DURATION = "gpu__time_duration.sum"
 DRAM_READ, DRAM_WRITTEN = "dram__bytes_read.sum", "dram__bytes_write.sum"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from harness.profile.summary import KernelProfile, Profile
 
 MAX_LINES = 60
 _WIDTH = 110
 _KERNELS = 5
+_FINDINGS_LINES = 20
+"""So many lines are theirs, whatever the counters before them take: what limits a kernel must not be cut off."""
 _INDENT = " " * 12
 
 
@@ -22,19 +24,33 @@ def render(profile: Profile) -> str:
         _rate("arithmetic", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
         f"bound       {profile.bound}, at {profile.share_of_roof:.0%} of the roof",
     ]
+    counters = [line for told in _counters(profile) for line in _wrapped(told)]
+    rest = [*_left_out(profile.kernels[_KERNELS:]), *_findings(profile.findings)]
+    room = MAX_LINES - len(lines) - min(len(rest), _FINDINGS_LINES)
+    return "\n".join(_within(MAX_LINES, [*lines, *_within(room, counters), *rest]))
+
+
+def _within(most: int, lines: list[str]) -> list[str]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"({len(lines) - most + 1} more lines left out)"]
+
+
+def _counters(profile: Profile) -> Iterator[str]:
     if profile.unprofiled:
-        lines += _wrapped(f"counters    not read: {profile.unprofiled}")
+        yield f"counters    not read: {profile.unprofiled}"
     for kernel in profile.kernels[:_KERNELS]:
-        for line in _kernel(kernel):
-            lines += _wrapped(line)
-    left_out = profile.kernels[_KERNELS:]
-    if left_out:
-        lines.append(f"kernel      {len(left_out)} more, {sum(kernel.share for kernel in left_out):.0%} of the time")
-    for number, finding in enumerate(profile.findings, start=1):
-        lines += textwrap.wrap(f"{number}. {finding}", _WIDTH, subsequent_indent="   ")
-    if len(lines) > MAX_LINES:
-        lines = [*lines[: MAX_LINES - 1], f"({len(lines) - MAX_LINES + 1} more lines left out)"]
-    return "\n".join(lines)
+        yield from _kernel(kernel)
+
+
+def _left_out(kernels: Sequence[KernelProfile]) -> Iterator[str]:
+    if kernels:
+        yield f"kernel      {len(kernels)} more, {sum(kernel.share for kernel in kernels):.0%} of the time"
+
+
+def _findings(findings: Sequence[str]) -> Iterator[str]:
+    for number, finding in enumerate(findings, start=1):
+        yield from textwrap.wrap(f"{number}. {finding}", _WIDTH, subsequent_indent="   ")
 
 
 def _kernel(kernel: KernelProfile) -> Iterator[str]:

@@ -8,11 +8,12 @@ import pytest
 
 from harness.building.toolchain import cuda_compiler
 from harness.errors import MachineError
+from harness.isolation.policy import Limits
 from harness.machine.ceilings import Ceilings
 from harness.machine.generations import GENERATIONS, generation
 from harness.machine.gpu import Gpu, find_gpu
 from harness.machine.hardware import compile_probe, facts_of, gpu_facts, parse_probe
-from harness.machine.measured import measured_once
+from harness.machine.measured import measured_once, run_probe
 
 PRINTED = """\
 multiprocessors 132
@@ -72,6 +73,68 @@ def test_measuring_again_keeps_the_higher_of_each(tmp_path, monkeypatch):
     assert measured_once("key", Ceilings, measure, again=True) == Ceilings(gb_s=2, gflop_s=5)
     assert measured_once("key", Ceilings, measure, again=False) == Ceilings(gb_s=2, gflop_s=5)
     assert measured_once("other", Ceilings, measure, again=False) == Ceilings(gb_s=1.5, gflop_s=4)
+
+
+@pytest.mark.parametrize("left", [b"", b"{", b'{"gb_s": 3}', b'{"gb_s": 3, "gflop_s": "many"}', b"\xff\x00"])
+def test_what_a_power_cut_left_of_the_ceilings_is_measured_anew(tmp_path, monkeypatch, left):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    answers = iter([Ceilings(gb_s=1, gflop_s=5), Ceilings(gb_s=2, gflop_s=4)])
+    measured_once("key", Ceilings, lambda folder: next(answers), again=False)
+    (kept,) = tmp_path.glob("machine/*/*/ceilings.json")
+    kept.write_bytes(left)
+    for _ in range(2):
+        assert measured_once("key", Ceilings, lambda folder: next(answers), again=False) == Ceilings(gb_s=2, gflop_s=4)
+
+
+def test_a_probe_that_cannot_be_built_or_run_is_the_machines_fault(tmp_path):
+    failing = tmp_path / "probe"
+    for script, words in (("echo too hot >&2; exit 3", "run: too hot"), ("kill -9 $$", "run: signalled")):
+        failing.write_text(f"#!/bin/sh\n{script}\n")
+        failing.chmod(0o755)
+        with pytest.raises(MachineError, match=words) as caught:
+            run_probe(failing, 1, limits=Limits(wall_s=20), environment={})
+        assert "cutegen doctor" in caught.value.remedy
+    with pytest.raises(MachineError, match=r"run: over its time of 0\.2 s"):
+        failing.write_text("#!/bin/sh\nsleep 60\n")
+        run_probe(failing, limits=Limits(wall_s=0.2), environment={})
+
+
+def test_a_probe_gets_its_arguments_and_environment_and_no_language(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
+    told = tmp_path / "probe"
+    told.write_text('#!/bin/sh\necho "$1 $2 $LC_ALL $THREADS $OPENAI_API_KEY"; pwd\n')
+    told.chmod(0o755)
+    said = run_probe(told, 7, 1.5, limits=Limits(wall_s=20), environment={"THREADS": "4"})
+    assert said == f"7 1.5 C 4 \n{tmp_path}\n"
+
+
+def test_what_a_gpus_probe_prints_is_read_by_name():
+    found = parse_probe(PRINTED)
+    assert (found.multiprocessors, found.shared_bytes, found.memory_bytes) == (132, 232448, 150121677000)
+    assert (found.threads_per_multiprocessor, found.registers_per_multiprocessor) == (2048, 65536)
+    assert (found.clock_mhz, found.gb_s, found.gflop_s) == (1980, 4310.5, 61234.5)
+    assert parse_probe("\n".join(reversed(PRINTED.splitlines()))) == found
+    for wrong in (PRINTED.replace("gb_s", "gb_h"), PRINTED.replace("gflop_s 61234.5\n", "")):
+        with pytest.raises(ValueError, match=r"(gb|gflop)_s"):
+            parse_probe(wrong)
+
+
+@pytest.mark.parametrize(
+    ("capability", "name", "tera"),
+    [
+        ((8, 0), "A100", 312), ((8, 6), "A10, A40, RTX 30", 149.7), ((8, 9), "L4, L40S, RTX 40", 362),
+        ((9, 0), "H100, H200", 989), ((10, 0), "B200", 2250),
+    ],
+)  # fmt: skip
+def test_the_rates_of_a_generation_are_its_datasheets(capability, name, tera):
+    """At the boost clock of the part that the source names; dense float16 with float32 sums."""
+    known = GENERATIONS[capability]
+    multiprocessors, gigahertz = {
+        (8, 0): (108, 1.41), (8, 6): (84, 1.74), (8, 9): (142, 2.49), (9, 0): (132, 1.83), (10, 0): (148, 1.86),
+    }[capability]  # fmt: skip
+    assert known.name == name and known.half == 2 * known.tf32
+    assert known.half * multiprocessors * gigahertz * 1e-3 == pytest.approx(tera, rel=0.02)
+    assert known.l1_bytes in {128 << 10, 192 << 10, 256 << 10}
 
 
 @pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")

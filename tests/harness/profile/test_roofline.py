@@ -95,6 +95,57 @@ def test_the_page_shows_the_rates_and_the_findings():
     assert page[5].startswith("1. Moving its bytes takes at least 10 ms")
 
 
+def test_without_a_count_of_bytes_and_operations_there_is_no_roof():
+    found = profile(flops=0, bytes_moved=0, milliseconds=20)
+    assert (found.share_of_roof, found.achieved_gb_s, found.achieved_gflop_s) == (0, 0, 0)
+    assert found.findings[0].startswith("Nobody counted bytes or operations")
+    assert "bound       memory, at 0% of the roof" in render(found)
+
+
+@given(
+    flops=st.integers(0, 10**18),
+    bytes_moved=st.integers(0, 10**15),
+    milliseconds=st.floats(1e-9, 1e9),
+)
+def test_any_counts_have_their_place_under_the_roof(flops, bytes_moved, milliseconds):
+    found = profile(flops=flops, bytes_moved=bytes_moved, milliseconds=milliseconds)
+    memory_ms, compute_ms = bytes_moved / 100e6, flops / 1000e6
+    assert found.bound == ("memory" if memory_ms >= compute_ms else "compute")
+    assert found.share_of_roof == pytest.approx(min(1, max(memory_ms, compute_ms) / milliseconds))
+    assert found.share_of_roof <= 1
+    assert len(render(found).splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize(
+    ("milliseconds", "words"),
+    [
+        (10, "it is faster than that: caches served it"),
+        (10.01, "at 100% of that roof, at most 1.00x is left."),
+        (12.49, "at 80% of that roof, at most 1.25x is left."),
+        (12.6, "at 79% of that roof, up to 1.3x is left: touch each byte once"),
+    ],
+)
+def test_what_is_left_is_told_by_how_near_the_roof_is(milliseconds, words):
+    (finding,) = profile(flops=1, bytes_moved=10**9, milliseconds=milliseconds).findings
+    assert finding.startswith("Moving its bytes takes at least 10 ms (its arithmetic takes at least 1e-09 ms); ")
+    assert words in finding
+
+
+@pytest.mark.parametrize(
+    ("bytes_moved", "words"),
+    [
+        (10**6, "All its data (1 MB) fits one L2 cache (1 MB)"),
+        (10**6 + 1, "fits one L3 cache (10 MB)"),
+        (10**7, "fits one L3 cache (10 MB)"),
+        (10**7 + 1, ""),
+    ],
+)
+def test_data_that_fits_a_cache_is_told_with_the_smallest(bytes_moved, words):
+    told = profile(flops=1, bytes_moved=bytes_moved, milliseconds=20).findings[1:]
+    assert len(told) == bool(words)
+    assert all(words in finding for finding in told)
+
+
 @given(st.lists(st.text(max_size=2000), max_size=80))
 def test_the_page_never_grows_beyond_its_limit(findings):
     found = Profile(
