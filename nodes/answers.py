@@ -50,7 +50,9 @@ Answer = TypeVar("Answer")
 
 _NO_HARM = "All that is asked for is a program that computes what the task says. Answer in the form that was asked for."
 
-_THINKING = re.compile(r"\A\s*<think>.*?</think>", re.DOTALL)
+# Some templates open the thoughts in the prompt: the answer then holds the closing mark only.
+_THINKING = re.compile(r"\A.*?</think>(?:\s*<think>.*?</think>)*", re.DOTALL)
+_ENDLESS_THINKING = re.compile(r"\A\s*<think>")
 _REFUSAL = re.compile(r"^[\s*_#]*(?:CANNOT|DONE)[*_]*:[*_]*[ \t]*(?P<reason>\S.*)$", re.MULTILINE)
 _MOVE = re.compile(
     r"^[\s*_#]*MOVE[*_]*:[*_]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{EN DASH}\N{EM DASH}]+\s+(?P<why>.*))?$", re.MULTILINE
@@ -181,6 +183,8 @@ def _shortened(text: str) -> str:
 def _readable(answer: str) -> str:
     """The answer without a leading chain of thought, if it is text at all."""
     text = _THINKING.sub("", answer).replace("\r\n", "\n")
+    if _ENDLESS_THINKING.match(text):
+        raise AnswerError("cut_off", "The answer ends within its thoughts. Think less, then answer as was asked for.")
     if not text.strip():
         raise AnswerError("empty", "The answer is empty. Answer in the form that was asked for.")
     return _utf8(text)

@@ -43,9 +43,9 @@ def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None) -> N
         started = time.monotonic()
         workshop = workshop_of(runtime, shelf)
         update = agent(state, workshop if turn is None else replace(workshop, turn=turn))
-        # A turn that was broken off and went on here has spoken for longer than this clock has seen.
+        # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
         spoken: Usage = update.get("usage", Usage())
-        seconds = max(time.monotonic() - started, spoken.seconds)
+        seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
         steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
         timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
         return validated(timed, writer=getattr(agent, "__name__", "a node"))

@@ -119,7 +119,8 @@ def _check(edit: AnyEdit, lines: Sequence[str]) -> Iterable[str]:
         yield f"- The {_name(edit)} is out of range: the source has {len(lines)} lines."
         return
     expected, present = _bare(_lines(edit.expected)), _bare(lines[first:last])
-    if expected == present:
+    # A newline at the end parts the last line from an empty one, or is that of the last line: either may be meant.
+    if present in (expected, _bare(edit.expected.split("\n"))):
         return
     around = _numbered(lines, range(max(1, first + 1 - CONTEXT_LINES), min(len(lines), last + CONTEXT_LINES) + 1))
     yield "\n".join(

@@ -21,8 +21,8 @@ _FIRST_PAUSE_S = 0.5
 _LONGEST_PAUSE_S = 16.0
 
 
-class EndlessStreamError(Exception):
-    """A stream went on beyond the time that an answer may take. It would do so again."""
+class OutOfTimeError(Exception):
+    """A stream, or the wait for one's turn, went on beyond the time that an answer may take. It would do so again."""
 
 
 # What the client raises, unnamed, when a body is no JSON or JSON of another shape.
@@ -60,7 +60,7 @@ def naming(model: str, base_url: str, timeout_s: float, key: str) -> Iterator[No
     """
     try:
         yield
-    except (openai.OpenAIError, httpx.HTTPError, EndlessStreamError) as error:
+    except (openai.OpenAIError, httpx.HTTPError, OutOfTimeError) as error:
         raise _named(error, model, base_url, timeout_s, key) from error
     except _UNREADABLE as error:
         raise ModelUnavailableError(
@@ -91,7 +91,7 @@ def _named(error: Exception, model: str, base_url: str, timeout_s: float, key: s
     """The one place where the client's errors become ours."""
     what = f'Model "{model}" at {base_url}'
     match error:
-        case openai.APITimeoutError() | httpx.TimeoutException() | EndlessStreamError():
+        case openai.APITimeoutError() | httpx.TimeoutException() | OutOfTimeError():
             return ModelUnavailableError(
                 f"{what} did not answer within {timeout_s:g} s.",
                 "Raise the model's time limit or name a faster model; the run can be resumed.",

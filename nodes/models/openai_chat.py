@@ -21,9 +21,9 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_befo
 from nodes.characters import joined
 from nodes.models.address import NO_KEY, Address
 from nodes.models.deadline import left_s
-from nodes.models.endpoint_errors import may_pass, naming, pause_s, without
+from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
-from nodes.models.pace import limiter_of
+from nodes.models.pace import limiter_of, take_turn
 from nodes.models.pieces import in_time, take_calls, told, whole
 from nodes.models.prices import Price
 from nodes.models.usage import Bill
@@ -130,8 +130,8 @@ class Endpoint(ChatOpenAI):
         run_manager: CallbackManagerForLLMRun | None,
         **kwargs: Any,
     ) -> ChatResult:
-        if self.pace is not None:
-            self.pace.acquire()
+        if self.pace is not None and not take_turn(self.pace, left_s()):
+            raise OutOfTimeError
         answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
         kwargs["timeout"] = httpx.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
         if self.streamed:

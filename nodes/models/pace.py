@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from langchain_core.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
 
-_LOOKS_A_MINUTE = 1200
+_LOOK_EVERY_S = 0.05
 
 _lock = threading.Lock()
 _limiters: dict[tuple[str, float], BaseRateLimiter] = {}
@@ -19,7 +20,16 @@ def limiter_of(base_url: str, requests_per_minute: float) -> BaseRateLimiter:
         if key not in _limiters:
             _limiters[key] = InMemoryRateLimiter(
                 requests_per_second=requests_per_minute / 60,
-                check_every_n_seconds=60 / _LOOKS_A_MINUTE,
                 max_bucket_size=1,
             )
         return _limiters[key]
+
+
+def take_turn(limiter: BaseRateLimiter, within_s: float) -> bool:
+    """Wait for one's turn, so long at most; whether it came. The limiter itself would wait for ever."""
+    until = time.monotonic() + within_s
+    while not limiter.acquire(blocking=False):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(_LOOK_EVERY_S)
+    return True

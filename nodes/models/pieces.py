@@ -21,18 +21,18 @@ from langchain_core.messages import (
 )
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from nodes.models.endpoint_errors import EndlessStreamError
+from nodes.models.endpoint_errors import OutOfTimeError
 
 MAX_ANSWER_CHARS = 1_000_000
 
 
 def in_time(chunks: Iterator[ChatGenerationChunk], seconds: float) -> Iterator[ChatGenerationChunk]:
-    """The pieces as they come. Raises `EndlessStreamError`, and `ValueError` for none and for far too many."""
+    """The pieces as they come. Raises `OutOfTimeError`, and `ValueError` for none and for far too many."""
     deadline = time.monotonic() + seconds
     length, empty = 0, True
     for chunk in chunks:
         if time.monotonic() > deadline:
-            raise EndlessStreamError
+            raise OutOfTimeError
         length += _length(chunk)
         if length > MAX_ANSWER_CHARS:
             raise ValueError(f"an answer of more than {MAX_ANSWER_CHARS} characters")

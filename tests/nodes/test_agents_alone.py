@@ -59,6 +59,8 @@ def test_a_repair_that_throws_the_loops_away_is_sent_back() -> None:
     update, requests = asked(repairer, run(**FAILING), SERIAL, MENDED)
     assert len(requests) == 2
     assert update["candidate"].source == f"{LOOP}one;\n2;\n"
+    insists, _ = asked(repairer, run(**FAILING), SERIAL, "CANNOT: the loop itself is the fault")
+    assert (insists["gave_up"], insists["stop_reason"]) == (True, None), "a way out that does not end the run"
     serial = kernel("one;\ntwo;\n", parent=FIRST.candidate)
     known = run(**{**FAILING, "history": attempt("one", serial, passed(serial, 1.5))})
     update, _ = asked(repairer, known, SERIAL)

@@ -97,6 +97,29 @@ def test_thoughts_before_the_answer_are_not_read() -> None:
     assert kernel(f"{thoughts}\nMOVE: x\n```\r\nint x;\r\n```\r\n") == Written(source="int x;\n", move="x")
 
 
+@pytest.mark.parametrize(
+    "thoughts",
+    [
+        "Perhaps this:\n```cpp\nint draft;\n```\nor DONE: nothing?\n</think>\n\n",
+        "<think>\nOne.\n</think>\n<think>\n```\nint draft;\n```\n</think>\n",
+        "\n <think></think>",
+    ],
+)
+def test_thoughts_that_a_template_opened_and_thoughts_in_parts_are_not_read_either(thoughts: str) -> None:
+    assert kernel(f"{thoughts}MOVE: x\n```\nint x;\n```") == Written(source="int x;\n", move="x")
+    assert parse_patch(thoughts + json.dumps(EDITS)) == Patch.model_validate(EDITS)
+    assert parse_diagnosis(thoughts + json.dumps(DIAGNOSIS)) == Diagnosis(**DIAGNOSIS)
+
+
+def test_a_draft_within_thoughts_that_never_end_is_no_answer() -> None:
+    draft = f"<think>\nMOVE: x\n```cpp\n{CODE}```\nThat would need"
+    assert problem_of(draft) == "cut_off"
+    assert problem_of(f"<think>\n{json.dumps(EDITS)}", parse_patch) == "cut_off"
+    assert problem_of(f"<think>\n{json.dumps(DIAGNOSIS)}", parse_diagnosis) == "cut_off"
+    with pytest.raises(AnswerError, match="cut off there"):
+        read(said(draft, finish="length"), kernel)
+
+
 @pytest.mark.parametrize("word", ["CANNOT", "DONE", "**DONE", "- DONE"])
 def test_a_refusal_says_why(word: str) -> None:
     if word.startswith("-"):

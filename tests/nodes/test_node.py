@@ -62,10 +62,11 @@ def test_the_seconds_go_into_the_steps_and_the_clock() -> None:
 
 def test_a_turn_that_was_broken_off_counts_with_all_it_took() -> None:
     def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
-        return {"usage": Usage(calls=2, seconds=500.0), "history": (Step(depth=0, agent="optimizer"),)}
+        spent = Usage(calls=2, seconds=500.0, device_seconds=40.0)
+        return {"usage": spent, "history": (Step(depth=0, agent="optimizer"),)}
 
     update = as_node(agent, SHELF)(run(), runtime=Runtime())
-    assert update["seconds"] == update["history"][0].seconds == 500.0
+    assert update["seconds"] == update["history"][0].seconds == 540.0
 
 
 def test_without_a_context_the_defaults_hold() -> None:

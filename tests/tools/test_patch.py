@@ -51,6 +51,20 @@ def test_white_space_at_the_ends_of_lines_is_not_compared() -> None:
     assert patch(replace(2, "two  ", "2")).apply("one\r\ntwo\r\n") == "one\r\n2\n"
 
 
+def test_expected_lines_may_be_parted_by_newlines_or_each_end_in_one() -> None:
+    """Where the last of the lines is empty the two readings differ, and a model may mean either."""
+    source = "one\n\n\nfour\n"
+    for expected in ("one\n", "one\n\n"):
+        assert patch(delete(1, expected, end_line=2)).apply(source) == "\nfour\n"
+    for expected in ("\n", "\n\n"):
+        assert patch(replace(2, expected, "two\nthree", end_line=3)).apply(source) == "one\ntwo\nthree\nfour\n"
+    for expected in ("one", "one\n\n\n", "\none"):
+        with pytest.raises(PatchError, match="expects other text"):
+            patch(delete(1, expected, end_line=2)).apply(source)
+    with pytest.raises(PatchError, match="expects other text"):
+        patch(delete(2, "\n\n\n\n", end_line=3)).apply(source)
+
+
 def test_a_final_line_without_newline_stays_without() -> None:
     assert patch(replace(2, "b", "B")).apply("a\nb") == "a\nB"
     assert patch(insert(2, "b", "c")).apply("a\nb") == "a\nb\nc"
@@ -182,7 +196,8 @@ def test_replacing_any_range_gives_exactly_the_new_lines_there(
     first = data.draw(st.integers(1, len(before)))
     last = data.draw(st.integers(first, len(before)))
     source = "\n".join([*before, ""])
-    expected, text = "\n".join([*before[first - 1 : last], ""]), "\n".join([*after, ""])
+    end = data.draw(st.sampled_from(["", "\n"]))
+    expected, text = "\n".join(before[first - 1 : last]) + end, "\n".join([*after, ""])
     wanted = "\n".join([*before[: first - 1], *after, *before[last:], ""])
     edits = patch(replace(first, expected, text, end_line=last))
     if wanted == source:
@@ -208,3 +223,70 @@ def test_a_stale_edit_never_changes_a_thing(source: list[str], number: int, text
     stale = "never there: " + "".join(source)
     with pytest.raises(PatchError):
         patch(replace(number, stale, text)).apply("\n".join([*source, ""]))
+
+
+@given(source=lines, data=st.data())
+def test_edits_of_all_kinds_side_by_side_do_what_their_lines_say(source: list[str], data: st.DataObject) -> None:
+    """Each line of the source may be kept, replaced or taken out, and have lines put below it: all in one patch."""
+    edits: list[dict[str, object]] = []
+    wanted: list[str] = []
+    if data.draw(st.booleans()):
+        edits.append(insert(0, "", "above\nall"))
+        wanted += ["above", "all"]
+    for number, line in enumerate(source, start=1):
+        match data.draw(st.sampled_from(["keep", "replace", "delete"])):
+            case "replace":
+                edits.append(replace(number, line, f"new {number}\nmore"))
+                wanted += [f"new {number}", "more"]
+            case "delete":
+                edits.append(delete(number, line))
+            case _:
+                wanted.append(line)
+        if data.draw(st.booleans()):
+            edits.append(insert(number, line, f"below {number}"))
+            wanted.append(f"below {number}")
+    text, ends = "\n".join(source), data.draw(st.booleans())
+    if not edits or (not ends and source[-1] == ""):
+        return
+    made = patch(*data.draw(st.permutations(edits))).apply(text + "\n" if ends else text)
+    assert made == "\n".join(wanted) + ("\n" if ends and wanted else "")
+
+
+@given(source=lines, data=st.data())
+def test_a_patch_with_one_bad_edit_among_good_ones_says_so_and_lands_none(source: list[str], data: st.DataObject) -> None:
+    number = data.draw(st.integers(1, len(source)))
+    good = replace(number, source[number - 1], "good")
+    beyond = len(source) + data.draw(st.integers(1, 5))
+    bad = data.draw(
+        st.sampled_from(
+            [
+                delete(number, source[number - 1]),
+                replace(beyond, "", "x"),
+                insert(beyond, "", "x"),
+                delete(1, "\n".join(source), end_line=beyond),
+                insert(number, "never there: " + "".join(source), "x"),
+            ]
+        )
+    )
+    for edits in ((good, bad), (bad, good)):
+        with pytest.raises(PatchError, match="No edit was applied"):
+            patch(*edits).apply("\n".join([*source, ""]))
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_file_with_either_line_end_is_read_alike(end: str) -> None:
+    """White space at the ends of lines is not compared, and a carriage return is some."""
+    source = end.join(["Größe = 1;", "  \N{SNOWMAN} = 2;", ""])
+    assert patch(replace(2, "  \N{SNOWMAN} = 2;", "three")).apply(source) == f"Größe = 1;{end}three\n"
+    assert patch(delete(1, f"Größe = 1;{end}  \N{SNOWMAN} = 2;{end}", end_line=2)).apply(source) == ""
+    assert numbered(source).splitlines()[1].startswith("2|   \N{SNOWMAN} = 2;")
+
+
+def test_leading_white_space_is_compared() -> None:
+    with pytest.raises(PatchError, match="expects other text"):
+        patch(replace(1, "one", "1")).apply("  one\n")
+
+
+def test_two_insertions_may_stand_below_neighbouring_lines() -> None:
+    assert patch(insert(1, "one", "a"), insert(2, "two", "b")).apply("one\ntwo\n") == "one\na\ntwo\nb\n"
+    assert patch(insert(1, "one", "a"), replace(2, "two", "2")).apply("one\ntwo\n") == "one\na\n2\n"

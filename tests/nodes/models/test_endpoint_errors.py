@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.models.endpoint_errors import EndlessStreamError, may_pass, naming, pause_s, without
+from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
 
 REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
@@ -47,7 +47,7 @@ def status(code: int, retry_after: str | None = None, error_code: str = "") -> o
         (openai.APITimeoutError(REQUEST), True),
         (httpx.ReadError("gone"), True),
         (json.JSONDecodeError("half", "{", 1), True),
-        (EndlessStreamError(), False),
+        (OutOfTimeError(), False),
         (MemoryError(), False),
         (KeyboardInterrupt(), False),
     ],
@@ -136,7 +136,7 @@ def test_a_wait_that_is_too_long_is_told(asked: str, told: str) -> None:
     [
         (openai.APITimeoutError(REQUEST), 'Model "m" at http://x/v1 did not answer within 5 s.'),
         (httpx.ReadTimeout("slow"), 'Model "m" at http://x/v1 did not answer within 5 s.'),
-        (EndlessStreamError(), 'Model "m" at http://x/v1 did not answer within 5 s.'),
+        (OutOfTimeError(), 'Model "m" at http://x/v1 did not answer within 5 s.'),
         (httpx.ReadError(""), 'The connection to model "m" at http://x/v1 failed: ReadError.'),
         (openai.APIError("broke", REQUEST, body=None), 'Model "m" at http://x/v1 failed: broke.'),
         (

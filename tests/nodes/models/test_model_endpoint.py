@@ -170,6 +170,12 @@ def test_runs_share_an_endpoints_rate() -> None:
     assert second - first >= 0.24
 
 
+def test_nobody_waits_for_his_turn_beyond_the_runs_time() -> None:
+    with chat_endpoint() as endpoint, pytest.raises(ModelUnavailableError, match="did not answer"), within(0.1):
+        opened(endpoint, requests_per_minute=0.5, retries=9).invoke(PROMPT)
+    assert endpoint.requests == []
+
+
 def test_a_wait_that_the_endpoint_asks_for_is_kept() -> None:
     with chat_endpoint("limited", "answer") as endpoint:
         endpoint.retry_after = "1"

@@ -10,7 +10,7 @@ import pytest
 from langchain_core.messages import AIMessage, AIMessageChunk
 from langchain_core.outputs import ChatGenerationChunk
 
-from nodes.models.endpoint_errors import EndlessStreamError
+from nodes.models.endpoint_errors import OutOfTimeError
 from nodes.models.pieces import MAX_ANSWER_CHARS, in_time, take_calls, told, whole
 
 
@@ -52,7 +52,7 @@ def test_a_stream_ends_with_its_time_and_has_to_say_something() -> None:
             came.append(piece())
             yield came[-1]
 
-    with pytest.raises(EndlessStreamError):
+    with pytest.raises(OutOfTimeError):
         list(in_time(endless(), 0.0))
     assert len(came) <= 2
     with pytest.raises(ValueError, match="no event"):
