@@ -53,8 +53,8 @@ def _require_structure(broken: Candidate, mended: str, state: RunState) -> None:
     if gone and Candidate(source=mended, target=broken.target, author=broken.author).digest not in known:
         raise AnswerError(
             "structure",
-            f"The edits take away what makes the kernel fast: {'; '.join(gone)}. Mend the fault and keep them, or answer "
-            "with the single line `CANNOT: <reason>`.",
+            f"The edits take away what makes the kernel fast: {'; '.join(gone)}. Mend the fault and keep them, "
+            "or answer with the single line `CANNOT: <reason>`.",
         )
 
 

@@ -46,7 +46,7 @@ def speak(
 
     The model may call `tools`, `max_tool_calls` times in all. An `AnswerError` or `PatchError` from `parse` goes back
     to it, `max_reasks` times. Raises `TurnEndedError` after that, and where a budget of the run (`state`) is spent
-    between two steps. Within a run with checkpoints a turn that was killed goes on after its last finished step.
+    before a step. Within a run with checkpoints a turn that was killed goes on after its last finished step.
     """
     context = TurnContext(
         prompt=messages_for(request),

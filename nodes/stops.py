@@ -47,7 +47,7 @@ def after_profile(state: RunState, settings: Settings) -> Stop | None:
 
 
 def over_budget(state: RunState, settings: Settings) -> Stop | None:
-    """The first budget that is used up, asked between two steps of a turn and before a final kernel is repaired."""
+    """The first budget that is used up, asked before each step of a turn and before a final kernel is repaired."""
     return _first(BUDGETS, state, settings)
 
 

@@ -78,7 +78,7 @@ TurnGraph = CompiledStateGraph[TurnState, TurnContext, TurnState, TurnState]
 def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     """Ask the model once; read the answer where it is one, and send it back where it cannot be used."""
     context = runtime.context
-    if stop := _spent(state, context):
+    if stop := _over(state, context):
         return {"stop": stop}
     began = time.monotonic()
     try:
@@ -97,7 +97,7 @@ def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
 def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     """Serve the first call that has no answer yet. One a step: a kernel is neither built nor run twice after a kill."""
     context = runtime.context
-    if stop := _spent(state, context):
+    if stop := _over(state, context):
         return {"stop": stop}
     began = time.monotonic()
     call = unanswered(state.messages)[0]
@@ -163,12 +163,8 @@ def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpda
     return {"messages": [AIMessage(str(message.text), id=message.id)], "answered": True}
 
 
-def _spent(turn: TurnState, context: TurnContext) -> Stop | None:
-    """Only between two steps of a turn: before the first one the run's own edges have looked."""
-    return _over(turn, context) if turn.usage.calls else None
-
-
 def _over(turn: TurnState, context: TurnContext) -> Stop | None:
+    """The budget that is spent, if one is: asked before each step, for not every edge that leads here has looked."""
     run = context.run
     spent = {"usage": run.usage + turn.usage, "seconds": run.seconds + turn.seconds}
     return over_budget(run.model_copy(update=spent), context.settings)

@@ -218,7 +218,6 @@ BUDGETS = {
     "max_calls": (2, "asked 2 times"),
     "max_tokens": (30, "used 36 tokens"),
     "max_dollars": (0.004, "cost $0.0050; $0.0040 were allowed"),
-    "max_builds": (1, "1 kernels were compiled"),
 }
 
 
@@ -230,6 +229,14 @@ def test_a_spent_budget_ends_the_turn_it_is_spent_in(budget: str, run: Path) -> 
         result = go_on(run, endpoint.base_url, **{budget: limit})
     assert said in result.record.stop_reason
     assert len(endpoint.requests) == 1, "the call that was under way, and no more"
+    assert result.kernel == FASTER
+
+
+def test_where_a_budget_is_spent_already_nobody_is_asked(run: Path) -> None:
+    with chat_endpoint() as endpoint:
+        result = go_on(run, endpoint.base_url, max_builds=1)
+    assert "1 kernels were compiled; 1 were allowed" in result.record.stop_reason
+    assert endpoint.requests == []
     assert result.kernel == FASTER
 
 

@@ -256,7 +256,13 @@ def test_a_model_that_cannot_be_asked_fails_the_run_and_one_that_took_its_time_e
 
     with pytest.raises(ModelUnavailableError, match="It is down"):
         step(ScriptedModel(answers=[down]), SPEAKING, max_wall_s=100)
-    update = step(ScriptedModel(answers=[down]), SPEAKING, max_wall_s=60)
+
+    def slow(request: Request) -> str:
+        while left_s():
+            pass
+        return down(request)
+
+    update = step(ScriptedModel(answers=[slow]), SPEAKING, max_wall_s=60.05)
     assert update["stop"].name == "wall_time"
     assert 0 < update["seconds"] < 15
 
@@ -273,6 +279,42 @@ def test_a_budget_ends_the_turn_before_a_bad_answer_is_sent_back() -> None:
     with pytest.raises(TurnEndedError, match="110 tokens") as ended:
         ask(model, max_tokens=100)
     assert (ended.value.stop.name, model.calls()) == ("tokens", 1)
+
+
+SPENT: list[tuple[dict[str, Any], RunState]] = [
+    ({"max_calls": 3}, run(usage=Usage(calls=3))),
+    ({"max_tokens": 100}, run(usage=Usage(input_tokens=60, output_tokens=40))),
+    ({"max_dollars": 1.0}, run(usage=Usage(dollars=1.0))),
+    ({"max_wall_s": 9.0}, run(seconds=9.0)),
+    ({"max_device_s": 9.0}, run(device_seconds=5.0, usage=Usage(device_seconds=4.0))),
+    ({"max_builds": 4}, run(attempts=3, usage=Usage(builds=1))),
+    ({"max_attempts": 3}, run(attempts=3)),
+]
+
+
+@pytest.mark.parametrize(("settings", "spent"), SPENT)
+def test_a_budget_that_is_spent_before_the_turn_lets_it_not_begin(settings: dict[str, Any], spent: RunState) -> None:
+    model = ScriptedModel(answers=["x"])
+    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    with pytest.raises(TurnEndedError, match="allow") as ended:
+        speak(REQUEST, parsed, workshop=shop, state=spent)
+    assert (f"max_{ended.value.stop.name}".replace("wall_time", "wall_s").replace("device_time", "device_s"),) == (
+        *settings,
+    )
+    assert (model.calls(), ended.value.usage) == (0, Usage())
+
+
+@pytest.mark.parametrize("kind", ["max_builds", "max_device_s"])
+def test_what_the_models_tools_use_up_ends_the_turn_too(kind: str) -> None:
+    def run_kernel(source: str) -> str:
+        return source
+
+    call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}
+    model = ScriptedModel(answers=[AIMessage("", tool_calls=[call]), "x"])
+    limit: dict[str, Any] = {"max_builds": {"max_builds": 1}, "max_device_s": {"max_device_s": 1e-9}}[kind]
+    with pytest.raises(TurnEndedError) as ended:
+        ask(model, tool("run_kernel", run_kernel), **limit)
+    assert (ended.value.stop.name, model.calls()) == ("builds" if kind == "max_builds" else "device_time", 1)
 
 
 def test_a_model_that_only_calls_tools_is_given_up_on() -> None:

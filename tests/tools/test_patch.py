@@ -253,7 +253,9 @@ def test_edits_of_all_kinds_side_by_side_do_what_their_lines_say(source: list[st
 
 
 @given(source=lines, data=st.data())
-def test_a_patch_with_one_bad_edit_among_good_ones_says_so_and_lands_none(source: list[str], data: st.DataObject) -> None:
+def test_a_patch_with_one_bad_edit_among_good_ones_says_so_and_lands_none(
+    source: list[str], data: st.DataObject
+) -> None:
     number = data.draw(st.integers(1, len(source)))
     good = replace(number, source[number - 1], "good")
     beyond = len(source) + data.draw(st.integers(1, 5))
