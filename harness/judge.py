@@ -245,6 +245,7 @@ class Judge:
                 "variant": task.workloads[0].variant.model_dump(mode="json"),
                 "signature": task.signature.model_dump(mode="json"),
                 "op_class": task.op_class,
+                "multiplies": task.multiplies,
                 "library": str(library),
                 "seed": seed,
                 "runner_pid": runner.pid,

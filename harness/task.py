@@ -157,6 +157,12 @@ class Task(Frozen):
         """The first workload's signature: the one the program was traced with."""
         return self.workloads[0].signature
 
+    @property
+    def multiplies(self) -> bool:
+        """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
+        names = {op.target.split(".")[1] for op in self.program.ops} if self.program else set()
+        return not names.isdisjoint({"prod", "cumprod"})
+
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""
         return self.model_copy(update={"workloads": (workload,), "held_out": ()})

@@ -49,9 +49,9 @@ class WrongError(Exception):
 def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, variant, signature, op_class, library, seed, runner_pid, device, precision,
-    slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed (else it is only checked),
-    compile (what `compile_reference` takes, or nothing); with `rival_fd` also
+    `payload`: source, name, variant, signature, op_class, multiplies (see `Task`), library, seed, runner_pid, device,
+    precision, slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed (else it is only
+    checked), compile (what `compile_reference` takes, or nothing); with `rival_fd` also
     rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
@@ -163,6 +163,8 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
     _choose_stirring(bench, seed, plant=payload["trials"] is None)
     for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
+        if payload["multiplies"] and distribution in ("wide", "special"):
+            continue  # where a product overflows, vanishes or meets 0 * inf on its way, its order decides
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:

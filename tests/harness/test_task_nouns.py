@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from harness.build import Build, Diagnostic
 from harness.candidate import Candidate
-from harness.task import DTYPE_BYTES, ScalarSpec, Signature, Task, TensorSpec, Workload
+from harness.task import DTYPE_BYTES, Program, ScalarSpec, Signature, Task, TensorSpec, TracedOp, Workload
 from harness.task_filters import FilterResult, TaskCheck, WorkloadFacts
 
 
@@ -112,3 +112,21 @@ def test_what_is_degenerate_is_a_defect_of_its_workload():
         "small: the outputs are constant along an axis (they vary by 0.0012 of their size)",
         "large: the weights have no influence on the outputs (they vary by 0.0012 of their size)",
     )
+
+
+@pytest.mark.parametrize(
+    ("ops", "multiplies"),
+    [
+        (["aten.prod.dim_int"], True),
+        (["aten.abs.default", "aten.cumprod.default"], True),
+        (["aten.mul.Tensor", "aten.sum.default"], False),
+        ([], False),
+    ],
+)
+def test_products_of_many_inputs_are_told_from_other_operations(ops, multiplies):
+    traced = tuple(TracedOp(target=target, results=()) for target in ops)
+    program = Program(tracer="export", ops=traced, outputs=()) if ops else None
+    signature = Signature(inputs=(), outputs=())
+    workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
+    task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
+    assert task.multiplies is multiplies

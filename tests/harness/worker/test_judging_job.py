@@ -22,7 +22,7 @@ from harness.worker.timed_outputs import TimedOutputs
 
 
 def payload(**changed):
-    return {"seed": 5, "trials": None, "timing_s": 0.0, **changed}
+    return {"seed": 5, "trials": None, "timing_s": 0.0, "multiplies": False, **changed}
 
 
 def error(largest=0.0, own=0.0, bad=0.0):
@@ -80,6 +80,25 @@ def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
     assert [each.distribution for each in trials] == list(ORDER[:3])
     assert trials[-1].repeatable is True  # wrong the same way each time
     assert next(calls) == 3 + 3
+
+
+def test_products_are_not_held_to_where_they_overflow_on_the_way():
+    """Over six decades, and with an infinity among numbers whose product vanishes, another order has other results."""
+    first, last = X.model_copy(update={"shape": (64, 200), "strides": (200, 1)}), (64,)
+    signature = Signature(
+        inputs=(first,), outputs=(first.model_copy(update={"name": "y", "shape": last, "strides": (1,)}),)
+    )
+    source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x.prod(dim=1)")
+    source = source.replace("torch.rand(6, 5) + 1, 0.5", "torch.rand(64, 200) + 0.5")
+
+    def halves(views, numbers):
+        torch.mul(views["x"][:, :100].prod(dim=1), views["x"][:, 100:].prod(dim=1), out=views["y"])
+
+    with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
+        judging._check(bench, payload(multiplies=True), trials := [])
+        assert [each.distribution for each in trials] == [name for name in ORDER if name not in ("wide", "special")]
+        with pytest.raises(WrongError, match="on wide inputs"):
+            judging._check(bench, payload(), [])
 
 
 def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
