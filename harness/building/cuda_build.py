@@ -27,7 +27,8 @@ DEFAULT_ARCHITECTURE = "sm_80"
 # The suppressed numbers tell of host functions called from device templates, which CuTe's own headers do throughout.
 _FLAGS = (
     "-std=c++17", "-O3", "--expt-relaxed-constexpr", "--expt-extended-lambda", "--cudart", "shared", "-Xptxas", "-v",
-    "-Xcompiler", "-fPIC,-fvisibility=hidden,-fdiagnostics-plain-output", "-diag-suppress", "20012,20013,20014,20015",
+    "-Xcompiler", "-fPIC,-fvisibility=hidden,-ffunction-sections,-fdiagnostics-plain-output",
+    "-diag-suppress", "20012,20013,20014,20015",
 )  # fmt: skip
 
 # Some installations of g++ link the newest part of libstdc++ statically. What the kernel does not use of it must not

@@ -15,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from elftools.common.exceptions import ELFError
+from elftools.elf.constants import SH_FLAGS
 from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import Section, Symbol, SymbolTableSection
@@ -33,12 +34,15 @@ _GATHERED = "_GLOBAL__sub_I_"
 _REGISTRATION = "_ZL24__sti____cudaRegisterAllv"
 _REGISTERS = re.compile(r"__cuda\w+|atexit|_GLOBAL_OFFSET_TABLE_")
 _IFUNC = ("STT_LOOS", "STT_GNU_IFUNC")  # the same number
-_PLAIN = re.compile(r"_ZL?\d+(\w+)")
+_PLAIN = re.compile(r"_ZL?(\d+)(\w+)")
 
 
 @dataclass(frozen=True)
 class _Use:
-    """What one relocation refers to: a symbol's name, or "" for something in a section; `data` if it is no function."""
+    """What one relocation refers to: a symbol's name, or "" for something in a section; `data` if it is no code.
+
+    Assemblers write a function that is private to its source as a place in the section of code where it stands.
+    """
 
     name: str
     section: int
@@ -80,13 +84,27 @@ class _Object:
         symbol = self.symbols[entry["r_info_sym"]]  # type: ignore[index]
         place = symbol["st_shndx"]
         external = not isinstance(place, int)
+        kind = symbol["st_info"]["type"]
         return _Use(
-            name=symbol.name if symbol["st_info"]["type"] != "STT_SECTION" else "",
+            name=symbol.name if kind != "STT_SECTION" else "",
             section=0 if external else place,
             address=symbol["st_value"] + entry["r_addend"],  # type: ignore[index]
             external=external,
-            data=symbol["st_info"]["type"] in ("STT_SECTION", "STT_OBJECT") and not external,
+            data=kind in ("STT_SECTION", "STT_OBJECT") and not external and not self._is_code(place),
         )
+
+    def _is_code(self, section: int) -> bool:
+        return bool(self._elf.get_section(section)["sh_flags"] & SH_FLAGS.SHF_EXECINSTR)
+
+    def neighbours(self, function: Symbol, known: set[tuple[int, int]]) -> list[str]:
+        """The functions of its section that are not known: it can call them, and no relocation tells of that.
+
+        None, where each function was compiled into a section of its own and nobody moved it.
+        """
+        section = function["st_shndx"]
+        functions = (symbol for symbol in self.symbols if symbol["st_info"]["type"] == "STT_FUNC")
+        inside = (symbol for symbol in functions if symbol["st_shndx"] == section)
+        return [symbol.name for symbol in inside if (section, symbol["st_value"]) not in known]
 
     def function_at(self, section: int, address: int) -> Symbol | None:
         """The function that begins there."""
@@ -96,11 +114,15 @@ class _Object:
                 return symbol
         return None
 
-    def object_near(self, use: _Use) -> str:
-        """The name of the variable that code refers to: its address, less up to 8 bytes that x86 takes off."""
+    def thing_near(self, use: _Use) -> str:
+        """The name of what code refers to: a function, alone in its section, or the variable around the address.
+
+        That is taken less up to 8 bytes, as x86 has it.
+        """
         for symbol in self.symbols:
-            here = symbol["st_shndx"] == use.section and symbol["st_info"]["type"] == "STT_OBJECT"
-            if here and use.address + 4 - symbol["st_size"] < symbol["st_value"] <= use.address + 8:
+            kind, start = symbol["st_info"]["type"], symbol["st_value"]
+            around = use.address + 4 - symbol["st_size"] < start <= use.address + 8
+            if symbol["st_shndx"] == use.section and (kind == "STT_FUNC" or (kind == "STT_OBJECT" and around)):
                 return symbol.name
         return ""
 
@@ -120,22 +142,29 @@ def _foreign(found: _Object) -> Iterator[str]:
             yield _plain(symbol.name)
     for _, section in found.sections(_CODE):
         yield f"section {section.name}"
+    entries = []
     for number, section in found.sections(_ARRAYS):
-        entries = found.uses(number)
-        if not entries or not section.name.startswith(".init_array"):
+        named = found.uses(number)
+        if not named or not section.name.startswith(".init_array"):
             yield f"section {section.name}"
-        for entry in entries:
-            yield from _strange(found, found.function_at(entry.section, entry.address))
+        entries += named
+    judged = {(entry.section, entry.address) for entry in entries}
+    for entry in entries:
+        yield from _strange(found, found.function_at(entry.section, entry.address), judged)
 
 
-def _strange(found: _Object, function: Symbol | None) -> Iterator[str]:
-    """What a function that runs at load time is about, where it is not one of the two that are known."""
+def _strange(found: _Object, function: Symbol | None, judged: set[tuple[int, int]]) -> Iterator[str]:
+    """What a function that runs at load time is about, where it is not one of the two that are known.
+
+    `judged` are the places of all that run then.
+    """
     if function is None:
         yield "a function without a name"
         return
+    yield from map(_plain, found.neighbours(function, judged))
     uses = found.uses(function["st_shndx"], function["st_value"], function["st_size"])
     if not (_is_std(function, uses) or _registers_kernels(function, uses)):
-        named = [use.name or found.object_near(use) for use in uses] if _GATHERED in function.name else []
+        named = [use.name or found.thing_near(use) for use in uses] if _GATHERED in function.name else []
         own = [name for name in named if name and name not in (*_STREAMS, _STREAM_OBJECT) and not name.startswith(".")]
         yield from map(_plain, own or [function.name])
 
@@ -151,10 +180,14 @@ def _is_std(function: Symbol, uses: list[_Use]) -> bool:
 
 def _registers_kernels(function: Symbol, uses: list[_Use]) -> bool:
     calls = [use.name for use in uses if use.external]
-    return function.name == _REGISTRATION and all(_REGISTERS.fullmatch(name) for name in calls)
+    return (
+        function.name == _REGISTRATION
+        and "__cudaRegisterFatBinary" in calls
+        and all(_REGISTERS.fullmatch(name) for name in calls)
+    )
 
 
 def _plain(name: str) -> str:
-    """A variable's own name out of its mangled one; others are kept."""
+    """A variable's or a function's own name out of its mangled one; others are kept."""
     match = _PLAIN.fullmatch(name)
-    return match[1] if match else name
+    return match[2][: int(match[1])] if match else name

@@ -18,15 +18,24 @@ _ENDS = frozenset({":", "::", ")"})
 _LITERAL = re.compile(r'(?:u8|[uUL])?(?:R"([^(]*)\((?P<raw>.*)\)\1"|"(?P<plain>.*)")', re.DOTALL)
 _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\\\": "\\", "\\'": "'"}
 
-_SYSTEM_CALL = re.compile(
-    r"\b(?:syscall|sysenter|sysexit|svc|swi|hvc|int\s*\$?\s*(?:0x80|0x2e|128|0200|0b10000000))\b", re.I
-)
+_SYSTEM_CALL = re.compile(r"\b(?:syscall|sysenter|sysexit|svc|swi|hvc|smc|int(?!\s*\$?3\b)(?:\s*\$?\w+)?)\b", re.I)
 # Of directives PTX's declarations alone: the assembler's can place any bytes, by their names, as filling, as numbers.
 _DIRECTIVE = re.compile(r"(?:^|[;\n\r{}:|])\s*\.(?!reg\b)\w+", re.I)
 # Operands and dialects can complete a word that the text does not show: "sys%c0", "{sys|x}call".
 _COMPLETED = re.compile(
     r"[A-Za-z0-9_.\]]%[^%]|%[A-Za-z]?\d+[A-Za-z_]|[A-Za-z0-9_.}]\{[^{}]*\||\|[^{}]*\}[A-Za-z0-9_{%]"
 )
+# An operand can be a whole instruction, "%c0", where it is the address of something called `syscall`; so can the
+# second half of one, behind "jmp 1f+2". PTX goes on over the ends of lines, and has no operands with letters.
+_PREFIXES = r"(?:(?:rep\w*|lock|notrack|bnd|wait|x(?:acquire|release)|data\d+|addr\d+|rex[\w.]*|[c-gs]s)\s+)*"
+_MADE = re.compile(
+    rf"(?:^|;|\b\w+\s*:(?!:))\s*\{{?\s*{_PREFIXES}%(?!%)[A-Za-z]?\d|[\n\r]\s*\{{?\s*{_PREFIXES}%[A-Za-z]\d"
+    r"|\b(?:j[a-z]{1,5}|callq?|loop\w*)\s+[\w.$]+\s*[-+]",
+    re.I,
+)
+_QUOTED = re.compile(r"""["\\]""")
+_WORD = re.compile(r"[\w$.]+")
+_OPENS_STATEMENT = re.compile(r"(?:^|[;\n\r{}:]|@!?%{0,2}\w+)\s*$")
 
 
 def refuse_assembly(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
@@ -56,15 +65,25 @@ def _judge(text: str, line: int, rules: Sequence[Rule]) -> Refusal | None:
         return _refusal(line, f'"{found[0]}" in inline assembly: a kernel makes no system calls.')
     if found := _DIRECTIVE.search(text):
         return _refusal(line, f'"{found[0].strip()}" in inline assembly: write instructions, no assembler directives.')
-    if found := _COMPLETED.search(text):
-        return _refusal(line, f'"{found[0]}" in inline assembly: operands and braces may not be parts of words.')
+    if found := _COMPLETED.search(text) or _MADE.search(text) or _QUOTED.search(text):
+        shown = found[0].strip()
+        return _refusal(line, f"'{shown}' in inline assembly: write instructions and symbols out, without quotes.")
     for rule in rules:
         # A text of one word is a declaration's symbol: `int harmless() asm("system")`.
-        word = text.strip() if rule.covers(text.strip()) else rule.assembly.search(text)
+        word = text.strip() if rule.covers(text.strip()) else _word(text, rule)
         if word:
-            shown = word if isinstance(word, str) else word[0]
-            return Refusal(kind=rule.kind, line=line, message=f'"{shown}" in inline assembly: {rule.advice}')
+            return Refusal(kind=rule.kind, line=line, message=f'"{word}" in inline assembly: {rule.advice}')
     return None
+
+
+def _word(text: str, rule: Rule) -> str:
+    """What a rule is against, by its own pattern or as a symbol; "exit" begins an instruction of PTX, too."""
+    if found := rule.assembly.search(text):
+        return found[0]
+    for word in _WORD.finditer(text):
+        if rule.claims(word[0]) or (word[0] in rule.called and not _OPENS_STATEMENT.search(text, 0, word.start())):
+            return word[0]
+    return ""
 
 
 def _contents(literal: str) -> str | None:

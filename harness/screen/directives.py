@@ -66,8 +66,8 @@ def _refuse_include(words: Sequence[Token], line: int) -> Refusal | None:
     return Refusal(
         kind="include",
         line=line,
-        message=f"{words[0].text} may not be included. Headers of CuTe, CUTLASS, tvm-ffi, CUDA, OpenMP, intrinsics and "
-        "the C++ library may, less those for threads, clocks, files and processes.",
+        message=f"{words[0].text} may not be included. Headers of CuTe, CUTLASS, tvm-ffi, CUDA, blocks and warps of "
+        "cub, OpenMP, intrinsics and the C++ library may, less those for threads, clocks, files and processes.",
     )
 
 

@@ -71,21 +71,25 @@ _TVM_FFI = """
     TVMFFITensorCreateUnsafeView TVMFFITypeGetOrAllocIndex TVMFFITypeKeyToIndex TVMFFIAnyViewToOwnedAny
     TVMFFIGetCustomAllocator TVMFFIHandleInitOnce TVMFFIHandleDeinitOnce
 """
-# nvcc gives each __device__ function a host body that calls exit; the source may not, and gains nothing by it.
-_ALLOWED = frozenset(f"exit {_C} {_LOCALE} {_CUDA} {_TVM_FFI}".split()) | {
+_ALLOWED = frozenset(f"{_C} {_LOCALE} {_CUDA} {_TVM_FFI}".split()) | {
     name + suffix for name in _MATH.split() for suffix in ("", "f", "l")
 }
+# nvcc gives each __device__ function a host body that calls it.
+_CUDA_HOST = "exit"
 # The compilers' own helpers, OpenMP, transactional memory (asked for by the part of libstdc++ that some installations
 # of g++ link into each library), exceptions, CUDA's registration of kernels, operators new and delete, and std.
 _ALLOWED_PATTERN = re.compile(
-    r"GOMP_\w+|omp_(?:get|in)_\w+|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
+    r"GOMP_\w+|omp_(?:get|in)_\w+|omp_(?:init|destroy|set|unset|test)_(?:nest_)?lock(?:_with_hint)?|_ITM_\w+|__cxa_\w+|_Unwind_\w+|__gxx_personality_\w+|__cuda\w+|_ZGV[bcdeN]\w+"
     r"|__(?:u?div|u?mod|mul|pow|fix|fixuns|float|floatun|extend|trunc|popcount|clz|ctz|bswap|add|sub|neg|cmp|eq|ne|lt|le"
     r"|gt|ge|unord|ash|lsh)[a-z]{2,5}[0-9]?|__atomic_\w+|__aarch64_\w+|_Zn[aw]m\w*|_Zd[al]Pv\w*"
     r"|_ZT[ISTV](?:N10__cxxabiv1|N?St|N?K?S|[a-z]$|P)\w*|_ZN?K?V?S[tosiad]\w+|_ZGTt\w+"
 )
+# Teams that outlive their call, clocks and ways out of a stack among the former; of std what the rules forbid.
 _DENIED_PATTERN = re.compile(
-    r"\w*(?:6thread|7jthread|11this_thread|filebuf|[io]?fstream|10filesystem|13random_device|6chrono|18condition_variable"
-    r"|13__future_base|_Async_state|10_Exit|13set_terminate|15set_new_handler|11_quick_exit|19__throw_system_error)\w*"
+    r"GOMP_(?:parallel\w*_start|parallel_end|target|offload|PLUGIN)\w*|omp_get_wti\w+|_Unwind_(?:ForcedUnwind|Backtrace)"
+    r"|\w*(?:6thread|7jthread|11this_thread|filebuf|[io]?fstream|12__basic_file|10filesystem|13random_device|6chrono"
+    r"|18condition_variable|22condition_variable_any|13__future_base|_Async_state"
+    r"|13set_terminate|14set_unexpected|15set_new_handler)\w*"
 )
 
 # Entry points, what C++ shares between libraries (names of templates and of types), the linker's own.
@@ -117,8 +121,11 @@ def screen_library(library: Path) -> Refusal | None:
         if not _NEEDED.fullmatch(name):
             return Refusal(kind="library", message=f"The kernel was linked to {name}: it may use no library of others.")
     holds_std = not any(name.startswith("libstdc++") for name in links.needed)
+    besides = frozenset(_STATIC_STD.split()) if holds_std else frozenset()
+    if any(name.startswith("libcudart") for name in links.needed):
+        besides |= {_CUDA_HOST}
     for name in links.wanted:
-        if not _is_allowed(name) and not (holds_std and name in _STATIC_STD.split()):
+        if name not in besides and not _is_allowed(name):
             message = f"The built kernel calls {name}, which is not among the functions that a kernel may import."
             return Refusal(kind="import", message=message)
     for name in links.given:

@@ -17,9 +17,10 @@ _NOTHING = re.compile(r"(?!)")
 class Rule:
     """What one kind covers: identifiers as they stand, by their beginning or by a full match, and three narrower ways.
 
-    `called` counts only before "(" or behind a global "::", `std` behind `std::`, `namespaces` before "::" or behind
-    `namespace`, `types` where a type stands; `assembly` is searched for in the text of asm statements. A task with one
-    of `unless` (a dtype of its tensors, or the precision it is judged at) may use all of it.
+    `called` counts only before "(", behind a global "::" and in what a macro stands for, `attributes` in what a macro
+    is given, too; `std` behind `std::`, `namespaces` before "::" or behind `namespace`, `types` where a type stands;
+    `assembly` is searched for in the text of asm statements. A task with one of `unless` (a dtype of its tensors, or
+    the precision it is judged at) may use all of it.
     """
 
     kind: str
@@ -28,6 +29,7 @@ class Rule:
     prefixes: tuple[str, ...] = ()
     pattern: re.Pattern[str] = _NOTHING
     called: frozenset[str] = frozenset()
+    attributes: frozenset[str] = frozenset()
     std: frozenset[str] = frozenset()
     namespaces: frozenset[str] = frozenset()
     types: frozenset[str] = frozenset()
@@ -36,13 +38,11 @@ class Rule:
 
     def covers(self, symbol: str) -> bool:
         """Whether a name is refused however it is used, as a linker's symbol is."""
-        return (
-            symbol in self.words
-            or symbol in self.called
-            or symbol in self.std
-            or symbol.startswith(self.prefixes)
-            or self.pattern.fullmatch(symbol) is not None
-        )
+        return symbol in self.called or symbol in self.std or self.claims(symbol)
+
+    def claims(self, name: str) -> bool:
+        """Whether the name alone tells."""
+        return name in self.words or name.startswith(self.prefixes) or self.pattern.fullmatch(name) is not None
 
 
 def words_of(names: str) -> frozenset[str]:
@@ -108,7 +108,9 @@ RULES = (
         words=words_of("thrd_create jthread sched_setaffinity"),
         # OpenMP's own entry points can start a team that nobody waits for; so can a jump out of a parallel region.
         prefixes=("pthread_", "GOMP_", "GOACC_", "__builtin_GOMP_", "__builtin_GOACC_", "_Unwind_"),
-        pattern=re.compile(r"(?:__builtin_|_)*(?:sig)?(?:setjmp|longjmp)(?:_\w+)?"),
+        pattern=re.compile(
+            r"(?:__builtin_|_)*(?:sig)?(?:setjmp|longjmp)(?:_\w+)?|__builtin_eh_return|omp_set_(?!(?:nest_)?lock)\w+"
+        ),
         std=words_of("thread jthread async this_thread packaged_task"),
     ),
     Rule(
@@ -180,9 +182,9 @@ RULES = (
         "file",
         "A kernel may not reach files, sockets, the environment or memory mappings: its arguments are all it has.",
         words=words_of(
-            "fopen fopen64 freopen fdopen openat creat opendir mmap mmap64 munmap mremap mprotect memfd_create "
-            "shm_open shmget getenv secure_getenv setenv putenv unsetenv environ getaddrinfo mkstemp sendmsg "
-            "recvmsg sendfile"
+            "fopen fopen64 freopen __basic_file fdopen openat creat opendir mmap mmap64 munmap mremap mprotect "
+            "memfd_create shm_open shmget getenv secure_getenv setenv putenv unsetenv environ getaddrinfo mkstemp "
+            "sendmsg recvmsg sendfile"
         ),
         called=words_of("open open64 socket socketpair connect bind dup dup2 pipe unlink"),
         std=words_of("ifstream ofstream fstream filebuf filesystem getenv remove_all"),
@@ -192,11 +194,13 @@ RULES = (
         "A kernel may not read, set or wait for clocks.",
         words=words_of(
             "clock_gettime clock_settime clock_nanosleep clock_adjtime gettimeofday settimeofday adjtimex timespec_get "
-            "nanosleep usleep timer_create timer_settime __rdtsc __rdtscp __builtin_ia32_rdtsc __builtin_ia32_rdtscp"
+            "nanosleep usleep timer_create timer_settime omp_get_wtime omp_get_wtick clock64 __globaltimer"
         ),
         prefixes=("timerfd_",),
-        called=words_of("sleep"),
-        std=words_of("chrono"),
+        pattern=re.compile(r"(?:_*|__builtin_ia32_)rd(?:tscp?|pmc|pru)"),
+        called=words_of("sleep clock time"),
+        std=words_of("chrono clock time"),
+        assembly=re.compile(r"\b(?:rdtscp?|rdpmc|rdpru|umwait|tpause|cnt[vp]ct\w*)\b|%(?:clock|globaltimer)\w*", re.I),
     ),
     Rule(
         "load_time",
@@ -205,21 +209,21 @@ RULES = (
             "constructor __constructor__ destructor __destructor__ init_priority __init_priority__ ifunc __ifunc__ "
             "TVM_FFI_STATIC_INIT_BLOCK"
         ),
-        called=words_of("section __section__ alias __alias__ weakref __weakref__"),
+        attributes=words_of("section __section__ alias __alias__ weakref __weakref__"),
     ),
     Rule(
         "precision",
         "This task is judged in float32 or wider: compute in that, without 8-bit and 16-bit types. TF32 may be used "
         "where its products are split so that the error stays that of float32.",
         pattern=re.compile(
-            r"half_t|bfloat16_t|float_e\dm\d\w*|float_ue\d\w*|_Float16|__fp16|__bf16|_Float8|__half2?|__half_raw"
-            r"|__nv_(?:bfloat16|fp8|fp4|fp6)\w*|nv_bfloat162?|__bfloat162?|__float22?half\w*|__float2half_r[nduz]"
-            r"|__float22?bfloat16\w*|_mm\w*_cvt\w*_(?:ph|pbh|bh)|_mm\w*_(?:ph|pbh|sh)|_mm\w*_dpbf16\w*|_tile_dpbf16ps"
-            r"|_tile_dpfp16ps|SM\d+\w*_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
+            r"half_t|bfloat16_t|float_e\dm\d\w*|float_ue\d\w*|_Float16|__fp16|__bf16|_Float8|nv_(?:half|bfloat16)2?"
+            r"|__\w*(?:half|bfloat16|fp8|fp6|fp4)\w*|_mm\w*_cvt\w*_(?:ph|pbh|bh)|_mm\w*_(?:ph|pbh|sh)|_mm\w*_dpbf16\w*"
+            r"|_tile_dpbf16ps|_tile_dpfp16ps|__builtin_ia32_\w*(?:ps2ph|ps2bf16|bf16ps|fp16ps)\w*"
+            r"|(?:SM\d+\w*|G?MMA)_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
         ),
         types=words_of("half half2 bfloat16"),
         assembly=re.compile(
-            r"\.b?f16(?:x2)?\b|\.[eu]\d[me]\d\w*|vcvtps2ph|vcvtneps2bf16|vcvtne2ps2bf16|vdpbf16ps|\bv\w+[ps]h\b|tdp\w*f16ps"
+            r"\.b?f16(?:x2)?\b|\.kind::(?:f16|f8|mxf)|\.[eu]\d[me]\d\w*|vcvtps2ph|vcvtneps2bf16|vcvtne2ps2bf16|vdpbf16ps|\bv\w+[ps]h\b|tdp\w*f16ps"
         ),
         unless=words_of("float16 bfloat16"),
     ),
@@ -239,16 +243,20 @@ RULES = (
     ),
 )
 
-DIRECTIVES = words_of("include define undef if ifdef ifndef elif else endif error warning pragma")
+DIRECTIVES = words_of("include define undef if ifdef ifndef elif elifdef elifndef else endif error warning pragma")
 
 PRAGMAS = words_of(
-    "omp once unroll nounroll ivdep vector clang STDC GCC nv_diag_suppress nv_diag_default nv_exec_check_disable"
+    "omp once unroll nounroll ivdep simd vector pack region endregion message clang STDC GCC nv_diagnostic "
+    "nv_diag_suppress nv_diag_default nv_diag_warning nv_diag_once nv_exec_check_disable diag_suppress diag_default"
 )
 """First words; of GCC's own only `GCC_PRAGMAS`: `dependency` opens files, `system_header` hides warnings."""
 GCC_PRAGMAS = words_of("ivdep unroll novector optimize target push_options pop_options diagnostic")
 
 # What lets the optimizer change a value.
-LOOSE_OPTIONS = re.compile(r"fast|unsafe|associative|reciprocal|finite|signed-zeros|rounding|contract|excess|fp-model")
+LOOSE_OPTIONS = re.compile(
+    r"fast|unsafe|associative|reciprocal|finite|signed-zeros|rounding|contract|excess|fp-model"
+    r"|single-precision|limited-range|fortran-rules"
+)
 
 HEADERS = re.compile(
     r"(?:cute|cutlass|tvm/ffi|dlpack|cuda|cooperative_groups|crt|cub/block|cub/warp|cub/thread)/[\w./+-]+"
@@ -260,9 +268,9 @@ HEADERS = re.compile(
     r"|algorithm|any|array|atomic|bit|bitset|cassert|ccomplex|cctype|cerrno|cfenv|cfloat|charconv|cinttypes|climits"
     r"|cmath|compare|complex|concepts|cstdalign|cstdarg|cstdbool|cstddef|cstdint|cstdio|cstdlib|cstring|ctgmath"
     r"|deque|exception|forward_list|functional|initializer_list|iomanip|ios|iosfwd|iostream|istream|iterator"
-    r"|limits|list|map|memory|memory_resource|new|numbers|numeric|optional|ostream|queue|random|ranges|ratio|set|span"
-    r"|sstream|stack|stdexcept|streambuf|string|string_view|tuple|type_traits|typeindex|typeinfo|unordered_map"
+    r"|limits|list|locale|map|memory|memory_resource|mutex|new|numbers|numeric|optional|ostream|queue|random|ranges|ratio|set|source_location|span"
+    r"|sstream|stack|stdexcept|streambuf|string|string_view|system_error|tuple|type_traits|typeindex|typeinfo|unordered_map"
     r"|unordered_set|utility|valarray|variant|vector|version"
 )
 """The names a kernel may include: CuTe and CUTLASS, tvm-ffi, CUDA, intrinsics, OpenMP, the library of C++ less what
-gives threads, clocks, files and processes."""
+gives threads, clocks, files and processes. A mutex is for OpenMP's threads, too."""

@@ -7,14 +7,21 @@ from functools import lru_cache
 
 from harness.screen.assembly import KEYWORDS, refuse_assembly
 from harness.screen.directives import pragma_operator, refuse_directive, refuse_optimize
+from harness.screen.meanings import Meanings, meanings_of
 from harness.screen.refusal import Refusal
-from harness.screen.rules import RULES, Rule
+from harness.screen.rules import RULES, Rule, words_of
 from harness.screen.tokens import LexicalError, Token, tokenize
 
 MAX_CHARACTERS = 400_000
 """The largest kernels of this kind have 40,000 characters; reading this many takes a second."""
 
 _GNU = frozenset({"gnu", "__gnu__"})
+_BUILTIN = "__builtin_"
+# Between these a name that is no variable's is a type's, in `half* x;`, `Tensor<half, L>`, `sizeof(half)`.
+_BEFORE_TYPES = words_of("; { } const constexpr static volatile typename extern __shared__") | {"", "\n"}
+_AFTER_TYPES = words_of("* & && ::")
+_IN_LISTS, _ENDS_IN_LISTS = words_of("< , ("), words_of(", > >> * & && :: )")
+_NAMES_A_TYPE = words_of("using class typename")
 _EDGE = Token("newline", "", 0)
 
 
@@ -37,6 +44,7 @@ def refusals_of(source: str, allowances: frozenset[str]) -> Iterator[Refusal]:
 
 
 def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusal]:
+    meanings = meanings_of(tokens)
     for at, token in enumerate(tokens):
         refusal = None
         if token.text == "##":
@@ -46,7 +54,7 @@ def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusa
         elif token.text == "_Pragma":
             yield from _refusals(pragma_operator(tokens, at), rules)
         elif token.kind == "identifier":
-            refusal = _refuse_construct(tokens, at, rules) or _refuse_name(tokens, at, rules)
+            refusal = _refuse_construct(tokens, at, rules) or _refuse_name(tokens, at, rules, meanings)
         if refusal is not None:
             yield refusal
 
@@ -61,24 +69,35 @@ def _refuse_construct(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -
     return None
 
 
-def _refuse_name(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
+def _refuse_name(tokens: Sequence[Token], at: int, rules: Sequence[Rule], meanings: Meanings) -> Refusal | None:
     for rule in rules:
-        if _offends(rule, tokens, at):
+        if _offends(rule, tokens, at) or _is_used(rule, tokens, at, meanings):
             return Refusal(kind=rule.kind, line=tokens[at].line, message=f"{tokens[at].text}: {rule.advice}")
     return None
 
 
 def _offends(rule: Rule, tokens: Sequence[Token], at: int) -> bool:
+    """What the name and its neighbours tell."""
     name = tokens[at].text
     return (
-        name in rule.words
-        or name.startswith(rule.prefixes)
-        or rule.pattern.fullmatch(name) is not None
-        or (name in rule.called and _is_called(tokens, at))
+        rule.claims(name)
+        or name.removeprefix(_BUILTIN) in rule.words
         or (name in rule.std and _text(tokens, at - 1) == "::" and _text(tokens, at - 2) == "std")
         or (name in rule.namespaces and _is_namespace(tokens, at))
-        or (name in rule.types and _is_type(tokens, at))
     )
+
+
+def _is_used(rule: Rule, tokens: Sequence[Token], at: int, meanings: Meanings) -> bool:
+    """What depends on what else the source makes of the name."""
+    name = tokens[at].text.removeprefix(_BUILTIN)
+    if name in rule.types:
+        return _declares(tokens, at) or (name not in meanings.variables and _may_be_type(tokens, at))
+    if name in rule.attributes and at in meanings.given:
+        return True
+    if name not in rule.called and name not in rule.attributes:
+        return False
+    own = name in meanings.functions and _text(tokens, at - 1) != "::"
+    return not own and (_is_called(tokens, at) or at in meanings.macros)
 
 
 def _is_called(tokens: Sequence[Token], at: int) -> bool:
@@ -99,15 +118,20 @@ def _is_namespace(tokens: Sequence[Token], at: int) -> bool:
     return after == "::" or before == "namespace" or (before == "=" and _text(tokens, at - 3) == "namespace")
 
 
-def _is_type(tokens: Sequence[Token], at: int) -> bool:
-    """A cast, a declaration or a template argument; a variable of that name is none."""
-    before, after = _token(tokens, at - 1), _token(tokens, at + 1)
-    declares = after.kind == "identifier" and after.text not in ("and", "or", "xor")
-    casts = after.text == "(" and before.kind != "identifier"
-    casts = casts or (
-        before.text == "(" and after.text == ")" and _token(tokens, at + 2).kind in ("identifier", "number")
-    )
-    return declares or casts or (before.text == "<" and after.text == ">")
+def _declares(tokens: Sequence[Token], at: int) -> bool:
+    """`half x`, whatever else is called so."""
+    after = _token(tokens, at + 1)
+    return after.kind == "identifier" and after.text not in ("and", "or", "xor")
+
+
+def _may_be_type(tokens: Sequence[Token], at: int) -> bool:
+    """A cast, a declaration or a template's argument, where no variable has that name."""
+    before, after = _text(tokens, at - 1), _text(tokens, at + 1)
+    if after == "(":
+        return _token(tokens, at - 1).kind != "identifier"
+    if before == "=":
+        return _text(tokens, at - 3) in _NAMES_A_TYPE
+    return (before in _IN_LISTS and after in _ENDS_IN_LISTS) or (before in _BEFORE_TYPES and after in _AFTER_TYPES)
 
 
 def _token(tokens: Sequence[Token], at: int) -> Token:

@@ -43,6 +43,8 @@ _SPLICE = re.compile(r"\\[ \t\v\f]*\n")
 _BLANK = re.compile(r"[ \t\v\f]+|//[^\n]*|/\*.*?\*/", re.DOTALL)
 _HEADER = re.compile(r'<[^>\n]*>|"[^"\n]*"')
 _RAW_PREFIX = re.compile(r'(?:u8|[uUL])?R(?=")')
+# `"a"sv` is a string and a word, whatever the compiler makes of the two; not so where the word opens a raw string.
+_AMBIGUOUS, _WORD = re.compile(r'(?:u8|[uUL])?R"'), re.compile(r"[A-Za-z0-9_$]")
 _RAW_REST = re.compile(r'"([^ ()\\\t\v\f\n"]{0,16})\(.*?\)\1"', re.DOTALL)
 # A digit separator is looked at, not taken, so that the letter after it can still begin a signed exponent.
 _TOKEN = re.compile(
@@ -122,7 +124,7 @@ class _Scanner:
         kind = cast(Kind, found.lastgroup)  # the pattern's groups are named after kinds
         token = self._take(kind, found, line)
         if kind in ("string", "character"):
-            self._refuse_suffix(line)
+            self._refuse_suffix(line, _AMBIGUOUS if kind == "string" else _WORD)
         return token
 
     def _take(self, kind: Kind, found: re.Match[str], line: int) -> Token:
@@ -141,9 +143,9 @@ class _Scanner:
         self._refuse_suffix(line)
         return token
 
-    def _refuse_suffix(self, line: int) -> None:
+    def _refuse_suffix(self, line: int, suffixes: re.Pattern[str] = _AMBIGUOUS) -> None:
         """Whether the word right behind a literal is its suffix depends on the macros: `"a"R"(..."`."""
-        if re.match(r"[A-Za-z0-9_$]", self.text[self.at : self.at + 1]):
+        if suffixes.match(self.text, self.at):
             raise LexicalError(line, "A string or character with a suffix; put a blank between it and the next word.")
 
     def _why_not(self) -> str:

@@ -34,6 +34,14 @@ FOREIGN = {
     "float run() { return early.x; }",
     "seed": "extern int draw(); int seed = draw(); int run() { return seed; }",
     "kept": "#include <vector>\nstatic std::vector<float> kept(9, 1.f); float run() { return kept[0]; }",
+    "quiet": "static int volatile kept; __attribute__((noinline)) static void quiet() { for (int i = 0; i < 99; ++i) "
+    "kept = kept * 7 + i; } struct Early { Early() { quiet(); } }; static Early early; int run() { return kept; }",
+    "shared": "static int volatile kept; __attribute__((noinline)) static void shared() { for (int i = 0; i < 99; ++i) "
+    "kept = kept * 7 + i; } struct Early { Early() { shared(); } }; static Early early; int run() { shared(); "
+    "return kept; }",
+    "__sti____cudaRegisterAll": "static int volatile kept; __attribute__((noinline)) static void work() { for (int i "
+    "= 0; i < 99; ++i) kept = kept * 7 + i; } __attribute__((constructor)) static void __sti____cudaRegisterAll() "
+    "{ work(); } int run() { return kept; }",
     "last": "extern void draw(); struct Last { ~Last() { draw(); } }; Last last; void* run() { return &last; }",
     "draw": "#include <iostream>\nextern int draw(); static int const seed = draw(); void run() { std::cout << seed; }",
     "_GLOBAL__sub_I_": "#include <iostream>\nstruct Alone { Alone() { for (volatile int i = 0, k = 9; i < 99; ++i) "
@@ -53,7 +61,8 @@ FOREIGN = {
 def compiled(tmp_path):
     def compile_source(source, *flags):
         file = tmp_path / "kernel.o"
-        command = [*host_compiler().command, "-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", *flags]
+        always = ["-std=c++17", "-O3", "-fPIC", "-fvisibility=hidden", "-ffunction-sections"]
+        command = [*host_compiler().command, *always, *flags]
         subprocess.run([*command, "-x", "c++", "-c", "-", "-o", str(file)], input=source.encode(), check=True)
         return file
 
@@ -69,6 +78,13 @@ def test_what_compilers_put_there_is_passed_over(compiled, name):
 def test_a_kernels_own_code_is_named(compiled, name):
     found = load_time_code(compiled(FOREIGN[name]))
     assert any(name in each for each in found), found
+
+
+@pytest.mark.parametrize("name", ["quiet", "shared"])
+def test_a_call_that_leaves_no_trace_is_named_all_the_same(compiled, name):
+    """Inside one section the assembler resolves it."""
+    found = load_time_code(compiled(FOREIGN[name], "-O1", "-fno-function-sections"))
+    assert name in found
 
 
 def test_other_levels_of_optimization_change_nothing(compiled):

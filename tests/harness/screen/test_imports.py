@@ -66,9 +66,29 @@ def test_what_only_the_standard_library_may_ask_for_is_refused_beside_a_shared_o
     assert "calls syscall" in str(screen_library(built(STREAMS + raw)))
 
 
-def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built):
+@pytest.fixture
+def library_of_others(tmp_path):
+    """Makes an empty library; gives the flags that link it to a kernel."""
+
+    def make(name):
+        other = tmp_path / name
+        command = [*host_compiler().command, "-shared", "-fPIC", "-x", "c++", "-", f"-Wl,-soname,{name}"]
+        subprocess.run([*command, "-o", str(other)], input=b"int nothing;", check=True)
+        return ("-Wl,--no-as-needed", "-x", "none", str(other))
+
+    return make
+
+
+def test_the_host_bodies_that_nvcc_gives_to_device_functions_pass(built, library_of_others):
     stub = "#include <cstdlib>\nfloat on_device(float x) { int volatile code = 1; (void)x; ::exit(code); }"
-    assert screen_library(built(HONEST + stub)) is None
+    assert screen_library(built(HONEST + stub, *library_of_others("libcudart.so.13"))) is None
+    assert " exit," in str(screen_library(built(HONEST + stub)))
+
+
+def test_what_mutexes_and_locks_ask_for_passes(built):
+    turns = "#include <mutex>\n#include <omp.h>\nstd::mutex turn; omp_lock_t lock; void run() { omp_init_lock(&lock); "
+    both = "omp_set_lock(&lock); std::lock_guard held(turn); omp_unset_lock(&lock); omp_destroy_lock(&lock); }"
+    assert screen_library(built(HONEST + turns + both)) is None
 
 
 def test_what_libstdcxx_asks_for_where_part_of_it_is_linked_in_passes(built):
@@ -85,6 +105,15 @@ IMPORTED = {
     "clock_gettime": "#include <ctime>\nauto* f = &clock_gettime;",
     "getenv": "#include <cstdlib>\nauto* f = &std::getenv;",
     "fork": 'extern "C" __attribute__((weak)) int fork(); auto* f = &fork;',
+    "omp_get_wtime": 'extern "C" double omp_get_wtime(); auto* f = &omp_get_wtime;',
+    "GOMP_parallel_start": 'extern "C" void GOMP_parallel_start(); auto* f = &GOMP_parallel_start;',
+    "GOMP_parallel_loop_static_start": 'extern "C" void GOMP_parallel_loop_static_start(); '
+    "auto* f = &GOMP_parallel_loop_static_start;",
+    "GOMP_target_ext": "float x; void f() {\n#pragma omp target nowait\n++x; }",
+    "_Unwind_ForcedUnwind": "#include <unwind.h>\nauto* f = &_Unwind_ForcedUnwind;",
+    "_Unwind_Backtrace": "#include <unwind.h>\nauto* f = &_Unwind_Backtrace;",
+    "_ZSt13set_terminatePFvvE": "#include <exception>\nauto* f = &std::set_terminate;",
+    "_ZSt15set_new_handlerPFvvE": "#include <new>\nauto* f = &std::set_new_handler;",
     "omp_set_num_threads": 'extern "C" void omp_set_num_threads(int); auto* f = &omp_set_num_threads;',
 }  # fmt: skip
 
@@ -102,19 +131,19 @@ PARTS = (
     '#include <fstream>\nstd::ifstream f("a");',
     "#include <chrono>\nauto f = &std::chrono::steady_clock::now;",
     '#include <random>\nstd::random_device f("a");',
+    "namespace std { template <class> struct __basic_file; template <> struct __basic_file<char> { void close(); }; }\n"
+    "auto f = &std::__basic_file<char>::close;",
+    "#include <condition_variable>\nauto f = &std::condition_variable_any::notify_all;",
 )
 
 
-@pytest.mark.parametrize("source", PARTS, ids=["files", "clocks", "entropy"])
+@pytest.mark.parametrize("source", PARTS, ids=["files", "clocks", "entropy", "files below", "waiting"])
 def test_parts_of_the_standard_library_are_refused(built, source):
     assert screen_library(built(HONEST + source)).kind == "import"
 
 
-def test_libraries_of_others_are_refused(built, tmp_path):
-    other = tmp_path / "libcublas.so.13"
-    command = [*host_compiler().command, "-shared", "-fPIC", "-x", "c++", "-", f"-Wl,-soname,{other.name}"]
-    subprocess.run([*command, "-o", str(other)], input=b"int nothing;", check=True)
-    refusal = screen_library(built(HONEST, "-Wl,--no-as-needed", "-x", "none", str(other)))
+def test_libraries_of_others_are_refused(built, library_of_others):
+    refusal = screen_library(built(HONEST, *library_of_others("libcublas.so.13")))
     assert refusal.kind == "library"
     assert "libcublas.so.13" in refusal.message
 

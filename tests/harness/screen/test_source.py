@@ -25,11 +25,14 @@ REFUSED = {
         'extern "C" int harmless(char const*) __asm__("system");',
         'system("ls");', 'popen("ls", "r");', "fork();", "if (!vfork()) {}", 'execl("a", "b");', "posix_spawn(a);",
         "ptrace(0);", "syscall(39);", "::kill(1, 9);", "signal(11, h);", "sigaction(11, &a, 0);", "std::_Exit(0);",
-        'std::system("ls");', "auto f = ::system;", "exit(0);", "std::set_terminate(f);",
+        'std::system("ls");', "auto f = ::system;",
+        'asm("call system@PLT");', 'asm("jmp exit");', "exit(0);", "std::set_terminate(f);",
     ],
     "thread": ["std::thread t(f);", "pthread_create(&t, 0, f, 0);", "std::async(f);", "using std::jthread;",
         "void GOMP_parallel_start(void (*)(void*), void*, unsigned);", "__builtin_GOMP_parallel(f, 0, 2, 0);",
         "__builtin_longjmp(buffer, 1);", "_setjmp(buffer);", 'void team() asm("GOMP_parallel_start");',
+        "omp_set_num_threads(4);", "__builtin_eh_return(0, p);",
+        'asm("call GOMP_parallel_start@PLT" :: "D"(f));', 'asm("lea GOMP_parallel_start(%%rip), %0" : "=r"(f));',
     ],
     "stream": [
         "cudaStreamCreate(&s);", "cudaStreamCreateWithFlags(&s, 1);", "cudaGraphLaunch(g, s);",
@@ -43,7 +46,9 @@ REFUSED = {
     ],
     "clock": [
         "clock_gettime(1, &t);", "int clock_gettime(int, timespec*) { return 0; }", "__rdtsc();",
-        "std::chrono::steady_clock::now();", "settimeofday(&t, 0);",
+        "std::chrono::steady_clock::now();", "settimeofday(&t, 0);", "omp_get_wtime();", "_rdtsc();", "__rdpmc(1);",
+        "clock64();", "time(nullptr);", "t = clock();", "std::clock();", 'asm("rdtsc" : "=a"(x));',
+        'asm("mov.u64 %0, %%globaltimer;" : "=l"(x));', 'asm("mov.u32 %0, %clock;" : "=r"(x));',
     ],
     "load_time": [
         "__attribute__((constructor)) void f();", "[[gnu::constructor]] void f();",
@@ -58,6 +63,11 @@ REFUSED = {
         "cutlass::float_e4m3_t x;", "_mm512_dpbf16_ps(a, b, c);",
         'asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0}, {%1}, {%2}, {%3};" : "+r"(a));',
         'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(a) : "f"(b), "f"(c));', 'asm("vcvtps2ph $0, %0, %1" : "=x"(a));',
+        "half* p = x;", "void f(const half* p);", "f(reinterpret_cast<half*>(p));", "sizeof(half);", "using E = half;",
+        "wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;", "std::pair<float, half> x;",
+        "template <class E = half> void f();", "__shared__ half2* p;", "nv_half x;", "__floats2half2_rn(a, b);",
+        "auto q = __nv_cvt_float_to_fp8(x, m, k);", "__builtin_ia32_vcvtps2ph512_mask(a, 0, b, -1);",
+        "SM90::GMMA::MMA_64x64x16_F32F16F16_SS<> a;", 'asm("tcgen05.mma.cta_group::1.kind::f16 [%0], %1;" :: "r"(a));',
         'asm("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(a) : "f"(b), "f"(c));',
     ],
     "memory": ["cudaMallocManaged(&p, 1);", "__managed__ float kept;", "cudaHostAlloc(&p, 1, 0);", "cuMemMap(a);"],
@@ -85,6 +95,10 @@ REFUSED = {
         "#define A asm\nA (\"nop\");", 'asm("sys%c0" :: "i"(call));', 'asm("{sys|x}call");', 'asm("nop /* */; svc 0");',
         'asm goto("syscall" :::: l);', 'asm(".{byte|x} 15");', 'asm(".p2alignl 2, 0xc3050f");',
         'asm("nop\\n.insn 15");',
+        'asm("%c0" :: "i"(&syscall));', 'asm("nop; rep %c0" :: "i"(&f));', 'asm("1: {%c0|nop}" :: "i"(&f));',
+        'asm("nop\\n\\tlock; %P0" :: "i"(&f));', 'asm("nop\\n%c0" :: "i"(&f));',
+        'asm("int $0x7f+1");', 'asm("x = 128; int $x");', 'asm("jmp 1f+2; 1: movabs $0x050f, %rax");',
+        'asm("call \\"GOMP_x\\"");', 'asm(R"(call a\\137b)");',
         'asm(".align 4, 15");', 'asm("1: .dc.b 15, 5");',
     ],
 }  # fmt: skip
@@ -95,6 +109,33 @@ ALLOWED = {
     "names that contain a refused one": (
         "int my_cublas, system_size, reopen, dlopened, fork_join, executed, half_width, skill, mmapped, environment;"
     ),
+    "one's own functions of common names": (
+        "struct Stage { void signal() { ++n; } int clone(int k) const { return k; } }; s.signal(); auto kill ="
+        "[](int) {}; kill(2); static inline float pipe(float x) noexcept { return x; } y = pipe(2); Timer time(3);"
+        "Stage open(a, b); open(3);"
+        "template <class T> auto* dup(T x) -> T* { return x; } dup(1); __device__ float raise(float x); raise(2);"
+    ),
+    "common words as a macro's parameters": "#define LOAD(pipe, time) load(pipe, time + 1)\nLOAD(p, 2)",
+    "sections without attributes": (
+        "#define CEIL(a, b) (((a) + (b) - 1) / (b))\nint section = CEIL(n, 4); f(section, alias); auto alias = x;"
+    ),
+    "half however it is declared": (
+        "float f(float half, int n) { return g(half, n) + half * n; } auto [half, rest] = split(n); g(half, rest);"
+    ),
+    "half as a template's number": "template <int half> void f() { g(half, 2); int x[half]; h<half>(x); }",
+    "half as a macro's": "#define half 16\nint x[2] = {half, half}; g(half, 2);",
+    "half as a lambda": "auto half = [](float x) { return x / 2; }; y = half(x);",
+    "half of an enumeration": "enum class Part { half, full }; Part p = Part::half; f(Part::half, 2);",
+    "locks": "omp_lock_t l; omp_init_lock(&l); omp_set_lock(&l); omp_unset_lock(&l); omp_set_nest_lock(&m);",
+    "suffixes": 'auto s = "a"sv; auto t = "b"s + 1_c; f("%"PRId64"\\n");',
+    "packed": "#pragma pack(push, 1)\nstruct A {};\n#pragma pack(pop)\n#pragma nv_diagnostic push\n#pragma simd\n",
+    "ends of threads": 'asm("{ .reg .pred p; @p exit; @!p exit; }"); asm("exit;"); asm("nanosleep.u32 20;");',
+    "vectors of operands": (
+        'asm("ld.global.v4.f32 {%0, %1, %2, %3}, [%4];" : "=f"(a) : "l"(p));'
+        'asm("st.v2.f32 [%0],\\n {%1, %2};" :: "l"(p));'
+        'asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32\\n{%0, %1},\\n %2, %3;" : "+f"(d));'
+    ),
+    "displacements and jumps": 'asm("1: mov %c2(%1), %0\\n jnz 1b" : "=r"(x) : "r"(p), "i"(8)); asm("int3");',
     "common words as variables": "int kill = 1, open = 2, signal = kill + open, exit = half * 3, at = half;",
     "members of the same name": "std::vector<int> v; v.at(0); file.open(); p->system(1); std::bind(f); x.connect(y);",
     "half as a number": "float half = 0.5f; x = half * y; if (i < half and half > 3) y[half] = (half) * 2;",
@@ -163,7 +204,29 @@ BLINDING = {
     "a trigraph that is none": ("// ??/\nsystem(0);", "process", 2),
     "digraphs around it": ("void f() <% system(0); %>", "process", 1),
     "a digit separator that is a quote": ("int x = 1'0 + sizeof(system(0)) + 1'0;", "process", 1),
-    "an alias": ("#define RUN system\nRUN(0);\n#define S(x) system(x)\n", "process", 3),
+    "an alias": ("#define RUN system\nRUN(0);\n", "process", 1),
+    "an alias in parentheses": ("#define RUN (system)\nRUN(0);\n", "process", 1),
+    "an alias with an argument": ("\n#define S(x) system(x)\n", "process", 2),
+    "an attribute by a macro": (
+        '#define W weakref\nint f() __attribute__((W("GOMP_parallel_start")));',
+        "load_time",
+        1,
+    ),
+    "an attribute given to a macro": (
+        '#define AT(a, b) __attribute__((a(b)))\n\nAT(section, ".text") char const code[] = {15, 5};',
+        "load_time",
+        3,
+    ),
+    "an attribute given to a macro, deep": (
+        "#define AT(a) __attribute__((a))\nAT((f(1), section)) int x;",
+        "load_time",
+        2,
+    ),
+    "a builtin of that name": ("int x = __builtin_fork();\n", "process", 1),
+    "a builtin of a program": ('\n__builtin_execv("a", 0);', "process", 2),
+    "one's own beside the system's": ('struct A { void open(int) {} }; void f() { ::open("a", 0); }', "file", 1),
+    "a declaration of the system's": ('extern "C" int open(char const*, int);\nopen("a", 0);', "file", 1),
+    "an expression that looks like a definition": ("if (n > time(0)) { f(); }\nx = n * time(0);", "clock", 1),
     "code under #if 0": ("#if 0\nsystem(0);\n#endif", "process", 2),
     "inside _Pragma": ('_Pragma("omp declare reduction(f : int : system(0))")', "process", 1),
     "a namespace by another name": ("namespace s = torch;", "framework", 1),
