@@ -150,8 +150,9 @@ class IsolatedProcess:
             if self._broken:
                 kill_tree(self.pid)
             process.wait()
+            ending = None if self._broken else self._launched.ending()
             self._output.read_rest()
-            self._completed = self._judge(None if self._broken else self._launched.ending())
+            self._completed = self._judge(ending)
         finally:
             if process.poll() is None:  # something above failed: leave nothing behind all the same
                 kill_tree(self.pid)

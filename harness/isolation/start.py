@@ -11,6 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from harness.errors import MachineError
 from harness.isolation.bubblewrap import bubblewrap_argv
@@ -48,21 +49,25 @@ def make_order(
 
 @dataclass(frozen=True)
 class Launched:
-    """A started launcher: read its ending from `status_fd`, end it and its tree by closing `life_fd`."""
+    """A started launcher: read its ending from `status_fd`, end it and its tree by closing `life`."""
 
     process: subprocess.Popen[bytes]
     status_fd: int
-    life_fd: int
+    life: BinaryIO
 
     def ending(self) -> Ending | None:
-        """What the launcher reported, once it has ended; None where it was killed before it could."""
+        """What the launcher reported, once `process` has ended; None where it was killed before it could.
+
+        Where bubblewrap alone was killed, the launcher inside lives on: it is told to end, or there would be no report.
+        """
+        self.life.close()
         report = os.read(self.status_fd, 1 << 16)
         return Ending(**json.loads(report)) if report else None
 
     def close(self) -> None:
         """Give both descriptors back."""
         os.close(self.status_fd)
-        os.close(self.life_fd)
+        self.life.close()
 
 
 def start(order: Order, stdin: bytes, pass_fds: Sequence[int]) -> Launched:
@@ -80,7 +85,7 @@ def start(order: Order, stdin: bytes, pass_fds: Sequence[int]) -> Launched:
         launcher = [sys.executable, "-I", "-S", str(_LAUNCHER), *arguments]
         process = _popen(_enclosed(launcher, order), stdin_fd, (order_fd, status_end, life_end, *pass_fds))
         on_failure.pop_all()
-        return Launched(process, status_fd, life_fd)
+        return Launched(process, status_fd, os.fdopen(life_fd, "wb", buffering=0))
 
 
 def _enclosed(launcher: list[str], order: Order) -> list[str]:
