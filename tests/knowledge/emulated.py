@@ -1,8 +1,9 @@
-"""Kernels for GPUs on the processor: blocks one after the other, a block's threads as threads that meet at barriers."""
+"""Kernels for GPUs on the processor: their text made the processor's; what it runs on is `emulated_machine.hpp`."""
 
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 # What PTX says of each instruction; operands in order.
 _INSTRUCTIONS = {
@@ -12,66 +13,15 @@ _INSTRUCTIONS = {
     "ex2.approx.ftz.f32": "flushed(std::exp2({0}))",
 }
 _ASM = re.compile(r'asm\("(?P<name>\S+) [^"]*" : "=f"\((?P<to>\w+)\) : (?P<operands>[^;]*)\);')
-_LAUNCH = re.compile(r"(?P<kernel>\w+<\w+>)<<<(?P<grid>.+), kThreads, 0, stream>>>\((?P<arguments>.*)\);")
+_LAUNCH = re.compile(
+    r"(?P<kernel>(?P<name>\w+)(?:<\w+>)?)<<<(?P<grid>.+), (?P<block>\w+), (?P<memory>\w+), stream>>>"
+    r"\((?P<arguments>.*)\);"
+)
+_CLUSTER = re.compile(r"__cluster_dims__\((\d+)\) (\w+)\(")
+_SHARED = re.compile(r"__shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)(?P<extents>(?:\[[^;]*\])+);")
+_DYNAMIC = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)\[\];")
+MACHINE = Path(__file__).with_name("emulated_machine.hpp")
 FLUSHED = "static float flushed(float a) { return std::abs(a) < 1.17549435e-38f ? 0.0f : a; }\n"
-
-_MACHINE = """
-#include <pthread.h>
-#include <cstdlib>
-#include <cstring>
-#include <functional>
-#include <thread>
-#include <vector>
-#undef __global__
-#undef __device__
-#undef __shared__
-#undef __launch_bounds__
-#define __global__
-#define __device__
-#define __shared__ static
-#define __launch_bounds__(...)
-#define __ldcs(at) (*(at))
-#define __stcs(at, value) (*(at) = (value))
-struct Place { unsigned x; };
-static thread_local Place threadIdx;
-static Place blockIdx, gridDim;
-static pthread_barrier_t everyone, warps[32];
-static char lanes[1024][16];
-static void __syncthreads() { pthread_barrier_wait(&everyone); }
-template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
-  std::memcpy(lanes[threadIdx.x], &value, sizeof(T));
-  pthread_barrier_wait(&warps[threadIdx.x / 32]);
-  std::memcpy(&value, lanes[threadIdx.x ^ mask], sizeof(T));
-  pthread_barrier_wait(&warps[threadIdx.x / 32]);
-  return value;
-}
-static void emulate(int64_t grid, int block, std::function<void()> kernel) {
-  gridDim.x = grid;
-  pthread_barrier_init(&everyone, nullptr, block);
-  for (int warp = 0; warp * 32 < block; ++warp) {
-    pthread_barrier_init(&warps[warp], nullptr, std::min(32, block - warp * 32));
-  }
-  std::vector<std::thread> threads;
-  for (int thread = 0; thread < block; ++thread) {
-    threads.emplace_back([=] {
-      threadIdx.x = thread;
-      for (int64_t index = 0; index < grid; ++index) {
-        if (thread == 0) { blockIdx.x = index; }
-        __syncthreads();
-        kernel();
-        __syncthreads();
-      }
-    });
-  }
-  for (auto& each : threads) { each.join(); }
-}
-extern "C" cudaError_t cudaGetLastError() { return cudaSuccess; }
-extern "C" char const* cudaGetErrorString(cudaError_t) { return ""; }
-static cudaError_t reserve(void** to, size_t size) { *to = std::malloc(size); return cudaSuccess; }
-#define cudaMallocAsync(to, size, stream) reserve(to, size)
-#define cudaFreeAsync(at, stream) std::free(at)
-#define UNROLL
-"""
 
 
 def plain_functions(text: str) -> str:
@@ -86,13 +36,31 @@ def plain_functions(text: str) -> str:
     return plain
 
 
+def own_memory(text: str) -> str:
+    """Shared variables as what the machine keeps for each block."""
+    dynamic = r"\g<type>* const \g<name> = reinterpret_cast<\g<type>*>(machine::dynamic_memory());"
+    place = r"static char const \g<name>_key = 0;"
+    own = r"auto& \g<name> = machine::shared<\g<type> \g<extents>>(&\g<name>_key);"
+    return _SHARED.sub(f"{place} {own}", _DYNAMIC.sub(dynamic, text))
+
+
 def emulated(source: str) -> str:
-    """A pointwise or row kernel as a C++ source file. Clusters and copies in the background are not emulated."""
-    assert "__cluster_dims__" not in source and "kStaged" not in source
+    """A kernel as a C++ source file: pointwise, along rows, or a product without wgmma and ldmatrix."""
     text = re.sub(r"#include <(cute/arch|cutlass/arch)/.*>\n", "", source)
+    text = re.sub(r"(__shared__ .*\]), (\w+\[)", r"\1; __shared__ T \2", text)
     text = re.sub(r"#(define|undef) UNROLL.*\n", "", text)
     last = max(match.end() for match in re.finditer(r"^#include .*\n", text, re.MULTILINE))
-    head, body = text[:last], text[last:]
-    launched, count = _LAUNCH.subn(r"emulate(\g<grid>, kThreads, [=] { \g<kernel>(\g<arguments>); });", body)
-    assert count and "<<<" not in launched
-    return head + _MACHINE + FLUSHED + plain_functions(launched)
+    head, body = (
+        text[:last],
+        text[last:].replace("cutlass::arch::fence_barrier_init();", "").replace("kDLCUDA", "kDLCPU"),
+    )
+    clusters = {name: count for count, name in _CLUSTER.findall(body)}
+
+    def launched(match: re.Match[str]) -> str:
+        cluster = clusters.get(match["name"], "1")
+        call = f"[=] {{ {match['kernel']}({match['arguments']}); }}"
+        return f"machine::launch({match['grid']}, {match['block']}, {cluster}, {match['memory']}, {call});"
+
+    host, count = _LAUNCH.subn(launched, body)
+    assert count and "<<<" not in host
+    return f'{head}#include "{MACHINE}"\n{FLUSHED}{plain_functions(own_memory(host))}'

@@ -1,0 +1,93 @@
+"""Products for GPUs compute what torch does, where no GPU is: at the edges of tiles, of every form without wgmma."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from cuda_gemm_cases import RECIPE, on_gpu
+from emulated import emulated
+from gemm_cases import PLAIN, STEPS, Case, rand, trace_fx
+from gpu_kernels import A100
+from traced import Compiler, Kernel, assert_close, call
+
+from knowledge.playbook import cuda_gemm_simt as simt
+from knowledge.playbook import cuda_gemm_tensor as tensor
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b
+
+
+SMALL = {"bm": 64, "bn": 64, "bk": 16}
+TENSOR = {**SMALL, "kernel": tensor.KERNEL, "wm": 32, "wn": 32, "stages": 3, "blocks": 1, "splits": 1, "group": 2,
+          "spans": 0, "products": 3}  # fmt: skip
+VECTORIZED = {**SMALL, "kernel": simt.VECTORIZED, "blocks": 2, "group": 2}
+MULTISTAGE = {**VECTORIZED, "kernel": simt.MULTISTAGE, "stages": 3}
+SWIZZLED = {**MULTISTAGE, "kernel": simt.SWIZZLED}
+PLAIN_FORM = {"kernel": simt.PLAIN, "bm": 64, "bn": 64, "bk": 8}
+
+# The forward, its inputs, and the plan's knobs.
+CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
+    "plain, one row": ((product, (rand(1, 13), rand(13, 67))), PLAIN_FORM),
+    "plain, long sums": ((product, (rand(21, 20_001).abs(), rand(20_001, 13).abs())), PLAIN_FORM),
+    "vectorized, primes": ((product, (rand(67, 19), rand(19, 71))), VECTORIZED),
+    "vectorized, both transposed": ((lambda a, b: a.T @ b.T, (rand(20, 68), rand(132, 20))), VECTORIZED),
+    "vectorized, large tiles": ((product, (rand(5, 36), rand(36, 140))), VECTORIZED | {"bm": 128, "bn": 128}),
+    "multistage, k shorter than a tile": ((product, (rand(5, 3), rand(3, 68))), MULTISTAGE),
+    "multistage, left transposed": ((lambda a, b: a.T @ b, (rand(68, 64), rand(68, 68))), MULTISTAGE),
+    "swizzled, right transposed": ((lambda a, b: a @ b.T, (rand(70, 52), rand(66, 52))), SWIZZLED),
+    "swizzled, batches": ((torch.bmm, (rand(3, 64, 36), rand(3, 36, 8))), SWIZZLED),
+    "tensor, primes": ((product, (rand(67, 37), rand(37, 71))), TENSOR),
+    "tensor, aligned": ((product, (rand(68, 36), rand(36, 72))), TENSOR),
+    "tensor, its first tile": ((product, (rand(66, 40), rand(40, 132))), TENSOR | tensor.TILES[0].knobs()),
+    "tensor, one column": ((product, (rand(66, 21), rand(21, 2))), TENSOR),
+    "tensor, both transposed": ((lambda a, b: a.T @ b.T, (rand(36, 68), rand(8, 36))), TENSOR | {"bk": 32}),
+    "tensor, k shared": ((product, (rand(35, 131), rand(131, 33))), TENSOR | {"splits": 3}),
+    "tensor, k shared, aligned": ((product, (rand(36, 132), rand(132, 36))), TENSOR | {"splits": 4}),
+    "tensor, upper": ((lambda a, b: torch.triu(a @ b), (rand(131, 20).triu(), rand(20, 70).triu())), TENSOR),
+    "tensor, lower and sparse": ((lambda a, b: torch.tril(a @ b, -3), (rand(131, 131).tril(), rand(131, 131).tril())),
+                                 TENSOR | {"spans": 1}),
+    "tensor, batches and steps": ((lambda a, b, c: F.gelu(torch.bmm(a, b) * 0.5 + c),
+                                   (rand(2, 33, 20), rand(2, 20, 36), rand(2, 33, 36))), TENSOR),
+    "tensor, a column added": (STEPS["column added"], TENSOR),
+    "tensor, result transposed": (PLAIN["result transposed"], TENSOR),
+    "tensor, sideways": (PLAIN["einsum sideways"], TENSOR | {"splits": 2}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def kernels(compiler: Compiler) -> dict[str, tuple[Problem, Kernel]]:
+    """All cases, compiled together."""
+    problems = {name: on_gpu(trace_fx(*case), device=A100) for name, (case, _) in CASES.items()}
+    sources = [emulated(RECIPE.render(problems[name], Plan("gemm", knobs))) for name, (_, knobs) in CASES.items()]
+    return {name: (problems[name], kernel) for name, kernel in zip(CASES, compiler.build_all(sources), strict=True)}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated_products_are_as_right_as_torch(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
+    function, inputs = CASES[name][0]
+    (got,) = call(*reversed(kernels[name]), inputs)
+    assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
+
+
+@pytest.mark.parametrize("name", ["plain, one row", "plain, long sums"])
+def test_sums_of_the_plain_form_stay_exact_over_a_long_k(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
+    _, (a, b) = CASES[name][0]
+    (got,) = call(*reversed(kernels[name]), (a, b))
+    exact = a.double() @ b.double()
+    assert (got - exact).norm() <= 2e-7 * exact.norm()
+
+
+@pytest.mark.parametrize("name", ["plain, long sums", "tensor, primes", "tensor, k shared", "tensor, lower and sparse"])
+def test_infinities_and_nan_go_where_float32_puts_them(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
+    function, inputs = CASES[name][0]
+    a, b = (each.clone() for each in inputs)
+    a[3, 5], a[7, 9], b[11, 7], b[20, 9] = torch.inf, torch.nan, -torch.inf, 3e38
+    (got,) = call(*reversed(kernels[name]), (a, b))
+    expected = function(a, b)
+    special = ~torch.isfinite(expected)
+    assert special.any() and torch.equal(got[special].nan_to_num(7.0), expected[special].nan_to_num(7.0))
+    assert torch.isfinite(got[~special]).all()
