@@ -14,8 +14,12 @@ _TILERS = re.compile(
 _MMA = re.compile(r"SM\d+_\d+x\d+x\d+_\w+|(?:mma|wgmma)\.\w+|mma_sync")
 _ASYNC = re.compile(r"SM\d+_CP_ASYNC\w*|SM90_(?:TMA|BULK)\w*|cp_async\w*|cp\.async[\w.]*|memcpy_async")
 _SWIZZLE = re.compile(r"Swizzle|GMMA::Layout\w*|Layout_(?:K|MN)_SW\d+\w*")
-_VECTOR = re.compile(r"(?:float|double|int|uint)[234]|uint(?:64|128|256)_t|AutoVectorizing\w*|_mm\d*_\w+|AlignedArray")
-_PRAGMA = re.compile(r"#\s*pragma\s+omp\s+(?:parallel\s+)?(?:for|parallel|simd)[^\n]*")
+# Not uint64_t, which is an index more often than a vector: a repair may well change the type of one.
+_VECTOR = re.compile(
+    r"(?:float|double|u?(?:char|short|int|long|longlong)|(?:__)?(?:half|nv_bfloat16))[234]|uint(?:128|256)_t"
+    r"|AutoVectorizing\w*|_mm\d*_\w+|AlignedArray"
+)
+_LOOP = re.compile(r'(?:# pragma |_Pragma \( ")omp (?:for|parallel|simd)\b')
 
 
 class Structure(Frozen):
@@ -45,7 +49,7 @@ class Structure(Frozen):
             swizzles=_count(cut, _SWIZZLE.search),
             vector_accesses=_count(cut, _VECTOR.fullmatch),
             shared_memory=_count(cut, lambda text: text in ("__shared__", "make_smem_ptr")),
-            parallel_loops=len(_PRAGMA.findall(source)),
+            parallel_loops=len(_LOOP.findall(" ".join(token.text for token in cut))),
         )
 
 

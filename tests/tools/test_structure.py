@@ -70,6 +70,53 @@ def test_loops_of_the_processor() -> None:
     assert lost(source, "void run() { for (;;) {} }") == ("parallel loops (2 before, none now)",)
 
 
+@pytest.mark.parametrize(
+    "loop",
+    ["#pragma omp simd", "#pragma omp parallel for \\\n    collapse(2)", "#pragma\\\n omp for", '_Pragma("omp simd")'],
+)
+def test_a_loop_may_be_marked_in_several_ways(loop: str) -> None:
+    assert lost(f"{loop}\nfor (;;) {{}}\n", "for (;;) {}\n") == ("parallel loops (1 before, none now)",)
+    for hidden in (f"/* {loop} */", "// " + loop.replace("\n", "\n// ")):
+        assert lost(f"{loop}\nfor (;;) {{}}\n", f"{hidden}\nfor (;;) {{}}\n") != ()
+    assert lost(f"{loop}\nfor (;;) {{}}\n", f"for (;;) {{ {{}} }}\n{loop}\n") == ()
+
+
+@pytest.mark.parametrize(
+    "word", ["omp_get_max_threads()", "#pragma unroll", "#pragma GCC ivdep", "#pragma omp barrier"]
+)
+def test_other_words_are_no_parallel_loop(word: str) -> None:
+    found = Structure.of(f"{word}\n")
+    assert found is not None and found.parallel_loops == 0
+
+
+@pytest.mark.parametrize(
+    "vector", ["float4", "double2", "int2", "uint3", "ulonglong2", "uchar4", "half2", "__half2", "__nv_bfloat162",
+               "cute::uint128_t", "_mm256_loadu_ps", "AutoVectorizingCopyWithAssumedAlignment"],
+)  # fmt: skip
+def test_vectors_of_every_type_are_accesses(vector: str) -> None:
+    assert lost(f"{vector} a;\n", "float a;\n") == ("vector accesses (1 before, none now)",)
+
+
+@pytest.mark.parametrize("plain", ["uint64_t", "int64_t", "size_t", "float", "int8_t", "half", "float4x", "xfloat4"])
+def test_the_type_of_an_index_is_no_vector(plain: str) -> None:
+    """An honest repair may change it."""
+    assert lost(f"{plain} i = 0;\n", "long i = 0;\n") == ()
+
+
+@given(st.data())
+def test_what_is_commented_out_is_lost_as_if_it_were_taken_out(data: st.DataObject) -> None:
+    rows = [*FAST.splitlines(), "#pragma omp parallel for", "for (;;) {}"]
+    gone = data.draw(st.sets(st.sampled_from(range(len(rows)))))
+    marks = data.draw(st.sampled_from(["// {}", "/* {} */"]))
+    left = "\n".join(row for number, row in enumerate(rows) if number not in gone)
+    hidden = "\n".join(marks.format(row) if number in gone else row for number, row in enumerate(rows))
+    before = "\n".join(rows)
+    assert lost(before, hidden) == lost(before, left)
+    assert lost(left, before) == ()
+    # What is there as often as before, in whatever place, is not lost; nor is what there is more of.
+    assert lost(before, "\n".join(reversed(rows))) == lost(before, f"{before}\n{left}") == ()
+
+
 @given(st.text(max_size=200))
 def test_any_text_is_survived(text: str) -> None:
     assert lost(text, text) == ()
