@@ -6,7 +6,7 @@ import asyncio
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from langgraph.runtime import RunControl
 from pydantic import ValidationError
@@ -18,6 +18,8 @@ from graph.run_record import RunRecord
 from graph.runs import Manifest, RunFolder, create, machine_error, reopen
 from harness.errors import UserError
 from harness.verdict import Verdict
+from nodes.models.address import check_addresses
+from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import TaskInput
 
@@ -147,16 +149,19 @@ def carry_on(
 
 
 def make_settings(given: dict[str, Any]) -> Settings:
-    """Validate settings. Raises `UserError` naming the first that is wrong."""
+    """Validate settings. Raises `UserError` naming the first that is wrong, and for a key in an address."""
     named = {("max_depth" if name == "depth" else name): value for name, value in given.items()}
     try:
-        return Settings.model_validate(named)
+        settings = Settings.model_validate(named)
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
         raise UserError(
             f"The setting {where} is not valid: {first['msg']}.", "`cutegen settings` lists them."
         ) from error
+    models = (settings.model, settings.fallback_model, *map(settings.model_for, get_args(Speaker)))
+    check_addresses(settings.base_url, models)
+    return settings
 
 
 def _optimize(

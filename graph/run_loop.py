@@ -29,7 +29,7 @@ from harness.task import Task
 from harness.verdict import Verdict
 from nodes.models.manual import Question
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Step, TaskInput
+from nodes.state import Best, RunState, Step, TaskInput, present
 
 Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
@@ -158,12 +158,15 @@ class Session:
         for snapshot in reversed(list(self.graph.get_state_history(self.config))):
             candidate, verdict = snapshot.values.get("candidate"), snapshot.values.get("verdict")
             best: Best | None = snapshot.values.get("best")
+            profile = snapshot.values.get("profile")
             if candidate is not None:
                 candidates[candidate.digest] = candidate
             if verdict is not None:
                 verdicts[verdict.candidate] = verdict
             if best is not None and best.profile is not None:
                 profiles[best.candidate.digest] = best.profile
+            if profile is not None and (best is None or best.profile != profile):  # advance="latest": not the best's
+                profiles[present(candidate, "candidate").digest] = profile
         return candidates, verdicts, profiles
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import get_args, get_type_hints
 
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
+from langgraph.runtime import Runtime, get_runtime
 
 from graph.reporter import reporter
 from graph.routing import (
@@ -84,11 +84,15 @@ def targets(route: Route) -> tuple[str, ...]:
     return get_args(get_type_hints(route)["return"])
 
 
-def _router(route: Route) -> Callable[[RunState, Runtime[Settings]], str]:
-    """The route with the settings taken from the run's context."""
+def _router(route: Route) -> Callable[[RunState], str]:
+    """The route with the settings of the run; with the defaults where somebody edits a state, as in Studio.
 
-    def router(state: RunState, runtime: Runtime[Settings]) -> str:
-        return route(state, runtime.context or Settings())
+    There is no runtime then, and LangGraph would refuse to call a function that takes one.
+    """
+
+    def router(state: RunState) -> str:
+        runtime: Runtime[Settings] | None = get_runtime(Settings)
+        return route(state, (runtime and runtime.context) or Settings())
 
     router.__name__ = getattr(route, "__name__", "route")
     return router

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from urllib.parse import urlsplit
@@ -40,6 +41,13 @@ def find(name: str, base_url: str | None) -> Address:
     host = _host(url)
     variable, key = _key(model, host, shared=not own)
     return Address(model=model, base_url=url, host=host, key=key, variable=variable)
+
+
+def check_addresses(base_url: str, models: Iterable[str]) -> None:
+    """Raises `UserError` as `find` does, for each address that settings name: they are written down, used or not."""
+    own = (address for model in models for address in _OWN_ADDRESS.split(model, maxsplit=1)[1:])
+    for url in filter(None, (base_url, *own)):
+        _host(url)
 
 
 def key_variable(host: str) -> str:
@@ -79,7 +87,7 @@ def _host(base_url: str) -> str:
     if not sound or not parts.hostname:
         shown = base_url.rpartition("@")[2]
         raise UserError(f'The base URL "{shown}" is no web address.', "Give one like http://127.0.0.1:8000/v1.")
-    if "@" in parts.netloc or parts.query:
+    if "@" in parts.netloc or parts.query or parts.fragment:
         # Settings are written into the run's record; a key in them would be, too.
         raise UserError(
             f"The base URL of {parts.hostname} holds a user, a password or a query.",

@@ -109,6 +109,18 @@ def test_wrong_settings_are_named() -> None:
         make_settings({"colour": "red"})
 
 
+@pytest.mark.parametrize("address", ["https://user:hidden@example.com/v1", "https://example.com/v1?key=hidden"])
+@pytest.mark.parametrize("setting", ["base_url", "model", "fallback_model", "optimizer_model", "diagnoser_model"])
+def test_a_key_in_an_address_is_refused_before_anything_is_written(setting: str, address: str, tmp_path: Path) -> None:
+    """Also where nobody would ever open the address: the settings of a run are written into its folder."""
+    value = address if setting == "base_url" else f"openai:m@{address}"
+    with pytest.raises(UserError, match=r"example\.com holds") as caught:
+        optimize(TaskInput(source="x"), out=tmp_path / "run", **{"target": "cpu", setting: value})
+    assert "hidden" not in str(caught.value)
+    assert not (tmp_path / "run").exists()
+    make_settings({setting: value.replace("user:hidden@", "").replace("?key=hidden", "")})
+
+
 def test_a_live_module_is_optimized_under_its_own_names(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", MODULE, str(tmp_path / "run")], cwd=REPOSITORY, capture_output=True, text=True,

@@ -6,6 +6,7 @@ built and a run takes a fraction of a second.
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -17,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from run_samples import task
@@ -202,3 +204,21 @@ def test_no_budget_is_overrun_by_more_than_what_was_under_way_however_often_the_
     assert state.usage.calls == run.author.given
     assert state.result.usage == state.usage
     assert sum((step.usage for step in state.history), Usage()) == state.usage
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_the_edges_know_the_runs_own_settings(asynchronous: bool) -> None:
+    """With no repair allowed a failure leads to a new start; by default it would be diagnosed."""
+    answers = iter([written(FIRST), written(SECOND), "CANNOT: enough"])
+    model = ScriptedModel(answers=[lambda request: next(answers)], repeat_last=True)
+    graph = build_graph(lambda spec, options: model).compile(checkpointer=InMemorySaver())
+    config: Any = {"configurable": {"thread_id": "one"}}
+    known = {"source": "class Model: ...", "task": task(), "target": "cpu", "tier": "none"}
+    context = Settings(max_repairs=0, max_regenerations=5)
+    graph.update_state(config, known, as_node="intake")
+    if asynchronous:
+        asyncio.run(graph.ainvoke(None, config, context=context))
+    else:
+        graph.invoke(None, config, context=context)
+    history = graph.get_state(config).values["history"]
+    assert [step.agent for step in history] == ["generator", "tester", "generator", "tester", "generator"]

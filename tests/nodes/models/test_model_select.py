@@ -141,8 +141,9 @@ def test_a_base_url_that_is_none(address: str) -> None:
 
 @pytest.mark.parametrize(
     "address",
-    ["https://user:hidden@example.com/v1", "https://hidden@example.com/v1", "https://example.com/v1?key=hidden"],
-)
+    ["https://user:hidden@example.com/v1", "https://hidden@example.com/v1", "https://example.com/v1?key=hidden",
+     "https://example.com/v1#hidden"],
+)  # fmt: skip
 def test_a_key_in_the_base_url_is_refused_and_not_repeated(address: str) -> None:
     for spec, options in (("openai:m", ModelOptions(base_url=address)), (f"openai:m@{address}", ModelOptions())):
         with pytest.raises(UserError, match=r"of example\.com holds") as caught:
@@ -155,6 +156,9 @@ def test_the_key_stays_out_of_what_is_printed(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("OPENAI_API_KEY", "sk-hidden")
     model = open_model("openai:m")
     assert "sk-hidden" not in f"{model!r} {model} {model.model_dump()}"
+    address = find("m", None)
+    assert (address.key, address.variable) == ("sk-hidden", "OPENAI_API_KEY")
+    assert "sk-hidden" not in f"{address!r} {address}"
 
 
 def test_choosing_a_model_loads_no_client_and_no_torch() -> None:
