@@ -1,0 +1,203 @@
+"""The candidate's process itself: what an entry is called with, and what is said of how its calls ended."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import struct
+
+import pytest
+import torch
+from c_kernels import SCALED, library, linked, runner
+from python_kernels import SIGNATURE
+
+from harness.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
+from harness.worker import channel
+from harness.worker.host_device import HostDevice
+from harness.worker.judging import slot_numbers
+from harness.worker.link import CandidateFailedError
+from harness.worker.memory import SharedMemory
+
+
+def shared(link, signature=SIGNATURE, slots=3):
+    memory = SharedMemory(signature, slots, HostDevice(1 << 12))
+    numbers = [slot_numbers(signature, slot) for slot in range(slots)]
+    for slot in range(slots):
+        for view in memory.views[slot].values():
+            view.zero_()
+    link.share(memory, numbers)
+    return memory, numbers
+
+
+def called(link, slots):
+    with link.running():
+        link.call(slots, 20.0)
+
+
+def test_each_call_finds_the_memory_and_the_numbers_of_its_slot(tmp_path):
+    with linked() as (_, link):
+        memory, numbers = shared(link)
+        link.work(3)
+        assert link.counted() == 0.0
+        link.load(str(library(tmp_path, SCALED)))
+        for slot in range(3):
+            memory.views[slot]["x"].uniform_()
+            memory.views[slot]["scale"].uniform_()
+            memory.poison(slot)
+        called(link, [2, 0])
+        for slot in (2, 0):
+            x, scale, y = (memory.views[slot][name] for name in ("x", "scale", "y"))
+            assert torch.allclose(y, x * scale + numbers[slot]["shift"], rtol=1e-6)
+        assert memory.views[1]["y"].isnan().all()
+        called(link, [])
+        assert all(memory.broken_guard(slot) == "" for slot in range(3))
+
+
+DESCRIBES = """\
+  long long* said = (long long*)tensor(arguments + count - 1)->data;
+  DLTensor* it = tensor(arguments);
+  long long facts[] = {count, arguments[0].type_index, it->ndim, it->dtype.code, it->dtype.bits, it->dtype.lanes,
+                       it->device.device_type, it->device.device_id, (long long)it->byte_offset,
+                       it->ndim ? it->shape[0] : -1, it->ndim ? it->shape[it->ndim - 1] : -1,
+                       it->ndim ? it->strides[0] : -1, it->ndim ? it->strides[it->ndim - 1] : -1,
+                       ((long long)it->data) % 4096};
+  memcpy(said, facts, sizeof facts);
+"""
+CODES = {
+    "float32": (2, 32), "float64": (2, 64), "float16": (2, 16), "bfloat16": (4, 16), "int8": (0, 8), "uint8": (1, 8),
+    "int16": (0, 16), "int32": (0, 32), "int64": (0, 64), "bool": (6, 8),
+}  # fmt: skip
+"""DLPack's own numbers (dlpack.h): 0 signed, 1 unsigned, 2 floating-point, 4 bfloat, 6 bool; then bits."""
+
+
+@pytest.fixture(scope="module")
+def describing(tmp_path_factory):
+    return library(tmp_path_factory.mktemp("describing"), DESCRIBES)
+
+
+@pytest.mark.parametrize(
+    ("shape", "strides", "dtype"),
+    [
+        *(((3, 5), (5, 1), dtype) for dtype in CODES),
+        ((), (), "float32"),
+        ((4, 2, 6), (1, 24, 4), "float32"),
+        ((7, 3), (0, 1), "float64"),
+    ],
+)
+def test_a_tensor_is_described_as_dlpack_has_it(describing, shape, strides, dtype):
+    facts = TensorSpec(name="y", shape=(14,), strides=(1,), dtype="int64")
+    x = TensorSpec(name="x", shape=shape, strides=strides, dtype=dtype)
+    with linked() as (_, link):
+        memory, _ = shared(link, Signature(inputs=(x,), outputs=(facts,)), slots=1)
+        link.load(str(describing))
+        called(link, [0])
+        count, kind, ndim, code, bits, lanes, device, ordinal, offset, *extents, off_page = memory.views[0][
+            "y"
+        ].tolist()
+    assert (count, kind, ndim) == (2, 7, len(shape))  # 7: kTVMFFIDLTensorPtr of c_api.h
+    assert ((code, bits), lanes) == (CODES[dtype], 1)
+    assert bits == 8 * DTYPE_BYTES[dtype]
+    assert (device, ordinal, offset, off_page) == (1, 0, 0, 0)
+    assert extents == ([shape[0], shape[-1], strides[0], strides[-1]] if shape else [-1] * 4)
+
+
+NUMBERS = """\
+  long long* said = (long long*)tensor(arguments + count - 1)->data;
+  for (int i = 0; i < count - 1; ++i) said[2 * i] = arguments[i].type_index, said[2 * i + 1] = arguments[i].v_int64;
+"""
+
+
+def test_numbers_arrive_as_what_they_are(tmp_path):
+    """Kinds as in c_api.h: 1 whole, 2 true or false, 3 with a fraction. True is no 1 there, though Python has it so."""
+    values = {"flag": True, "off": False, "count": -3, "large": 1 << 40, "share": 0.25, "one": 1.0}
+    kinds = {bool: "bool", int: "int", float: "float"}
+    inputs = tuple(ScalarSpec(name=name, type=kinds[type(value)], value=value) for name, value in values.items())
+    said = TensorSpec(name="y", shape=(12,), strides=(1,), dtype="int64")
+    with linked() as (_, link):
+        memory, _ = shared(link, Signature(inputs=inputs, outputs=(said,)), slots=1)
+        link.load(str(library(tmp_path, NUMBERS)))
+        called(link, [0])
+        words = memory.views[0]["y"].tolist()
+    bits = [struct.unpack("<q", struct.pack("<d", value))[0] for value in (0.25, 1.0)]
+    assert words == [2, 1, 2, 0, 1, -3, 1, 1 << 40, 3, bits[0], 3, bits[1]]
+
+
+RAISES = 'TVMFFIErrorSetRaisedFromCStr("{kind}", "{message}"); return -1;'
+
+
+@pytest.mark.parametrize(
+    ("body", "check", "message"),
+    [
+        (RAISES.format(kind="ValueError", message="not so"), "exception", "ValueError: not so"),
+        (
+            RAISES.format(kind="RuntimeError", message="CUDA Out Of Memory"),
+            "memory",
+            "RuntimeError: CUDA Out Of Memory",
+        ),
+        (RAISES.format(kind="E", message="m" * 3000), "exception", "E: " + "m" * 1997),
+        ("return -1;", "exception", "the call failed without a message"),
+        ("return 7;", "exception", "the call failed without a message"),
+    ],
+)
+def test_a_call_that_fails_says_why_and_later_ones_are_not_made(tmp_path, body, check, message):
+    failing = f"floats(arguments + 3)[0] += 1; if (floats(arguments)[0] == 1) {{ {body} }}"
+    with linked() as (_, link):
+        memory, _ = shared(link)
+        link.load(str(library(tmp_path, failing)))
+        memory.views[1]["x"][0, 0] = 1
+        with pytest.raises(CandidateFailedError) as failure:
+            called(link, [0, 1, 2])
+        assert (failure.value.status, failure.value.check, failure.value.message) == ("crashed", check, message)
+        assert [float(memory.views[slot]["y"][0, 0]) for slot in range(3)] == [1, 1, 0]
+        link.call([2, 0], 20.0)  # it goes on answering, and the error is not told twice
+        assert [float(memory.views[slot]["y"][0, 0]) for slot in range(3)] == [2, 1, 1]
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_a_library_that_is_none_or_has_no_entry_is_said(tmp_path, there):
+    path = tmp_path / "kernel.so"
+    if there:
+        path = library(tmp_path, 'return 0; } extern "C" int other() {').rename(tmp_path / "other.so")
+        data = path.read_bytes().replace(b"__tvm_ffi_run", b"__tvm_ffi_ruN")
+        path.write_bytes(data)
+    with linked() as (process, link):
+        shared(link)
+        with pytest.raises(CandidateFailedError, match="undefined symbol" if there else "No such file") as failure:
+            link.load(str(path))
+        assert (failure.value.status, failure.value.check) == ("crashed", "load")
+        assert process.wait(20) == 0
+
+
+@pytest.mark.parametrize(
+    ("argument", "ended"), [("arguments", -signal.SIGSEGV), ("arguments + 2", -signal.SIGSEGV), ("arguments + 3", None)]
+)
+def test_only_outputs_are_writable(tmp_path, argument, ended):
+    with linked() as (process, link):
+        memory, _ = shared(link)
+        link.load(str(library(tmp_path, f"floats({argument})[1] = 4;")))
+        if ended:
+            with pytest.raises(CandidateFailedError) as failure:
+                called(link, [0])
+            assert failure.value.check == "process"
+            assert process.wait(20) == ended
+        else:
+            called(link, [0])
+            assert float(memory.views[0]["y"][0, 1]) == 4
+
+
+def test_it_ends_with_its_judge_at_any_time():
+    with runner() as (process, line):
+        line.close()
+        assert process.wait(20) == 0
+    with runner() as (process, line):
+        line.send(b"X")
+        assert process.wait(20) == 0
+
+
+def test_memory_that_it_cannot_map_is_said():
+    ours, theirs = socket.socketpair()
+    with runner() as (process, line), ours, theirs:
+        socket.send_fds(line, [b"F"], [ours.fileno(), theirs.fileno()])
+        channel.send(line, {"device": "cpu", "bytes": [1, 1], "arguments": []})
+        assert channel.receive(line)["failed"] == "sharing"
+        assert process.wait(20) == 0
