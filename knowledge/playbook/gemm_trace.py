@@ -68,7 +68,7 @@ class _Trace:
 
     def _overwrite(self, op: Op, value: Value) -> None:
         """An operation in place: its operand is the new value, and other views of the old one are out of date."""
-        if isinstance(value, Operand):
+        if isinstance(value, Operand) or isinstance(self.maybe_tensor(op.args[0]), Operand):
             raise UncoveredError(f"{op.target} in place on an argument of the call is not covered.")
         self.values = {name: each for name, each in self.values.items() if isinstance(each, Operand)}
         if isinstance(op.args[0], Ref):

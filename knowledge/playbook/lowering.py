@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from knowledge.playbook import promotion, strided
@@ -12,11 +12,12 @@ from knowledge.playbook.strided import NotAView
 
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
 
-# Results that share storage with their first operand: an in-place operation on one changes the others.
+# Results that may share storage with their operand: an in-place operation on one changes the others.
 ALIASING = frozenset((
     "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
     "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "unflatten", "flatten", "narrow", "contiguous",
-    "to", "broadcast_to", "view_as", "movedim", "chunk", "split", "unbind",
+    "to", "broadcast_to", "view_as", "chunk", "split", "unbind", "swapaxes", "adjoint", "reshape_as", "tensor_split",
+    "split_with_sizes", "broadcast_tensors", "unfold", "dropout", "type_as", "float", "double", "positive",
 ))  # fmt: skip
 
 # Checks that the tracer leaves in the program.
@@ -128,16 +129,30 @@ def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:
         raise UnwritableError(f"{failure} ({op.target})") from failure
     nodes = made if isinstance(made, tuple) else (made,)
     for result, node in zip(op.results, nodes, strict=False):
-        state.values[result.name] = node
-        _track_alias(state, op, name, result.name)
+        # What is written in place takes the type of the operand.
+        kept = state.cast(node, result.dtype) if in_place else node
+        state.values[result.name] = _as_traced(state, op, kept, result)
+    for alias, source in aliases(op):
+        state.roots[alias] = state.roots.get(source, source)
     if in_place:
-        _overwrite(state, op, nodes[0])
+        _overwrite(state, op, state.values[op.results[0].name])
 
 
-def _track_alias(state: Lowering, op: Op, name: str, result: str) -> None:
-    source = op.args[0] if op.args else None
-    if name in ALIASING and isinstance(source, Ref):
-        state.roots[result] = state.roots.get(source.ref, source.ref)
+def _as_traced(state: Lowering, op: Op, node: Node, result: Tensor) -> Node:
+    """The result in the shape that the trace tells: a constant among the operands has lost its own."""
+    constant = any(isinstance(each, Ref) and state.value(each).uniform for each in op.args)
+    if node.dtype != result.dtype or not (node.uniform or node.shape == result.shape or constant):
+        raise UnwritableError(f"{op.target} as {result.dtype}{list(result.shape)}")
+    return node if node.uniform or node.shape == result.shape else state.graph.expand(node, result.shape)
+
+
+def aliases(op: Op) -> Iterator[tuple[str, str]]:
+    """The results that may share storage with an operand, each with that operand's name."""
+    if base_name(op.target) in ALIASING and op.args:
+        sources = op.args[0] if isinstance(op.args[0], tuple) else (op.args[0],) * len(op.results)
+        for result, source in zip(op.results, sources, strict=False):
+            if isinstance(source, Ref):
+                yield result.name, source.ref
 
 
 def _overwrite(state: Lowering, op: Op, node: Node) -> None:
@@ -146,15 +161,14 @@ def _overwrite(state: Lowering, op: Op, node: Node) -> None:
     if not isinstance(target, Ref):
         raise UnwritableError(op.target)
     before = state.values[target.ref]
-    if before.shape != node.shape and not node.uniform:
+    if before.shape != node.shape and not (before.uniform or node.uniform):
         raise UnwritableError(f"{op.target} whose result has another shape than its operand")
     root = state.roots.get(target.ref, target.ref)
     results = {result.name for result in op.results}
     for name in [name for name in state.values if state.roots.get(name, name) == root and name not in results]:
         del state.values[name]
-    after = state.cast(node, before.dtype)
     for name in {target.ref, *results}:
-        state.values[name] = after
+        state.values[name] = node
         state.roots[name] = root
 
 

@@ -204,6 +204,8 @@ def _logaddexp(state: Lowering, op: Op) -> Node:
 
 def _nan_to_num(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
+    if not promotion.is_float(x.dtype):
+        return x
     largest = {"float64": 1.7976931348623157e308, "float16": 65504.0, "bfloat16": 3.3895313892515355e38}.get(
         x.dtype, 3.4028234663852886e38
     )

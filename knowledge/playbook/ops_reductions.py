@@ -10,6 +10,7 @@ from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering, dtype_argument
 from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.ops_pointwise import multiply, reciprocal_root, result_dtype
+from knowledge.playbook.ops_views import tensor_operand
 from knowledge.playbook.problem import Argument, Op
 
 # The machine epsilons that torch takes where a norm's eps is not given.
@@ -70,13 +71,13 @@ def _rows(state: Lowering, op: Op, dims: Argument, dtype: str = "") -> Rows:
     return Rows(state, node, dimensions(dims, len(node.shape)))
 
 
-def _plain(kind: str) -> Lower:
+def _plain(kind: str, dtype: str = "") -> Lower:
     """sum, amax, amin, prod, any, all: (x, dims, keepdim)."""
 
     def lower(state: Lowering, op: Op) -> Node:
         has_dims = not op.target.endswith(".default") or kind in ("amax", "amin")
         dims = state.argument(op, 1, "dim") if has_dims else None
-        rows = _rows(state, op, dims)
+        rows = _rows(state, op, dims, dtype)
         return rows.result(rows.reduce(kind), state.argument(op, 2, "keepdim", False) if has_dims else False)
 
     return lower
@@ -161,7 +162,7 @@ def _logsumexp(state: Lowering, op: Op) -> Node:
 
 def _norm(state: Lowering, op: Op) -> Node:
     """norm(x, p, dims, keepdim), linalg_vector_norm and linalg_norm(x, ord, dims, keepdim) of any order."""
-    order = state.argument(op, 1, "ord" if "linalg" in op.target else "p", 2)
+    order = state.argument(op, 1, "ord" if "linalg" in op.target else "p")
     rows = _rows(state, op, state.argument(op, 2, "dim"))
     if op.target.startswith("aten.linalg_norm") and order is not None and len(rows.dims) == 2:
         raise UnwritableError(f"{op.target} of a matrix, of order {order}")
@@ -281,7 +282,7 @@ def _instance_norm(state: Lowering, op: Op) -> Node:
 
 def _group_norm(state: Lowering, op: Op) -> Node:
     """(input, groups, weight, bias, eps): each group of channels of each image by its own statistics."""
-    whole, groups = state.operand(op.args[0], result_dtype(op)), op.args[1]
+    whole, groups = tensor_operand(state, op), op.args[1]
     if not isinstance(groups, int):
         raise UnwritableError(f"{op.target} with a number of groups that is not known beforehand")
     images, channels, *places = whole.shape
@@ -298,8 +299,9 @@ def _group_norm(state: Lowering, op: Op) -> Node:
 
 
 def _truth(kind: str) -> Lower:
-    lower = _plain(kind)
-    return lambda state, op: state.cast(lower(state, op), "bool")  # type: ignore[arg-type]
+    """Of bytes the result is a byte, 0 or 1, and each is a truth of its own: 1 & 2 is 0."""
+    lower = _plain(kind, "bool")
+    return lambda state, op: state.cast(lower(state, op), result_dtype(op))  # type: ignore[arg-type]
 
 
 REDUCTIONS: dict[str, Lower] = {

@@ -18,6 +18,14 @@ def numbers(argument: Argument, op: Op) -> tuple[int, ...]:
     return cast(tuple[int, ...], items)
 
 
+def tensor_operand(state: Lowering, op: Op) -> Node:
+    """The first operand in the type of the result. Raises `UnwritableError` where it is one number, without a shape."""
+    node = state.operand(op.args[0], op.results[0].dtype)
+    if not node.shape:
+        raise UnwritableError(f"{op.target} of a number")
+    return node
+
+
 def _int(argument: Argument, op: Op) -> int:
     return numbers(argument, op)[0]
 
@@ -95,6 +103,8 @@ def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
     node = state.value(op.args[0])
     dim = _int(state.argument(op, 2, "dim", 0), op) % len(node.shape)
     pieces, start = [], 0
+    if sum(result.shape[dim] for result in op.results) != node.shape[dim]:
+        raise UnwritableError(f"{op.target} into pieces that overlap")
     for result in op.results:
         pieces.append(slice_of(state.graph, node, dim, start, start + result.shape[dim]))
         start += result.shape[dim]
@@ -120,7 +130,7 @@ def _broadcast_tensors(state: Lowering, op: Op) -> tuple[Node, ...]:
 
 def _glu(state: Lowering, op: Op) -> Node:
     """First half times the logistic function of the second half."""
-    node, graph = state.value(op.args[0]), state.graph
+    node, graph = tensor_operand(state, op), state.graph
     dim = _int(state.argument(op, 1, "dim", -1), op) % len(node.shape)
     half = node.shape[dim] // 2
     value, gate = slice_of(graph, node, dim, 0, half), slice_of(graph, node, dim, half, 2 * half)
@@ -129,7 +139,7 @@ def _glu(state: Lowering, op: Op) -> Node:
     return graph.compute("div", node.dtype, value, graph.compute("add", node.dtype, one, power))
 
 
-def _keeping_constants(lower: Lower) -> Lower:
+def keeping_constants(lower: Lower) -> Lower:
     """A view of a number is that number."""
 
     def guarded(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
@@ -162,7 +172,7 @@ _VIEWS: dict[str, Lower] = {
     "unbind": _unbind,
 }
 VIEWS: dict[str, Lower] = {
-    **{name: _keeping_constants(lower) for name, lower in _VIEWS.items()},
+    **{name: keeping_constants(lower) for name, lower in _VIEWS.items()},
     "broadcast_tensors": _broadcast_tensors,
     "glu": _glu,
 }

@@ -12,7 +12,7 @@ from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.ops_pointwise import multiply, result_dtype
 from knowledge.playbook.ops_reductions import Rows
-from knowledge.playbook.ops_views import numbers, permuted, slice_of
+from knowledge.playbook.ops_views import keeping_constants, numbers, permuted, slice_of, tensor_operand
 from knowledge.playbook.problem import Argument, Op
 
 # A window is read tap by tap, each a load and a statement.
@@ -28,7 +28,7 @@ def _several(argument: Argument, rank: int, op: Op) -> tuple[int, ...]:
 def _taps(state: Lowering, op: Op, dilation: Argument) -> list[Node]:
     """The elements of every window, one strided view of the operand a tap."""
     rank = int(op.target.split("pool")[1][0])
-    node = state.operand(op.args[0], result_dtype(op))
+    node = tensor_operand(state, op)
     window = _several(op.args[1], rank, op)
     steps = _several(state.argument(op, 2, "stride") or window, rank, op)
     apart = _several(dilation, rank, op)
@@ -69,7 +69,7 @@ def _avg_pool(state: Lowering, op: Op) -> Node:
 
 def _adaptive_avg_pool(state: Lowering, op: Op) -> Node:
     """Means over equal shares of each dimension; to one element, over all of it."""
-    node = state.operand(op.args[0], result_dtype(op))
+    node = tensor_operand(state, op)
     wanted = op.results[0].shape
     if any(whole % extent for whole, extent in zip(node.shape, wanted, strict=True)):
         raise UnwritableError(f"{op.target} into shares of different sizes")
@@ -113,6 +113,10 @@ def _upsample(state: Lowering, op: Op) -> Node:
     if any(extent % whole for whole, extent in zip(node.shape, wanted, strict=True)):
         raise UnwritableError(f"{op.target} by a factor that is not whole")
     times = {dim: extent // whole for dim, (whole, extent) in enumerate(zip(node.shape, wanted, strict=True))}
+    # A factor that was given decides which element is the nearest, however many there come to be.
+    given = [factor for each in op.args[2:] for factor in (each if isinstance(each, tuple) else (each,))]
+    if any(factor not in (None, times[dim]) for dim, factor in enumerate(given, len(wanted) - len(given))):
+        raise UnwritableError(f"{op.target} by a factor that is not whole")
     return _enlarged(state.graph, node, times)
 
 
@@ -139,7 +143,7 @@ def _flipped(graph: Graph, node: Node, dim: int) -> Node:
 
 def _unfold(state: Lowering, op: Op) -> Node:
     """Windows of one dimension, their elements as a new last one."""
-    node, (dim, size, step) = state.value(op.args[0]), (numbers(each, op)[0] for each in op.args[1:4])
+    node, (dim, size, step) = tensor_operand(state, op), (numbers(each, op)[0] for each in op.args[1:4])
     dim %= len(node.shape)
     return state.graph.view(node, lambda shape, strides: strided.unfold(shape, strides, dim, size, step))
 
@@ -149,6 +153,11 @@ def _outer(state: Lowering, op: Op) -> Node:
     return multiply(state, state.graph.reshape(column, (*column.shape, 1)), row)
 
 
+_REARRANGED: dict[str, Lower] = {
+    **dict.fromkeys(("upsample_nearest1d", "upsample_nearest2d", "upsample_nearest3d"), _upsample),
+    "repeat": _repeat, "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "flip": _flip,
+    "unfold": _unfold,
+}  # fmt: skip
 WINDOWS: dict[str, Lower] = {
     **dict.fromkeys(("max_pool1d", "max_pool2d", "max_pool3d"), _max_pool),
     **dict.fromkeys(("avg_pool1d", "avg_pool2d", "avg_pool3d"), _avg_pool),
@@ -156,7 +165,6 @@ WINDOWS: dict[str, Lower] = {
         ("adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "_adaptive_avg_pool2d"),
         _adaptive_avg_pool,
     ),
-    "repeat": _repeat, "repeat_interleave": _repeat_interleave, "upsample_nearest2d": _upsample,
-    "upsample_nearest1d": _upsample, "upsample_nearest3d": _upsample, "pixel_shuffle": _pixel_shuffle,
-    "flip": _flip, "unfold": _unfold, "outer": _outer, "ger": _outer,
+    **{name: keeping_constants(lower) for name, lower in _REARRANGED.items()},
+    "outer": _outer, "ger": _outer,
 }  # fmt: skip

@@ -35,11 +35,11 @@ REDUCERS: dict[str, Reducer] = {
 
 DECLARATIONS = {
     "nan_max": """
-#pragma omp declare reduction(nan_max : float, double, int32_t, int64_t \\
+#pragma omp declare reduction(nan_max : float, double, bool, uint8_t, int8_t, int16_t, int32_t, int64_t \\
                               : omp_out = math::maximum(omp_out, omp_in)) initializer(omp_priv = omp_orig)
 """,
     "nan_min": """
-#pragma omp declare reduction(nan_min : float, double, int32_t, int64_t \\
+#pragma omp declare reduction(nan_min : float, double, bool, uint8_t, int8_t, int16_t, int32_t, int64_t \\
                               : omp_out = math::minimum(omp_out, omp_in)) initializer(omp_priv = omp_orig)
 """,
 }

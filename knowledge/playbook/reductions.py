@@ -7,7 +7,7 @@ from knowledge.playbook import reductions_text as text
 from knowledge.playbook.cpu_moves import WORTH_THREADS, lanes_for
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
-from knowledge.playbook.problem import Problem, Tensor
+from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 from knowledge.playbook.reducers import REDUCERS
 from knowledge.playbook.row_program import RowProgram
@@ -24,8 +24,6 @@ class RowRecipe:
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """One row after the other, one element after the other; declines where there is no common row."""
-        if problem.target == "cuda" and any(isinstance(each, Tensor) and not each.numel for each in problem.arguments):
-            return Decline("a tensor without elements")
         try:
             RowProgram(lower_problem(problem))
         except UnwritableError as failure:

@@ -42,6 +42,8 @@ class RowProgram:
         first = self.reductions[0]
         self.shape = first.shape
         self.dims = tuple(int(dim) for dim in first.payload)
+        if not prod(self.shape):
+            raise UnwritableError(f"a reduction over a tensor without elements ({first.origin})")
         for each in self.reductions:
             if each.shape != self.shape or each.payload != first.payload:
                 raise UnwritableError(f"reductions over different dimensions or shapes ({first.origin}, {each.origin})")

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.lowering import ALIASING, WITHOUT_EFFECT, base_name
+from knowledge.playbook.lowering import WITHOUT_EFFECT, aliases, base_name
 from knowledge.playbook.problem import Argument, Op, Problem, Ref, Scalar, Tensor
 from knowledge.playbook.recipe import Decline, Plan, Recipe
 from knowledge.playbook.strided import packed_strides
@@ -18,7 +18,10 @@ from knowledge.playbook.strided import packed_strides
 # Operations that one part may take in: what is longer costs seconds to cut.
 LONGEST = 24
 # What sometimes copies, or is no view that every recipe takes, is materialized.
-VIEWS = ALIASING - {"contiguous", "to", "select", "slice", "narrow", "chunk", "split", "unbind", "movedim"}
+VIEWS = frozenset((
+    "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
+    "unsqueeze", "squeeze", "detach", "alias", "unflatten", "flatten", "broadcast_to", "view_as",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -70,11 +73,12 @@ def _longest(cut: _Cut, start: int, recipes: tuple[Recipe, ...]) -> tuple[Stage,
             if isinstance(recipe.first_plan(part), Plan):
                 cut.close(part)
                 return Stage(part, recipe), end
-    raise UnwritableError(_why_not(cut.part(start, start + 1), recipes))
+    parts = (cut.part(start, end) for end in range(start + 1, len(cut.ops) + 1))
+    raise UnwritableError(_why_not(next(part for part in parts if part.outputs), recipes))
 
 
 def _why_not(part: Problem, recipes: tuple[Recipe, ...]) -> str:
-    """What the recipes say on a part of one operation: more than its name, where one of them does."""
+    """What the recipes say on the shortest part, of one operation and views: more than its name, where one does."""
     answers = (recipe.first_plan(part) for recipe in recipes)
     said = [answer.reason.rstrip(".") for answer in answers if isinstance(answer, Decline)]
     telling = [reason for reason in said if reason not in ("the forward holds no matrix product", part.ops[-1].target)]
@@ -85,7 +89,7 @@ class _Cut:
     """A problem while it is cut. `between` holds the values that earlier parts hand on, `known` all tensors at hand."""
 
     def __init__(self, problem: Problem) -> None:
-        self.problem = problem
+        self.problem = problem = _returning_results(problem)
         self.ops = tuple(op for op in problem.ops if base_name(op.target) not in WITHOUT_EFFECT)
         self.maker = {result.name: k for k, op in enumerate(self.ops) for result in op.results}
         self.results = {result.name: result for op in self.ops for result in op.results}
@@ -94,14 +98,19 @@ class _Cut:
         self._check()
 
     def _check(self) -> None:
-        """What is written in place must be of no further use under its old name."""
+        """What is written in place must be of no further use under its old name, nor may what shares its storage."""
+        roots: dict[str, str] = {}
         for k, op in enumerate(self.ops):
+            roots |= {result: roots.get(source, source) for result, source in aliases(op)}
             name = base_name(op.target)
             if not name.endswith("_") or name.endswith("__"):
                 continue
-            old = next(_refs(op.args), None)
-            later = {ref for other in self.ops[k + 1 :] for ref in _refs(other.args)} | {*self.problem.returns}
-            if old not in self.results or self._is_view(old) or old in later:
+            old = next(_refs(op.args), "")
+            root = roots.get(old, old)
+            roots[op.results[0].name] = root
+            later = {ref for other in self.ops[k + 1 :] for ref in _reads(other)} | {*self.problem.returns}
+            seen = {ref for ref in later - {op.results[0].name} if roots.get(ref, ref) == root}
+            if root not in self.results or self._is_view(old) or seen:
                 raise UnwritableError(f"an in-place write that other values may see ({op.target})")
 
     def _is_view(self, name: str) -> bool:
@@ -126,7 +135,7 @@ class _Cut:
     def part(self, start: int, end: int) -> Problem:
         """Operations `start` to `end` as a problem; its outputs are what is returned or of use later on."""
         own = self.ops[start:end]
-        read = [ref for op in own for ref in _refs((*op.args, *op.kwargs.values()))]
+        read = [ref for op in own for ref in _reads(op)]
         views = {op.results[0].name: op for ref in read for op in self._views(ref, start)}
         needed = {source for ref in read for source in self._sources(ref, start)}
         given = [each for name, each in self.known.items() if name in needed]
@@ -149,7 +158,7 @@ class _Cut:
             (tensor, name) for tensor, name in zip(self.problem.outputs, self.problem.returns, strict=True)
             if name in made
         ]  # fmt: skip
-        later = [ref for op in self.ops[end:] for ref in _refs((*op.args, *op.kwargs.values()))]
+        later = [ref for op in self.ops[end:] for ref in _reads(op)]
         wanted = {source for ref in later for source in self._sources(ref, end)}
         handed = [
             self.results[name].model_copy(update={"strides": packed_strides(self.results[name].shape)})
@@ -163,6 +172,27 @@ class _Cut:
         handed = {tensor.name: tensor for tensor in part.outputs if tensor.name not in final}
         self.between |= handed
         self.known |= handed
+
+
+def _returning_results(problem: Problem) -> Problem:
+    """The same forward, returning copies of the arguments that it returned: parts write what they make."""
+    made = {result.name for op in problem.ops for result in op.results}
+    given = {name: tensor for tensor, name in zip(problem.outputs, problem.returns, strict=True) if name not in made}
+    copies = tuple(
+        Op(
+            target="aten.clone.default",
+            args=(Ref(ref=name),),
+            results=(tensor.model_copy(update={"name": f"{name} copied"}),),
+        )
+        for name, tensor in given.items()
+    )
+    returns = tuple(f"{name} copied" if name in given else name for name in problem.returns)
+    return problem.model_copy(update={"ops": (*problem.ops, *copies), "returns": returns})
+
+
+def _reads(op: Op) -> Iterator[str]:
+    """Every value that an operation is given."""
+    return _refs((*op.args, *op.kwargs.values()))
 
 
 def _refs(arguments: Iterable[Argument]) -> Iterator[str]:

@@ -1,56 +1,138 @@
 """What the playbook's expressions mean, with torch: strided loads are as_strided, primitives are torch's functions.
 
-Nothing is compiled, so that many random programs can be tried where a kernel would take seconds each.
+Nothing is compiled, so that many programs can be tried where a kernel would take seconds each.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 
+from knowledge.playbook.author import SINGLE, recipes
 from knowledge.playbook.expressions import Node, postorder
 from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref
+from knowledge.playbook.recipe import Decline, Plan, Recipe
+from knowledge.playbook.stages import stages_of
 
 Function = Callable[..., torch.Tensor]
+Values = Mapping[str, Any]
 
-COMPUTED: dict[str, Function] = {
-    "add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "neg": torch.neg,
-    "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge, "eq": torch.eq, "ne": torch.ne,
-    "and": torch.bitwise_and, "or": torch.bitwise_or, "not": torch.logical_not, "select": torch.where,
-    "maximum": torch.maximum, "minimum": torch.minimum, "abs": torch.abs, "sqrt": torch.sqrt, "exp": torch.exp,
-    "expm1": torch.expm1, "log1p": torch.log1p, "tanh": torch.tanh, "floor": torch.floor, "sign": torch.sign,
+SAME_NAME = (
+    "add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "maximum", "minimum", "fmax", "fmin", "abs",
+    "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "atan2", "hypot", "pow", "remainder", "fmod",
+    "floor", "ceil", "trunc", "round", "sign",
+)  # fmt: skip
+COMPUTED: dict[str, Function] = {name: getattr(torch, name) for name in SAME_NAME} | {
+    "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor, "invert": torch.bitwise_not,
+    "not": torch.logical_not, "select": torch.where, "int_pow": torch.pow, "int_fmod": torch.fmod,
+    "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
+    "truncated_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
 }  # fmt: skip
+# Over the last dimension, into which all that are reduced have been merged.
 REDUCED: dict[str, Function] = {
-    "sum": lambda x, dims: x.sum(dims),
-    "amax": lambda x, dims: x.amax(dims),
-    "amin": lambda x, dims: x.amin(dims),
-}
+    "sum": lambda x: x.sum(-1), "prod": lambda x: x.prod(-1), "amax": lambda x: x.amax(-1),
+    "amin": lambda x: x.amin(-1), "any": lambda x: x.any(-1), "all": lambda x: x.all(-1),
+    "argmax": lambda x: x.argmax(-1), "argmin": lambda x: x.argmin(-1),
+}  # fmt: skip
 
 
-def evaluate(problem: Problem, lowered: Lowered, tensors: Mapping[str, torch.Tensor]) -> list[torch.Tensor]:
+def answer(problem: Problem, tensors: Values) -> list[torch.Tensor] | Decline:
+    """What the first recipe that takes the problem makes of it, or why the last one does not."""
+    for recipe in recipes():
+        plan = recipe.first_plan(problem)
+        if isinstance(plan, Plan):
+            return _by(recipe, problem, tensors)
+    assert isinstance(plan, Decline)
+    return plan
+
+
+def _by(recipe: Recipe, problem: Problem, tensors: Values) -> list[torch.Tensor]:
+    """By its expressions; a product, which has none, by torch; several parts one after the other."""
+    if recipe.name == "gemm":
+        return replayed(problem, tensors)
+    if recipe.name != "stages":
+        return evaluate(problem, lower_problem(problem), tensors)
+    known = dict(tensors)
+    for part in stages_of(problem, SINGLE).parts:
+        given = {each.name: known[each.name] for each in (*part.problem.inputs, *part.problem.parameters)}
+        made = _by(part.recipe, part.problem, given)
+        known |= {each.name: value.contiguous() for each, value in zip(part.problem.outputs, made, strict=True)}
+    return [known[output.name] for output in problem.outputs]
+
+
+def replayed(problem: Problem, tensors: Values) -> list[torch.Tensor]:
+    """The traced operations, each by torch."""
+    known = {name: value.clone() for name, value in tensors.items()}
+
+    def atom(argument: Atom) -> Any:
+        return known[argument.ref] if isinstance(argument, Ref) else argument
+
+    def read(argument: Argument) -> Any:
+        assert not isinstance(argument, DTypeArg)
+        return [atom(each) for each in argument] if isinstance(argument, tuple) else atom(argument)
+
+    for op in problem.ops:
+        _, name, overload = op.target.split(".")
+        function = getattr(getattr(torch.ops.aten, name), overload)
+        made = function(*map(read, op.args), **{key: read(value) for key, value in op.kwargs.items()})
+        many = made if isinstance(made, tuple | list) else (made,)
+        known |= {result.name: value for result, value in zip(op.results, many, strict=True)}
+    return [known[name] for name in problem.returns]
+
+
+def evaluate(problem: Problem, lowered: Lowered, tensors: Values) -> list[torch.Tensor]:
     """The module's outputs, computed node by node."""
     values: dict[int, torch.Tensor] = {}
     for node in postorder(tuple(node for _, node in lowered.outputs)):
         values[id(node)] = _value(node, values, tensors)
     made = [values[id(node)].expand(tensor.shape) for tensor, node in lowered.outputs]
-    return [value.reshape(output.shape) for value, output in zip(made, problem.outputs, strict=True)]
+    return [
+        value.reshape(output.shape).to(getattr(torch, output.dtype))
+        for value, output in zip(made, problem.outputs, strict=True)
+    ]
 
 
-def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Mapping[str, torch.Tensor]) -> torch.Tensor:
+def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Values) -> torch.Tensor:
     operands = [values[id(arg)] for arg in node.args]
     if node.kind == "load":
-        return _strided(tensors[node.op], node)
-    if node.kind == "const":
-        return torch.tensor(node.payload[0], dtype=getattr(torch, node.dtype))
+        return _kept(_strided(tensors[node.op], node), node.dtype)
+    if node.kind in ("const", "scalar"):
+        number = node.payload[0] if node.kind == "const" else tensors[node.op]
+        exact = torch.tensor(number, dtype=torch.float64) if isinstance(number, float) else torch.tensor(number)
+        return _kept(exact.to(getattr(torch, node.dtype)), node.dtype)
     if node.kind == "reduce":
-        return REDUCED[node.op](operands[0].expand(node.shape), tuple(int(dim) for dim in node.payload))
+        return reduced(node, operands[0])
     if node.kind == "gathered":
         return operands[0].contiguous().as_strided(node.shape, node.strides)
     assert node.kind == "compute", node.kind
-    dtype = getattr(torch, node.dtype)
-    return (operands[0] if node.op == "cast" else COMPUTED[node.op](*operands)).to(dtype)
+    return computed(node, operands)
+
+
+def computed(node: Node, operands: list[torch.Tensor]) -> torch.Tensor:
+    """A primitive's result. Halves are computed in float32 and rounded by a cast alone, as in the kernels."""
+    if node.op != "cast":
+        return COMPUTED[node.op](*operands).to(
+            _kept(torch.empty(0, dtype=getattr(torch, node.dtype)), node.dtype).dtype
+        )
+    return _kept(operands[0].to(getattr(torch, node.dtype)), node.dtype)
+
+
+def reduced(node: Node, operand: torch.Tensor) -> torch.Tensor:
+    """A reduction's result; the dimensions that it keeps are in their order."""
+    dims = [int(dim) for dim in node.payload]
+    kept = [dim for dim in range(len(node.shape)) if dim not in dims]
+    wide = operand.expand(node.shape).permute(*kept, *dims).reshape(*(node.shape[dim] for dim in kept), -1)
+    wide = wide.byte() if node.op.startswith("arg") and wide.dtype == torch.bool else wide
+    return REDUCED[node.op](wide).to(_kept(torch.empty(0, dtype=getattr(torch, node.dtype)), node.dtype).dtype)
+
+
+def _kept(value: torch.Tensor, dtype: str) -> torch.Tensor:
+    return value.float() if dtype in ("float16", "bfloat16") else value
 
 
 def _strided(tensor: torch.Tensor, node: Node) -> torch.Tensor:
