@@ -46,7 +46,7 @@ print(json.dumps({
     "listable": [path for path in asked["list"] if listed(path) is not None],
     "writable": [path for path in asked["write"] if may(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)],
     "descriptors": sorted(int(name) for name in os.listdir("/proc/self/fd")),
-    "session": os.getsid(0) == os.getpgid(0),
+    "session": os.getsid(0) == os.getpgid(0) == os.getpid(),
     "terminal": may("/dev/tty", os.O_RDWR),
 }))
 """
@@ -107,6 +107,12 @@ def test_nothing_is_open_but_the_three_streams_and_it_has_no_terminal(work: Path
     assert found["descriptors"][:3] == [0, 1, 2]
     assert found["session"]
     assert not found["terminal"]
+
+
+def test_who_kills_its_whole_group_kills_itself_alone(work: Path, any_tier: Tier) -> None:
+    """Its own group may be signalled: whoever reports its end must not be in it."""
+    completed = run(work, any_tier, "/bin/sh", "-c", "echo before; kill -KILL 0; echo after")
+    assert (completed.outcome, completed.signal, completed.stdout) == ("signalled", "SIGKILL", b"before\n")
 
 
 def test_every_limit_is_set_and_cannot_be_raised(work: Path, any_tier: Tier) -> None:
@@ -219,7 +225,8 @@ def test_inner_folders_are_mounted_after_outer_ones(work: Path, tier: Tier, tmp_
     inner.mkdir(parents=True)
     (outer / "file").write_text("text")
     access = Access(read=(str(outer),), write=(str(inner),))
-    found = inside(work, tier, access, write=[f"{inner}/new", f"{outer}/new"], read=[f"{outer}/file"])
+    shut = [f"{outer}/new", f"{outer}/file", "/etc/passwd", "/usr/bin/env", sys.executable]
+    found = inside(work, tier, access, write=[f"{inner}/new", *shut], read=[f"{outer}/file"])
     assert (found["writable"], found["readable"]) == ([f"{inner}/new"], [f"{outer}/file"])
 
 

@@ -200,12 +200,12 @@ def test_the_page_shows_every_kernel_within_its_limit(monkeypatch):
     assert "4300 GB/s" in page and "1.783e+05 GFLOP/s" in page  # three TF32 products make one of float32
 
 
-def profiled(monkeypatch, text, code=0):
-    """The profile of a library under a stand-in for ncu: a program that answers as the real one did."""
+def profiled(monkeypatch, text, code=0, says="cat answer"):
+    """The profile of a library under a stand-in for ncu: a program that answers as the real one did, or `says` more."""
     folder = Path(tempfile.mkdtemp())
     (folder / "answer").write_text(text)
     program = folder / "ncu"
-    program.write_text(f"#!/bin/sh\ncp {folder}/answer answer.csv\nexit {code}\n")
+    program.write_text(f"#!/bin/sh\ncp {folder}/answer .\n{says} > answer.csv\nexit {code}\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     find_tool.cache_clear()
@@ -229,6 +229,13 @@ def test_without_permission_the_roofline_stands_alone_and_says_so(monkeypatch):
     profile = profiled(monkeypatch, "==ERROR== ERR_NVGPUCTRPERM", code=1)
     assert profile.unprofiled == PERMISSION and profile.kernels == () and profile.bottleneck is None
     assert profile.bound == "memory" and "counters    not read: The driver lets only" in render(profile)
+
+
+def test_the_kernel_is_called_twice_behind_the_tool_and_may_be_profiled(monkeypatch):
+    """The first call brings what is made once; the second is the one that counts."""
+    unprofiled = profiled(monkeypatch, "", says='echo "==ERROR== $(cat order.json)"').unprofiled
+    for words in ("read nothing: {", 'kernel.so"', '"calls": 2', '"device": "cuda"'):
+        assert words in unprofiled
 
 
 def test_without_ncu_the_roofline_stands_alone_and_says_so(monkeypatch):

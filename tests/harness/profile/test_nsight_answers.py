@@ -130,6 +130,17 @@ def test_an_open_quote_and_an_endless_line_stay_in_their_line() -> None:
     assert parse_answer([duration, dram]) == [], "there is no table without its head"
 
 
+@pytest.mark.parametrize(
+    "extent", ["", "(1, 1)", "(1, 1, 1, 1)", "(1, 1, x)", "(1, 1, 12345678901)", "(-1, 1, 1)", "1 1 1"]
+)
+def test_a_row_without_its_shape_is_no_launch(extent: str) -> None:
+    whole = row(names.DURATION, "1000", "ns")
+    assert parse_answer(table((*whole[:2], extent, *whole[3:])).splitlines()) == []
+    assert parse_answer(table((*whole[:3], extent, *whole[4:])).splitlines()) == []
+    assert len(parse_answer(table(whole, (*whole[:2], extent, *whole[3:])).splitlines())) == 1
+    assert parse_answer(table((whole[0], "", *whole[2:])).splitlines()) == []
+
+
 def test_no_more_launches_are_taken_than_were_asked_for() -> None:
     rows = [row(names.DURATION, "1000", "ns", number=each, name=f"k{each}()") for each in range(MAX_LAUNCHES + 9)]
     assert len(read_run(ended(), table(*rows))) == MAX_LAUNCHES
