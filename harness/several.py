@@ -13,7 +13,7 @@ def combined(timings: Sequence[Timing]) -> Timing:
 
     Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
     half widths are the root of the sum of their squares, divided by their number. A duel and a
-    compiled baseline stand where all have one.
+    compiled baseline stand where all have one. Of the clocks those are kept that moved.
     """
     if len(timings) == 1:
         return timings[0]
@@ -30,6 +30,9 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "duel": _duel(duels) if len(duels) == len(timings) else None,
             "compiled": _compiled(compiled) if len(compiled) == len(timings) else None,
             "compiled_failure": next((timing.compiled_failure for timing in timings if timing.compiled_failure), ""),
+            "clocks": next(
+                (timing.clocks for timing in timings if timing.clocks and not timing.clocks.steady), timings[0].clocks
+            ),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }
     )

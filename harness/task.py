@@ -42,8 +42,9 @@ class TensorSpec(Frozen):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the elements themselves (gaps between strided elements not counted)."""
-        return self.numel * DTYPE_BYTES[self.dtype]
+        """Bytes of the elements in memory: gaps between them do not count, and what is expanded counts once."""
+        apart = prod(extent for extent, stride in zip(self.shape, self.strides, strict=True) if stride)
+        return min(apart, self.span) * DTYPE_BYTES[self.dtype]
 
 
 class ScalarSpec(Frozen):
@@ -115,6 +116,11 @@ class Program(Frozen):
     ops: tuple[TracedOp, ...]
     outputs: tuple[str, ...]
 
+    @property
+    def names(self) -> frozenset[str]:
+        """The operations without namespace and overload: `sum` for `aten.sum.dim_IntList`."""
+        return frozenset(op.target.split(".")[1] for op in self.ops)
+
 
 class Variant(Frozen):
     """What a task file's `WORKLOADS` asks for: `arguments` of get_inputs and get_init_inputs, by their names.
@@ -160,8 +166,7 @@ class Task(Frozen):
     @property
     def multiplies(self) -> bool:
         """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
-        names = {op.target.split(".")[1] for op in self.program.ops} if self.program else set()
-        return not names.isdisjoint({"prod", "cumprod"})
+        return self.program is not None and not self.program.names.isdisjoint({"prod", "cumprod"})
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""

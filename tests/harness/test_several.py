@@ -5,7 +5,7 @@ import math
 import pytest
 
 from harness.several import combined
-from harness.verdict import Compiled, Duel, Interval, Timing
+from harness.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
 
 
 def timing(
@@ -54,6 +54,16 @@ def test_a_duel_stands_where_all_have_one():
     both = combined([timing(1.0, duel=duel), timing(1.0, duel=duel.model_copy(update={"speedup": 8.0}))]).duel
     assert both.speedup == pytest.approx(4.0)
     assert both.interval.low < 4.0 < both.interval.high
+
+
+def test_clocks_that_moved_on_one_workload_are_said():
+    high = Conditions(sm_mhz=1980, memory_mhz=3200, temperature_c=40)
+    steady = timing(1.0).model_copy(update={"clocks": Clocks(lowest=high, highest=high)})
+    low = high.model_copy(update={"sm_mhz": 1200})
+    moved = timing(1.0).model_copy(update={"clocks": Clocks(lowest=low, highest=high)})
+    assert combined([steady, steady]).clocks == steady.clocks
+    for several in ([steady, moved], [moved, steady], [timing(1.0), moved]):
+        assert "1200 to 1980 MHz" in combined(several).noise
 
 
 def test_one_defect_is_a_defect():
