@@ -41,10 +41,13 @@ def _uniform(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
 
 
 def _wide(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between."""
-    block = _uniform_block(shape, generator).mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_()
-    block[1::2].neg_()
-    return block
+    """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between.
+
+    Signs by chance: were every second one negative, the lanes of an honest sum would hold numbers of one sign each and
+    cancel at the very end.
+    """
+    signed = _uniform(shape, generator)
+    return signed.abs().mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_().copysign_(signed)
 
 
 def _tiny(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:

@@ -12,7 +12,7 @@ see `Scope`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Literal
@@ -24,10 +24,16 @@ from harness.verdict import FirstBad, OutputError
 
 MULTIPLE = 4.0
 """A candidate may be this many times as far off as the reference: another order of summation, another exp()."""
+DEVIATIONS = 3.0
+"""Of few elements the largest error is a matter of luck: it counts as this many times their root mean square at least,
+which is about the largest of a few hundred."""
 FLOOR_EPS = 8.0
 """... plus this many units of the output type's epsilon, for references that happen to be exact."""
 UNDEFINED = 0.05
 """A reference that is this far (scaled) from its own oracle has no result there that anybody could be held to."""
+
+FEW = 1024
+"""Outputs of fewer elements say little of how far off PyTorch is on such inputs: see `compare`."""
 
 PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 """Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
@@ -48,12 +54,16 @@ class Expected:
     scope: Scope = "all"
 
 
-def compare(got: torch.Tensor, expected: Expected) -> OutputError:
-    """The error of one output; `bad_fraction` above 0 is a wrong output. Shapes and types agree by construction."""
+def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = ()) -> OutputError:
+    """The error of one output; `bad_fraction` above 0 is a wrong output. Shapes and types agree by construction.
+
+    `draws` are what the output should be on other inputs of the same kind. With them the scale, and how far PyTorch's
+    own result is off, are those of all draws together: a single sum may cancel, or happen to be exact.
+    """
     if not expected.reference.is_floating_point():
         return _compare_exact(got, expected)
     with one_thread():
-        return _compare_rounded(got, expected)
+        return _compare_rounded(got, expected, draws)
 
 
 @contextmanager
@@ -91,10 +101,16 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
         return ruler.measure(got)[1].largest
 
 
-def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:
+def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expected]) -> OutputError:
     ruler = _Ruler(expected)
-    own, theirs = ruler.measure(got)
-    allowed = MULTIPLE * own.largest + FLOOR_EPS * torch.finfo(expected.reference.dtype).eps
+    if draws:
+        together = _together([expected, *draws])
+        all_draws = _Ruler(together)
+        ruler.scale = all_draws.scale
+        own, (_, theirs) = all_draws.measure(together.reference)[0], ruler.measure(got)
+    else:
+        own, theirs = ruler.measure(got)
+    allowed = MULTIPLE * own.likely + FLOOR_EPS * torch.finfo(expected.reference.dtype).eps
     right = theirs.largest <= allowed  # a NaN where the reference is finite counts as infinitely far off
     wrong = None if right else ruler.wrong(got, allowed)
     return OutputError(
@@ -108,6 +124,15 @@ def _compare_rounded(got: torch.Tensor, expected: Expected) -> OutputError:
         first_bad=None if wrong is None else _first_bad(wrong, got, expected),
         pattern="" if wrong is None else pattern_of(wrong, got),
     )
+
+
+def _together(draws: Sequence[Expected]) -> Expected:
+    first = draws[0]
+    oracles, references = (
+        torch.cat([flat.reshape(-1) for flat in each])
+        for each in zip(*((draw.oracle, draw.reference) for draw in draws), strict=True)
+    )
+    return Expected(first.name, oracles, references, first.scope)
 
 
 @dataclass
@@ -127,6 +152,11 @@ class _Measured:
     @property
     def relative_l2(self) -> float:
         return math.sqrt(self.squares / self.count) / self.scale
+
+    @property
+    def likely(self) -> float:
+        """The largest error, or about what it would be among many elements: never above `DEVIATIONS` times itself."""
+        return max(self.largest, DEVIATIONS * min(self.relative_l2, self.largest))
 
 
 class _Ruler:

@@ -53,7 +53,7 @@ def _moved(bench: Bench, slot: int, trial: Trial, changed: list[str]) -> Trial:
     errors = trial.outputs
     if not _wrong(errors):
         try:
-            errors = errors_of(bench, slot, trial.distribution)
+            errors = errors_of(bench, slot, trial.distribution, trial.seed)
         except UserError:  # a forward that now refuses what it accepted is the reference's own matter
             return trial.model_copy(update={"repeatable": False})
     marked = tuple(map(_marked, errors, changed))

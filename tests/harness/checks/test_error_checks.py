@@ -51,6 +51,46 @@ def test_rounding_within_the_floor_passes():
     assert compare(got, wanted).bad_fraction == 0
 
 
+def sums(count: int, seed: int, lanes: int = 0) -> tuple[torch.Tensor, Expected]:
+    """So many sums of 4000 normal numbers, as added up in this many lanes, and what they should be."""
+    terms = torch.randn(count, 4000, generator=torch.Generator().manual_seed(seed))
+    got = sum(sum(terms.view(count, -1, lanes or 1).unbind(1)).unbind(1))
+    return got, Expected("output", terms.double().sum(1), terms.sum(1))
+
+
+def test_an_honest_sum_is_right_whatever_luck_the_reference_had():
+    drawn = [sums(1, 1000 + seed)[1] for seed in range(7)]
+    found = [sums(1, seed, 8) for seed in range(100)]
+    assert any(compare(got, wanted).bad_fraction for got, wanted in found), "alone some look wrong"
+    assert not any(compare(got, wanted, drawn).bad_fraction for got, wanted in found)
+
+
+def test_no_draw_makes_a_wrong_sum_right():
+    drawn = [sums(1, 1000 + seed)[1] for seed in range(7)]
+    for seed in range(50):
+        _, wanted = sums(1, seed)
+        scale = math.sqrt(4000)
+        for off in (1e-5 * scale, -0.01 * scale, math.nan, math.inf):
+            error = compare(wanted.reference + off, wanted, drawn)
+            assert error.bad_fraction == 1
+            assert error.first_bad.index == (0,)
+
+
+def test_draws_of_whole_numbers_change_nothing():
+    wanted = Expected("output", torch.tensor([1, 2]), torch.tensor([1, 2]))
+    assert compare(torch.tensor([1, 3]), wanted, [wanted]).bad_fraction == 0.5
+
+
+@given(st.lists(st.floats(-100, 100, width=32), min_size=1, max_size=50), st.integers(0, 49), st.floats(0, 1e30))
+def test_no_more_is_allowed_than_twelve_times_the_references_own_error(values, place, off):
+    """Wherever its error lies, in however few elements, and however large it is."""
+    oracle = torch.tensor(values, dtype=torch.float64)
+    reference = oracle.clone()
+    reference[place % len(values)] += off
+    error = compare(oracle + 13 * (reference - oracle).abs().max() + 1e-9, Expected("output", oracle, reference))
+    assert error.reference_max_scaled == 0 or error.bad_fraction > 0
+
+
 def test_lower_precision_than_the_reference_is_wrong():
     oracle = torch.randn(4096, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
     wanted = Expected("output", oracle, oracle.float())

@@ -84,15 +84,15 @@ def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
 
 def test_products_are_not_held_to_where_they_overflow_on_the_way():
     """Over six decades, and with an infinity among numbers whose product vanishes, another order has other results."""
-    first, last = X.model_copy(update={"shape": (64, 200), "strides": (200, 1)}), (64,)
+    first, last = X.model_copy(update={"shape": (64, 300), "strides": (300, 1)}), (64,)
     signature = Signature(
         inputs=(first,), outputs=(first.model_copy(update={"name": "y", "shape": last, "strides": (1,)}),)
     )
     source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x.prod(dim=1)")
-    source = source.replace("torch.rand(6, 5) + 1, 0.5", "torch.rand(64, 200) + 0.5")
+    source = source.replace("torch.rand(6, 5) + 1, 0.5", "torch.rand(64, 300) + 0.5")
 
     def halves(views, numbers):
-        torch.mul(views["x"][:, :100].prod(dim=1), views["x"][:, 100:].prod(dim=1), out=views["y"])
+        torch.mul(views["x"][:, :150].prod(dim=1), views["x"][:, 150:].prod(dim=1), out=views["y"])
 
     with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
         judging._check(bench, payload(multiplies=True), trials := [])
@@ -165,7 +165,52 @@ def test_a_timed_output_is_held_to_its_allowance(off, passes):
             assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
 
 
-def test_exact_timed_outputs_are_exact_and_others_have_eight_units():
+SUM = SOURCE.replace("x * self.scale + shift", "(x * self.scale + shift).sum()").replace(
+    "rand(6, 5) + 1", "randn(6, 5)"
+)
+SUMMED = SIGNATURE.model_copy(update={"outputs": (TensorSpec(name="y", shape=(), strides=(), dtype="float32"),)})
+
+
+def test_a_timed_sum_that_came_out_near_zero_is_held_to_what_such_sums_are():
+    with bench_of(right, source=SUM, signature=SUMMED, op_class="reduction") as bench:
+        judging._fill_for_timing(bench, 5)
+        x = bench.memory.views[1]["x"].zero_()
+        bench.memory.views[1]["scale"][0] = 1.0
+        x[0, 0], bench.numbers[1]["shift"] = 1e-4, 0.0
+        bench.memory.views[1]["y"].fill_(1e-4 + 1e-7)  # nothing beside sums of about 9
+        outputs = TimedOutputs(bench, [1e-6])
+        outputs.called.add(1)
+        outputs.at_the_end(1)
+        assert not outputs.called, "other inputs lie there now"
+        assert x.std() > 0.1
+        bench.memory.views[2]["y"].fill_(float(bench.reference.run(bench.inputs(2), bench.replicas[2])[0]) + 1e-3)
+        outputs.called.add(2)
+        with pytest.raises(CandidateFailedError, match="y came out wrong"):
+            outputs.at_the_end(1)
+
+
+def test_what_the_oracle_finds_right_among_many_elements_is_not_asked_of_it_again():
+    large = X.model_copy(update={"shape": (600, 5)})
+    signature = SIGNATURE.model_copy(
+        update={"inputs": (large, SIGNATURE.inputs[1]), "outputs": (large.model_copy(update={"name": "y"}),)}
+    )
+    with bench_of(right, source=SOURCE.replace("rand(6, 5)", "rand(600, 5)"), signature=signature) as bench:
+        judging._fill_for_timing(bench, 5)
+        (exact,) = bench.reference.run(bench.inputs(1), bench.replicas[1])
+        y = bench.memory.views[1]["y"].copy_(exact)
+        y[7, 3] += 9 * torch.finfo(torch.float32).eps * (exact[7, 3].abs() + exact.square().mean().sqrt())
+        outputs = TimedOutputs(bench, [0.0])
+        outputs.called.add(1)
+        outputs.at_the_end(1)
+        assert outputs.called == {1}
+        del bench.oracle
+        outputs.at_the_end(1)
+        y[7, 3] *= 1.0001
+        with pytest.raises(AttributeError, match="oracle"):
+            outputs.at_the_end(1)
+
+
+def test_exact_timed_outputs_are_exact_and_others_have_a_few_units():
     whole = Signature(inputs=(X,), outputs=(X.model_copy(update={"name": "y", "dtype": "int64"}),))
     source = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x.long()\n"
     source += "def get_inputs():\n    return [torch.ones(6, 5)]\n"
@@ -181,7 +226,7 @@ def test_exact_timed_outputs_are_exact_and_others_have_eight_units():
         outputs, unit = bench.memory.views[0]["y"].fill_(0.5), torch.finfo(torch.float32).eps
         outputs[0, 0] = 0.5 + 7 * unit
         verify(bench, 0, 0.0)
-        outputs[0, 0] = 0.5 + 9 * unit
+        outputs[0, 0] = 0.5 + 200 * unit
         with pytest.raises(CandidateFailedError):
             verify(bench, 0, 0.0)
 
