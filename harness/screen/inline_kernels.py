@@ -21,7 +21,7 @@ _ONLY = frozenset(
 )
 _LOOSE = re.compile(r"fast-math|fast_math|Ofast|unsafe|associative|ftz|prec-|finite-math")
 _FLAG = re.compile(
-    r"|-O[0-3]|-std=c\+\+\d\d|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
+    r"|-O[0-3]|-std=(?:c|gnu)\+\+(?:17|20|23)|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
 )
 _FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]|[<"]Python\.h[>"]')
 _NAME = re.compile(r"\w+")
@@ -60,16 +60,23 @@ def _texts(file: PythonFile, value: ast.expr) -> Iterator[ast.Constant | None]:
     elif isinstance(value, ast.Constant) and isinstance(value.value, str):
         yield value
     elif isinstance(value, ast.Name):
-        stores = [
-            n for n in file.nodes if isinstance(n, ast.Name) and n.id == value.id and isinstance(n.ctx, ast.Store)
-        ]
-        holder = file.parents[stores[0]] if len(stores) == 1 else None
-        if isinstance(holder, ast.Assign):
-            yield from _texts(file, holder.value)
-        else:
+        held = _held(file, value)
+        if held is None:
             yield None
+        else:
+            yield from _texts(file, held)
     else:
         yield None
+
+
+def _held(file: PythonFile, name: ast.Name) -> ast.expr | None:
+    """What a name is given in the one place that binds it; a list only where nobody else can change it."""
+    bound = file.scopes.only(name.id)
+    holder = file.parents[bound] if bound is not None else None
+    if not isinstance(holder, ast.Assign) or bound not in holder.targets:
+        return None
+    uses = sum(isinstance(node, ast.Name) and node.id == name.id for node in file.nodes)
+    return None if isinstance(holder.value, ast.List) and uses > 2 else holder.value
 
 
 def _source(text: ast.Constant, operators: frozenset[str], allowances: frozenset[str]) -> Iterator[Refusal]:

@@ -18,23 +18,27 @@ _MOVES = words_of("""
     modulelist getitem lift liftfresh detachcopy viewas scalartensor emptystrided newempty newzeros asstrided
     """)
 _SYNONYMS = (
-    "matmul mm bmm mv dot einsum addmm addmv baddbmm addbmm linear tensordot inner vdot multidot chainmatmul outer ger "
-    "unsafematmul bilinear",
-    "softmax softmin safesoftmax sparsesoftmax",
-    "logsoftmax safelogsoftmax",
-    "relu threshold clamp clampmin relu6 hardtanh",
+    # What computes with products inside stands in for one.
+    "matmul mm bmm mv dot einsum addmm addmv baddbmm addbmm linear tensordot inner vdot vecdot multidot chainmatmul "
+    "outer ger unsafematmul bilinear cdist kron cov corrcoef matrixpower scaleddotproductattention multiheadattention "
+    "lstmcell grucell rnncell conv1d conv2d conv3d convolution",
+    "softmax softmin safesoftmax sparsesoftmax gumbelsoftmax logsoftmax safelogsoftmax logsumexp crossentropy "
+    "crossentropyloss",
+    "relu threshold clamp clip clampmin relu6 hardtanh",
     "sigmoid logsigmoid expit",
     "silu swish",
     "gelu",
-    "sum nansum cumsum",
-    "mean nanmean",
-    "max amax aminmax argmax",
-    "min amin argmin",
+    "sum nansum cumsum mean nanmean",
+    "prod cumprod",
+    "norm vectornorm matrixnorm linalgvectornorm frobeniusnorm normalize renorm",
+    "max amax aminmax argmax cummax topk sort msort argsort kthvalue",
+    "min amin aminmax argmin cummin topk sort msort argsort kthvalue",
     "var std varmean stdmean",
     "layernorm nativelayernorm",
     "rmsnorm fusedrmsnorm",
     "batchnorm batchnorm1d batchnorm2d batchnorm3d nativebatchnorm",
     "groupnorm nativegroupnorm",
+    "instancenorm instancenorm1d instancenorm2d instancenorm3d",
     "conv1d conv2d conv3d convolution convtranspose1d convtranspose2d convtranspose3d",
     "scaleddotproductattention multiheadattention",
 )

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
+from harness.screen.python_scopes import Function, Scopes
+
 EXTENSION_MAKER = "load_inline"
 
 
@@ -24,6 +25,7 @@ class PythonFile:
         for node in self.nodes:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 self.imported.update(imported_names(node))
+        self.scopes = Scopes(self.nodes, self.parents)
         assigns = [node for node in self.nodes if isinstance(node, ast.Assign)]
         for _ in range(3):  # an alias of an alias of an alias
             for assign in assigns:
@@ -65,9 +67,21 @@ class PythonFile:
         return next((outer for outer in self.enclosing(node) if isinstance(outer, Function)), None)
 
     def on_device(self, node: ast.AST) -> bool:
-        """Whether a node is in a function that triton compiles."""
-        around = (outer for outer in self.enclosing(node) if isinstance(outer, Function))
-        return any("jit" in last_name(mark) for function in around for mark in function.decorator_list)
+        """Whether a node is in a function that triton compiles, and in nothing else."""
+        return any(outer in self.kernels for outer in self.enclosing(node))
+
+    @cached_property
+    def kernels(self) -> frozenset[ast.AST]:
+        """The functions that triton compiles."""
+        functions = (node for node in self.nodes if isinstance(node, Function))
+        return frozenset(each for each in functions if any(map(self._compiles, each.decorator_list)))
+
+    def _compiles(self, mark: ast.expr) -> bool:
+        maker = mark.func if isinstance(mark, ast.Call) else mark
+        root = root_name(maker)
+        bound = [binding.node for binding in self.scopes.bindings.get(root, [])]
+        imported = bool(bound) and all(isinstance(node, ast.Import | ast.ImportFrom) for node in bound)
+        return imported and self.path(maker) == "triton.jit"
 
     @cached_property
     def globals(self) -> frozenset[str]:
@@ -79,10 +93,18 @@ class PythonFile:
     def extensions(self) -> frozenset[str]:
         """Paths that hold a compiled extension: the results of load_inline and what they were assigned to."""
         found: set[str] = set()
+        others: set[str] = set()
         for node in self.nodes:
-            if isinstance(node, ast.Assign) and (self.makes_extension(node.value) or self.path(node.value) in found):
-                found.update(self.path(target) for target in node.targets)
-        return frozenset(found - {""})
+            if isinstance(node, ast.Assign):
+                held = self.makes_extension(node.value) or self.path(node.value) in found
+                (found if held else others).update(map(self._holder, node.targets))
+        return frozenset(found - others - {""})
+
+    def _holder(self, target: ast.expr) -> str:
+        """The path of a target of which nothing else can be meant."""
+        if isinstance(target, ast.Name) and self.scopes.only(target.id) is not target:
+            return ""
+        return self.path(target)
 
     def makes_extension(self, node: ast.AST) -> bool:
         """Whether a node is a call of load_inline, however that was imported."""

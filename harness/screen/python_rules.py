@@ -38,9 +38,10 @@ PATHS = _table(
             "torch.Event torch.cuda.graph_pool_handle torch.cuda.streams torch.cuda.default_stream torch.cuda.MemPool"
         ),
         "thread": "torch.multiprocessing torch.distributed torch.futures torch.set_num_threads",
-        "file": "torch.load torch.save torch.hub torch.from_file torch.serialization torch.package torch.classes",
+        "file": "torch.load torch.save torch.hub torch.from_file torch.serialization torch.package torch.classes "
+        "torch.cuda.gds",
         "compiler": "torch.compile torch.jit torch.fx torch.export torch.compiler torch.cuda.jiterator",
-        "operator": "torch.ops.aten torch.ops.prims torch.library",
+        "operator": "torch.ops torch.library",
         "random": (
             "torch.manual_seed torch.seed torch.random torch.set_rng_state torch.cuda.manual_seed torch.Generator "
             "torch.cuda.manual_seed_all torch.cuda.set_rng_state torch.default_generator"
@@ -48,17 +49,20 @@ PATHS = _table(
         "device_state": (
             "torch.cuda.set_device torch.cuda.memory torch.cuda.set_per_process_memory_fraction torch.cuda.caching "
             "torch.cuda.empty_cache torch.cuda.reset torch.cuda.set_sync_debug_mode torch.use_deterministic_algorithms "
-            "torch.backends torch.set_default_dtype torch.set_default_device torch.set_float32_matmul_precision "
-            "torch.set_flush_denormal torch.set_default_tensor_type torch.autograd.set torch.set_grad_enabled "
-            "torch.cuda.cudart torch.set_deterministic torch.utils.deterministic torch.cuda.nvtx torch.profiler"
+            "torch.backends torch.autograd.set "
+            "torch.cuda.cudart torch.utils.deterministic torch.cuda.nvtx torch.profiler torch.autograd.profiler "
+            "torch.cuda.tunable torch.set_"
         ),
         "lazy": "torch.overrides torch.utils._python_dispatch torch.utils.dlpack torch.nested torch.sparse",
-        "loading": "torch.utils.cpp_extension.load torch.utils.cpp_extension.include tvm_ffi.load tvm_ffi.cpp.load",
+        "loading": "torch.utils.cpp_extension. tvm_ffi.load tvm_ffi.cpp.load",
         "dynamic": "typing.get_type_hints typing.ForwardRef dataclasses.make_dataclass enum.global_enum",
         "introspection": "torch.testing torch.utils.data torch.nn.modules torch.nn.utils torch.utils.hooks",
     }
 )
 PATHS_ALLOWED = ("torch.utils.cpp_extension.load_inline", "tvm_ffi.cpp.load_inline")
+
+MODULE_PATHS = ALLOWED_MODULES | {start.rpartition(".")[0] for start in PATHS} | {"torch.linalg", "torch.special"}
+"""What is a module as a whole, under which there is something that may not be reached."""
 
 # Built-in functions and other bare names.
 NAMES = _table(
@@ -75,7 +79,6 @@ NAMES = _table(
 ATTRIBUTES = _table(
     {
         "stream": "wait_stream record_stream CUDAGraph make_graphed_callables replay",
-        "patch": "register_forward_hook register_forward_pre_hook register_full_backward_hook register_hook",
         "lazy": "as_subclass _make_subclass _make_wrapper_subclass",
         "cache": "untyped_storage storage lru_cache",
         "file": "share_memory_ from_file tofile",

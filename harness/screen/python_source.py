@@ -7,33 +7,34 @@ no calls: a module may add and divide tensors, as it may call PyTorch for what i
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable, Iterator
 
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
-from harness.screen.python_file import EXTENSION_MAKER, Function, PythonFile, imported_names, last_name, root_name
+from harness.screen.python_file import EXTENSION_MAKER, PythonFile, imported_names, last_name, root_name
 from harness.screen.python_rules import (
     ADVICE,
     ALLOWED_MODULES,
     ATTRIBUTES,
+    MODULE_PATHS,
     MODULES,
     NAMES,
     NARROW,
     PATHS,
     PATHS_ALLOWED,
 )
+from harness.screen.python_scopes import Function
+from harness.screen.python_state import STORES, Finding, assignments, defaults, mutations
 from harness.screen.refusal import Refusal
-from harness.screen.rules import words_of
 from harness.screen.source import MAX_CHARACTERS
 
 ENTRY = "ModelNew"
+_HOOK = re.compile(r"register_\w*hook")
 _DUNDERS = frozenset({"__init__", "__call__", "__repr__", "__name__", "__doc__", "__version__", "__len__", "__main__"})
 _LAZY_METHODS = frozenset({"__torch_function__", "__torch_dispatch__", "__tensor_unflatten__"})
-_STORES = words_of("append setdefault update add pop insert extend clear popitem appendleft get")
 _NARROW_TASKS = frozenset({"float16", "bfloat16"})
 
-Finding = tuple[ast.AST, str, str]
-"""Where, of what kind, and the words that offend."""
 Rule = Callable[[PythonFile, ast.AST], Iterator[Finding]]
 
 
@@ -90,14 +91,45 @@ def _path_kind(path: str) -> str:
 def _names(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Load):
         return
-    if node.id in NAMES and node.id not in file.globals:
+    if node.id in NAMES and not _is_own(file, node):
         yield node, NAMES[node.id], node.id
-    elif node.id == "Model":
+    elif node.id == "Model" and not (_in_reference(file, node) and _is_supers(file.parents[node])):
         yield node, "reference", node.id
     elif node.id.startswith("__") and node.id not in _DUNDERS:
         yield node, "introspection", node.id
     elif node.id == "getattr" and not _plain_getattr(node, file.parents[node]):
         yield node, "dynamic", "getattr with a name that is no literal"
+
+
+def _is_own(file: PythonFile, name: ast.Name) -> bool:
+    """Whether the file certainly means something of its own by a built-in function's name.
+
+    A function's local name is never the built-in one; a file's may be, before it is given or where it never is.
+    """
+    found = file.scopes.meaning(name)
+    if not found or not isinstance(found[0].scope, ast.Module):
+        return bool(found) and not isinstance(found[0].scope, ast.ClassDef)
+    if any(isinstance(getattr(binding.node, "ctx", None), ast.Del) for binding in found):
+        return False
+    return any(_comes_before(file, _statement(file, binding.node), name) for binding in found)
+
+
+def _is_supers(user: ast.AST) -> bool:
+    return isinstance(user, ast.Call) and last_name(user.func) == "super"
+
+
+def _statement(file: PythonFile, node: ast.AST) -> ast.AST:
+    return node if isinstance(node, ast.stmt) else file.parents[node]
+
+
+def _comes_before(file: PythonFile, statement: ast.AST, name: ast.Name) -> bool:
+    """Whether a statement stands before the one that a name is in, in the same block: then it has run."""
+    if not isinstance(statement, ast.FunctionDef | ast.ClassDef | ast.Assign):
+        return False
+    parent, around = file.parents[statement], {name, *file.enclosing(name)}
+    blocks = [getattr(parent, field, []) for field in ("body", "orelse")]
+    block = next((block for block in blocks if statement in block), [])
+    return any(later in around for later in block[block.index(statement) + 1 :]) if block else False
 
 
 def _plain_getattr(name: ast.Name, call: ast.AST) -> bool:
@@ -111,7 +143,7 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         return
     path = file.path(node)
     name = path.rsplit(".", 1)[-1] if path else last_name(node) if isinstance(node, ast.Attribute) else ""
-    if kind := _path_kind(path) or _pivot(file, path):
+    if kind := _kind_of(file, path):
         yield node, kind, path
     elif name == EXTENSION_MAKER and not _is_called(file, node):
         yield node, "dynamic", f"{name}, which may only be called"
@@ -119,6 +151,8 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         return
     elif name in ATTRIBUTES:
         yield node, ATTRIBUTES[name], name
+    elif _HOOK.fullmatch(name):
+        yield node, "patch", name
     elif path.startswith("functools.") and path != "functools.partial":
         yield node, "cache", path
     elif name.startswith("__") and name not in _DUNDERS:
@@ -127,12 +161,68 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "introspection", f"{path or name}, which is private"
 
 
+def _kind_of(file: PythonFile, path: str) -> str:
+    kind = _path_kind(path)
+    return _pivot(file, path) or kind if kind in ("", "loading") else kind
+
+
 def _pivot(file: PythonFile, path: str) -> str:
     """The kind of a refused module that is reached through another one: `torch.os`."""
     root, *rest = path.split(".")
     if root not in {origin.split(".")[0] for origin in file.origins}:
         return ""
     return next((MODULES[part] for part in rest if part in MODULES), "")
+
+
+def _modules(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """A module is followed by a name, or given one of its own: what is handed around is not followed."""
+    if not isinstance(node, ast.Name | ast.Attribute | ast.Call) or (path := file.path(node)) not in MODULE_PATHS:
+        return
+    if path.split(".")[0] not in {origin.split(".")[0] for origin in file.origins}:
+        return
+    stores = isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    root = node if isinstance(node, ast.Name) else None
+    if stores or (root is not None and file.scopes.is_local(root.id, root) and not _is_alias(file, root)):
+        return
+    user = file.parents[node]
+    followed = isinstance(user, ast.Attribute) or (
+        isinstance(user, ast.Call) and last_name(user.func) == "getattr" and user.args[:1] == [node]
+    )
+    if not followed and not _names_once(file, user):
+        yield node, "dynamic", f"{path} as a value"
+
+
+def _is_alias(file: PythonFile, name: ast.Name) -> bool:
+    kinds = (ast.Import, ast.ImportFrom, ast.Assign)
+    return any(isinstance(_statement(file, binding.node), kinds) for binding in file.scopes.meaning(name))
+
+
+def _names_once(file: PythonFile, user: ast.AST) -> bool:
+    """Whether a statement gives a module a name that means nothing else in the file."""
+    if not isinstance(user, ast.Assign) or not isinstance(user.value, ast.Name | ast.Attribute):
+        return False
+    plain = all(isinstance(target, ast.Name) and file.scopes.only(target.id) is target for target in user.targets)
+    return plain and not isinstance(file.scopes.scope_of(user), ast.ClassDef)
+
+
+def _rebindings(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """An imported name that means something else elsewhere in the file, outside of functions."""
+    if not isinstance(node, ast.Import | ast.ImportFrom):
+        return
+    for name, origin in imported_names(node).items():
+        for binding in file.scopes.bindings.get(name, []):
+            if isinstance(binding.node, ast.Import | ast.ImportFrom):
+                other = imported_names(binding.node)[name] != origin
+            else:
+                other = isinstance(binding.scope, ast.Module | ast.ClassDef)
+            if other:
+                yield binding.node, "dynamic", f"{name}, which is imported and given another meaning,"
+
+
+def _compiled(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """The Python behind a kernel of triton's runs on the host: `kernel.fn(x)`."""
+    if file.kernels and isinstance(node, ast.Attribute) and node.attr == "fn" and file.path(node) != "self.fn":
+        yield node, "operator", f"{file.path(node) or node.attr}, a kernel's own Python,"
 
 
 def _is_called(file: PythonFile, node: ast.AST) -> bool:
@@ -165,35 +255,6 @@ def _methods(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "lazy", node.name
     elif node.name.startswith("__") and node.name not in _DUNDERS:
         yield node, "introspection", f"def {node.name}"
-    for default in (*node.args.defaults, *node.args.kw_defaults):
-        if isinstance(default, ast.Dict | ast.List | ast.Set | ast.Call):
-            yield default, "cache", f"a default of {node.name} that can be changed"
-
-
-def _assignments(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
-    """What a store goes into: other people's objects never, one's own outside of __init__ neither."""
-    if isinstance(node, ast.Global | ast.Nonlocal):
-        yield node, "cache", f"{type(node).__name__.lower()} {', '.join(node.names)}"
-    if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
-        return
-    root, function = root_name(node), file.function_of(node)
-    if file.on_device(node):
-        return
-    local = function is not None and root not in file.globals
-    if root == "self" or (isinstance(node, ast.Subscript) and root in file.globals and function):
-        if function and function.name != "__init__":
-            yield node, "cache", f"a store into {ast.unparse(node)} in {function.name}"
-    elif isinstance(node, ast.Attribute) and not local and root != "ctx":
-        yield node, "patch", f"a store into {ast.unparse(node)}"
-
-
-def _mutations(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
-    """`cache.setdefault(...)`, `self.seen.append(...)` while running."""
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.func.attr not in _STORES:
-        return
-    function, root = file.function_of(node), root_name(node.func)
-    if function and function.name != "__init__" and (root == "self" or root in file.globals):
-        yield node, "cache", f"{ast.unparse(node.func)} in {function.name}"
 
 
 def _addresses(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
@@ -203,7 +264,7 @@ def _addresses(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     call = file.parents[node]
     user = file.parents.get(call)
     handed = isinstance(call, ast.Call) and isinstance(user, ast.Call) and user.func is not call
-    if not handed or (isinstance(user, ast.Call) and last_name(user.func) in _STORES):
+    if not handed or (isinstance(user, ast.Call) and last_name(user.func) in STORES):
         yield node, "cache", "data_ptr() for something else than a kernel's argument"
 
 
@@ -216,7 +277,7 @@ def _hands_back(operators: frozenset[str]) -> Rule:
     """Every mention of an operator of the task, but for modules that are made in __init__ and never called."""
 
     def rule(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
-        if file.on_device(node) or _in_reference(file, node):
+        if _in_reference(file, node) or (file.on_device(node) and not _is_torchs(file, node)):
             return
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult) and "matmul" in operators:
             yield node, "operator", "@"
@@ -230,9 +291,19 @@ def _hands_back(operators: frozenset[str]) -> Rule:
     return rule
 
 
+def _is_torchs(file: PythonFile, node: ast.AST) -> bool:
+    return isinstance(node, ast.Attribute | ast.Name | ast.Call) and file.path(node).startswith("torch.")
+
+
 def _in_reference(file: PythonFile, node: ast.AST) -> bool:
-    """Whether a node stands in a copy of the reference; that nobody uses it is another rule."""
-    return any(isinstance(outer, ast.ClassDef) and outer.name == "Model" for outer in file.enclosing(node))
+    """Whether a node stands in a method of a copy of the reference; that nobody uses it is another rule."""
+    outer = [node, *file.enclosing(node)]
+    if len(outer) < 4 or not isinstance(outer[-1], ast.Module):
+        return False
+    inside, method, reference = outer[-4:-1]
+    if not isinstance(reference, ast.ClassDef) or reference.name != "Model" or reference.decorator_list:
+        return False
+    return isinstance(method, Function) and not method.decorator_list and inside in method.body
 
 
 def _used_module(file: PythonFile, node: ast.Attribute, operators: frozenset[str]) -> str:
@@ -276,7 +347,11 @@ _RULES: tuple[Rule, ...] = (
     _tries,
     _classes,
     _methods,
-    _assignments,
-    _mutations,
+    _modules,
+    _rebindings,
+    _compiled,
+    assignments,
+    mutations,
+    defaults,
     _addresses,
 )

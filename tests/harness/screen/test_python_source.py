@@ -1,39 +1,13 @@
 """The screen of foreign Python files: each rule with a file that it refuses and an honest one beside it."""
 
-import textwrap
 import time
 
 import pytest
+from python_texts import IEEE, LOAD_INLINE, SOFTMAX, TRITON, inline, module
 
 from harness.screen.python_source import screen_python
 
-IEEE = frozenset({"float32", "ieee"})
-SOFTMAX = frozenset({"softmax", "softmin", "safesoftmax"})
 MATMUL = frozenset({"matmul", "mm", "linear", "einsum"})
-
-
-def module(body="return x * 2", top="", init="self.scale = 2", bases="nn.Module"):
-    return "\n".join(
-        [
-            "import torch",
-            "from torch import nn",
-            "import torch.nn.functional as F",
-            textwrap.dedent(top),
-            f"class ModelNew({bases}):",
-            "    def __init__(self):",
-            "        super().__init__()",
-            textwrap.indent(textwrap.dedent(init), "        "),
-            "    def forward(self, x):",
-            textwrap.indent(textwrap.dedent(body), "        "),
-        ]
-    )
-
-
-def inline(cpp='"int x;"', **options):
-    more = "".join(f", {name}={value}" for name, value in options.items())
-    top = f"from torch.utils.cpp_extension import load_inline\nkernels = load_inline('k', {cpp}{more})"
-    return module("return kernels.softmax(x)", top=top)
-
 
 REFUSED = {
     "unreadable": ["def f(:", "x = 1\n\0"],
@@ -158,6 +132,40 @@ def get_inputs():
 """
 
 HONEST = {
+    "parameters called as functions of Python": module(top="def f(input, dir, id):\n    return input * id"),
+    "an input called so": module("return input * 2").replace("(self, x)", "(self, input)"),
+    "locals called as functions of Python": module("hash = 3\nfor id in range(3):\n    x = x + id * hash\nreturn x"),
+    "the same in a comprehension": module("return sum([id for id in range(3)]) * x"),
+    "the same at the top": module(top="def compile(x):\n    return x\ndef f(x):\n    return compile(x)"),
+    "a main program": module() + "\nif __name__ == '__main__':\n    input = torch.randn(3)\n"
+    "    print(ModelNew()(input))",
+    "a local with an import's name": module("N, F = x.shape\nreturn x * F"),
+    "inputs with gradients": module() + "\ndef get_inputs():\n    x = torch.randn(3)\n    x.requires_grad = True\n"
+    "    return [x]",
+    "a tuned triton kernel": module(
+        "k[lambda meta: (triton.cdiv(x.numel(), meta['B']),)](x)\nreturn x",
+        top=TRITON + "@triton.autotune(configs=[triton.Config({'B': 64}, num_warps=4)], key=['n'])\n@triton.jit\n"
+        "def k(x, n, B: tl.constexpr):\n    a = tl.exp(x - tl.max(x, 0))\n    tl.store(x, tl.softmax(a))",
+    ),
+    "triton's own name for it": module(top="from triton import jit\nimport triton.language as tl\n@jit\ndef h(a):\n"
+                                       "    return tl.softmax(a)"),
+    "a module's alias": module(top="cpp = torch.utils.cpp_extension\nk = cpp.load_inline('k', 'int x;')"),
+    "an extension made in __init__": module(
+        "return self.ops.softmax(x)", top=LOAD_INLINE,
+        init="self.ops = load_inline('k', 'int x;', functions=['softmax'])",
+    ),
+    "a closure of one call": module("rows = []\ndef add(y):\n    rows.append(y)\nadd(x)\nreturn rows[0]"),
+    "a closure that reads": module("k = 3\ndef g(y):\n    return y * k\nreturn g(x)"),
+    "own lists": module("a = [1]\nb = a\nb.append(2)\nreturn x"),
+    "numbers as defaults": module(top="EPS = 1e-5\ndef f(x, eps=EPS):\n    return x + eps"),
+    "the reference with its super": module(
+        top="class Model(nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n"
+        "        self.s = nn.Softmax(1)"
+    ),
+    "the current stream": module(
+        "kernel(x.data_ptr(), torch.cuda.current_stream().cuda_stream)\nreturn x", top="def kernel(*a):\n    pass"
+    ),
+    "buffers": module("return x * self.b", init="self.register_buffer('b', torch.zeros(3))"),
     "the usual form of such answers": USUAL,
     "weights in a module that is never called": module("return x * self.w.weight", init="self.w = nn.Linear(2, 2)"),
     "a method of that name": module("return self.softmax(x)\n\ndef softmax(self, x):\n    return x"),
