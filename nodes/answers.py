@@ -254,10 +254,7 @@ def _model(kind: type[Model], data: Any) -> Model:
     try:
         made = kind.model_validate(data)
     except ValidationError as error:
-        problems = [
-            f"- {'.'.join(str(part) for part in found['loc']) or 'the object'}: {found['msg']}"
-            for found in error.errors()
-        ]
+        problems = [f"- {'.'.join(str(part) for part in found['loc'])}: {found['msg']}" for found in error.errors()]
         lines = ["The JSON object does not fit the schema:", *problems[:MAX_PROBLEMS]]
         raise AnswerError("schema", "\n".join(lines)) from error
     # JSON escapes can spell half a character, which the answer's own text did not show.

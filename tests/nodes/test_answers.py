@@ -13,6 +13,9 @@ from langchain_core.messages import AIMessage
 from knowledge.exemplars import source
 from nodes.answers import (
     MAX_ECHO_CHARS,
+    MAX_MOVE_CHARS,
+    MAX_PROBLEMS,
+    MAX_REASON_CHARS,
     MAX_SOURCE_CHARS,
     AnswerError,
     Declined,
@@ -282,6 +285,40 @@ def test_the_repairer_may_decline() -> None:
     assert parse_patch("CANNOT: no line is to blame ") == Declined(reason="no line is to blame")
     changed_its_mind = f"CANNOT: no line is to blame\nOr is it?\n```json\n{json.dumps(EDITS)}\n```"
     assert parse_patch(changed_its_mind) == Patch.model_validate(EDITS)
+
+
+def test_what_a_model_says_beside_its_answer_is_kept_short() -> None:
+    long = "w" * 3000
+    for declined in (kernel(f"DONE: {long}"), parse_patch(f"CANNOT: {long}")):
+        assert declined == Declined(reason="w" * MAX_REASON_CHARS)
+    moved = kernel(f"MOVE: {long} - because\n```cpp\n{CODE}```")
+    assert isinstance(moved, Written)
+    assert (moved.move, moved.why) == ("w" * MAX_MOVE_CHARS, "because")
+    with pytest.raises(AnswerError) as refused:
+        read(said("", refusal=long), kernel)
+    assert str(refused.value).count("w") < MAX_REASON_CHARS + 20
+    odd = {"edits": [{"kind": "delete"}] * (MAX_PROBLEMS + 5)}
+    with pytest.raises(AnswerError) as misfit:
+        parse_patch(json.dumps(odd))
+    assert str(misfit.value).count("Field required") == MAX_PROBLEMS
+
+
+@given(
+    before=st.text(st.characters(codec="utf-8", exclude_characters="`~{}\r"), max_size=30),
+    after=st.text(st.characters(codec="utf-8", exclude_characters="`~{}\r"), max_size=30),
+    texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=20), min_size=5, max_size=5),
+    indent=st.sampled_from([None, 1]),
+    fence=st.sampled_from(["", "```", "```json", "~~~~"]),
+)
+def test_json_comes_through_whatever_stands_around_and_within_it(
+    before: str, after: str, texts: list[str], indent: int | None, fence: str
+) -> None:
+    """Fences, braces and newlines within strings are escaped or quoted by JSON, and prose without braces is none."""
+    diagnosis = dict(zip(DIAGNOSIS, texts, strict=True))
+    body = json.dumps(diagnosis, indent=indent)
+    close = fence.rstrip("json")
+    answer = f"{before}\n{fence}\n{body}\n{close}\n{after}" if fence else f"{before}\n{body}\n{after}"
+    assert parse_diagnosis(answer) == Diagnosis(**diagnosis)
 
 
 def read_or_refused(answer: str) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
+
+from hypothesis import given
+from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
 from harness.verdict import Duel, Interval, Verdict
@@ -145,3 +149,87 @@ def test_a_duel_with_another_kernel_decides_nothing() -> None:
     assert not gains(met("another", 1.5), now)
     assert gains(met("another", 0.5, speedup=3.0), now)
     assert gains(met("another", 0.5), None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Move:
+    """One optimization as it was made up: from which kernel, through how many failed tests, and to what end."""
+
+    move: str
+    parent: str
+    kernel: str
+    end: str
+    chain: tuple[str, ...]
+
+
+@st.composite
+def runs(draw: st.DrawFn) -> tuple[list[Step], list[Move]]:
+    """A history as the graph writes it, from the best or from any kernel that passed, and what it is made of."""
+    history, made = list(HISTORY[:2]), list[Move]()
+    passing = {FIRST.digest: tuple[str, ...]()}
+    for number in range(draw(st.integers(0, 8))):
+        parent = draw(st.sampled_from(sorted(passing)))
+        now, move = f"kernel {number}", draw(st.sampled_from(["tiles", "threads", "packing"]))
+        history.append(Step(depth=0, agent="optimizer", move=move, candidate=now, parent=parent))
+        if draw(st.booleans()):
+            variants = (Variant(values={"k": "1"}, status="wrong"), Variant(values={"k": "2"}))
+            now += " swept"
+            history.append(Step(depth=0, agent="sweeper", candidate=now, parent=parent, variants=variants))
+        for repair in range(draw(st.integers(0, 2))):
+            history.append(Step(depth=0, agent="tester", candidate=now, status="wrong", message="accuracy: off"))
+            history.append(Step(depth=0, agent="diagnoser", candidate=now))
+            now, before = f"{now}+{repair}", now
+            history.append(Step(depth=0, agent="repairer", candidate=now, parent=before))
+        end = draw(st.sampled_from(["gained", "no gain", "failed"]))
+        history.append(
+            Step(
+                depth=0, agent="tester", candidate=now, status="wrong" if end == "failed" else "passed",
+                candidate_speedup=None if end == "failed" else 1.5, improved=end == "gained", parent=parent,
+            )
+        )  # fmt: skip
+        chain = (*passing[parent], move)
+        made.append(Move(move, parent, now, end, chain))
+        if end != "failed":
+            passing[now] = chain
+    return history, made
+
+
+@given(runs())
+def test_whatever_a_run_tried_is_told_once_with_its_end_and_where_it_began(told: tuple[list[Step], list[Move]]) -> None:
+    history, made = told
+    found = optimizations(history)
+    assert [(each.move, each.parent, each.kernel) for each in found] == [(it.move, it.parent, it.kernel) for it in made]
+    assert [each.gained for each in found] == [it.end == "gained" for it in made]
+    assert [each.failed for each in found] == [it.end == "failed" for it in made]
+    assert all(each.outcome.startswith(it.end) for each, it in zip(found, made, strict=True))
+    for it in made:
+        assert tuple(each.move for each in led_to(history, it.kernel)) == it.chain
+    for digest in {FIRST.digest, *(it.kernel for it in made)}:
+        own, others = tried_from(history, digest), failed_elsewhere(history, digest)
+        assert [each.kernel for each in own] == [it.kernel for it in made if it.parent == digest]
+        assert [each.kernel for each in others] == [
+            it.kernel for it in made if it.parent != digest and it.end == "failed"
+        ]
+    gains_at = [number for number, it in enumerate(made) if it.end == "gained"]
+    assert barren(history) == len(made) - (gains_at[-1] + 1 if gains_at else 0)
+
+
+@given(
+    duels=st.lists(st.tuples(st.floats(0.5, 2.0), st.floats(0.5, 2.0)), max_size=8),
+    noise=st.floats(0.0, 0.5),
+)
+def test_the_best_kernel_only_ever_becomes_faster_than_the_best_before_it(
+    duels: list[tuple[float, float]], noise: float
+) -> None:
+    """Whatever the clock says against PyTorch in the rounds of each: their own ratio decides."""
+    held = best(speedup=1.0)
+    for number, (ratio, against_pytorch) in enumerate(duels):
+        candidate = kernel(f"kernel {number}\n", parent=held.candidate)
+        verdict = passed(candidate, against_pytorch)
+        assert verdict.timing is not None
+        span = Interval(low=ratio - noise, high=ratio + noise)
+        duel = Duel(rival=held.candidate.digest, rival_ms=1.0, speedup=ratio, interval=span)
+        verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+        assert gains(verdict, held) is (ratio - noise > 1)
+        if gains(verdict, held):
+            held = held.model_copy(update={"candidate": candidate, "verdict": verdict})

@@ -6,6 +6,8 @@ import math
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool
@@ -324,6 +326,40 @@ def test_a_model_that_only_calls_tools_is_given_up_on() -> None:
     assert ended.value.stop.name == "model_unusable"
     assert str(ended.value) == "The generator's model calls tools and gives no answer."
     assert model.calls() == 6, "one call is served, four are refused, with the sixth it is enough"
+
+
+SAID: dict[str, Any] = {"good": "x", "bad": "bad", "call": called("say"), "two": called("say", "say")}
+
+
+@given(
+    script=st.lists(st.sampled_from(sorted(SAID)), min_size=1, max_size=8),
+    reasks=st.integers(0, 3),
+    calls=st.integers(0, 3),
+)
+@settings(max_examples=40)
+def test_whatever_a_model_does_its_turn_ends_within_its_bounds(script: list[str], reasks: int, calls: int) -> None:
+    served: list[str] = []
+
+    def say() -> str:
+        served.append("served")
+        return "y"
+
+    model = ScriptedModel(answers=[SAID[name] for name in script], repeat_last=True)
+    ended, answer = None, None
+    try:
+        answer = ask(model, tool("say", say), max_reasks=reasks, max_tool_calls=calls).answer
+    except TurnEndedError as error:
+        ended = error.stop.name
+    heard = [*script, *[script[-1]] * model.calls()][: model.calls()]
+    bad, wanted = heard.count("bad"), heard.count("call") + 2 * heard.count("two")
+    assert len(served) == min(calls, wanted), "each allowed call is served, and no other"
+    assert (answer, ended) in {("x", None), (None, "model_unusable")}
+    if answer:
+        assert (heard.count("good"), heard[-1]) == (1, "good")
+        assert bad <= reasks
+    else:
+        assert bad == reasks + 1 or wanted > 2 * calls + reasks, "given up on before its bounds"
+        assert "good" not in heard
 
 
 def test_what_tools_build_and_run_counts_in_the_turn() -> None:

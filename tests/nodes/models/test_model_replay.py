@@ -223,6 +223,37 @@ def test_a_long_difference_is_cut(tmp_path: Path) -> None:
     assert "more lines" in caught.value.difference
 
 
+def test_the_difference_is_shown_whole_as_long_as_it_is_short(tmp_path: Path) -> None:
+    """16 lines are shown; of more it is said how many."""
+    for count, hidden in ((6, 0), (7, 2)):
+        asked, recorded = ("\n".join(f"{mark}{number}" for number in range(count)) for mark in "ab")
+        model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask(recorded), "x")))
+        with pytest.raises(ReplayMismatchError) as caught:
+            model.invoke(ask(asked))
+        *shown, last = caught.value.difference.splitlines()
+        assert sum(line.startswith(("-b", "+a")) for line in (*shown, last)) == 2 * count - hidden
+        assert ("more lines" in last) is bool(hidden), (count, last)
+        if hidden:
+            assert (len(shown), last) == (16, f"... {hidden} more lines differ or surround")
+
+
+def test_the_nearest_is_an_exchange_that_is_still_to_come(tmp_path: Path) -> None:
+    first, second = "Write.\nThe task is softsign.", "Go.\nThe task is relu.\nIt is short."
+    said = [exchange(0, "generator", ask(first), "a"), exchange(1, "generator", ask(second), "b")]
+    model = ReplayModel.load(recording(tmp_path, *said))
+    with pytest.raises(ReplayMismatchError, match="exchange 0"):
+        model.invoke(ask(f"{first}\nAnd more."))
+    assert model.invoke(ask(first)).text == "a"
+    with pytest.raises(ReplayMismatchError, match="exchange 1"):
+        model.invoke(ask(f"{first}\nAnd more."))
+    assert model.invoke(ask(second)).text == "b"
+    with pytest.raises(ReplayMismatchError, match="exchange 0"):
+        model.invoke(ask(f"{first}\nAnd more."))
+    with pytest.raises(ReplayMismatchError) as caught:
+        model.invoke(ask(f"{first}\nAnd more."))
+    assert str(recording(tmp_path)) in str(caught.value), "which recording it was is said"
+
+
 def test_a_role_that_never_spoke(tmp_path: Path) -> None:
     model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask("Write."), "a")))
     with pytest.raises(ReplayMismatchError, match="no answer of the repairer"):
@@ -240,6 +271,15 @@ def test_half_a_line_at_the_end_is_what_a_kill_leaves(tmp_path: Path) -> None:
     whole = exchange(0, "generator", ask("Write."), "a")
     file = recording(tmp_path, whole, tail=exchange(1, "generator", ask("More."), "b").line()[:40])
     assert ReplayModel.load(file).exchanges == (whole,)
+
+
+def test_half_a_line_anywhere_else_is_damage_and_so_is_a_whole_one_that_is_no_exchange(tmp_path: Path) -> None:
+    whole = exchange(0, "generator", ask("Write."), "a")
+    for tail in (f"{whole.line()[:40]}\n{whole.line()}", '{"index": 3}'):
+        with pytest.raises(UserError, match="line 2, is no exchange"):
+            ReplayModel.load(recording(tmp_path, whole, tail=tail))
+    blank = ReplayModel.load(recording(tmp_path, whole, tail="\n  \n"))
+    assert blank.exchanges == (whole,)
 
 
 @pytest.mark.parametrize(
