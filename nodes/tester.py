@@ -9,6 +9,7 @@ from harness.candidate import Candidate
 from harness.verdict import Verdict
 from nodes.asking import best_speedup
 from nodes.node import Update
+from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, present
 from nodes.stops import after_test
 from nodes.story import gains
@@ -19,12 +20,18 @@ MAX_MESSAGE_CHARS = 300
 
 
 def tester(state: RunState, workshop: Workshop) -> Update:
-    """Judge the kernel. A pass is one depth, except for the first kernel; only a gain replaces the best.
+    """Judge the kernel, and keep it where it is the best one now."""
+    candidate = present(state.candidate, "candidate")
+    verdict, device_seconds = _judge(state, candidate, workshop)
+    return told(state, verdict, device_seconds, workshop.settings)
+
+
+def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:
+    """What a verdict changes. A pass is one depth, except for the first kernel; only a gain replaces the best.
 
     The repair of a final kernel is no depth either: its move was counted when the kernel passed.
     """
     candidate = present(state.candidate, "candidate")
-    verdict, device_seconds = _judge(state, candidate, workshop)
     gained = gains(verdict, state.best)
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
     depth = state.depth + (verdict.passed and state.best is not None and not state.mending)
@@ -57,7 +64,7 @@ def tester(state: RunState, workshop: Workshop) -> Update:
             "device_seconds": state.device_seconds + device_seconds,
         }
     )
-    return {**update, "history": (step,), "stop_reason": after_test(after, workshop.settings)}
+    return {**update, "history": (step,), "stop_reason": after_test(after, settings)}
 
 
 def _judge(state: RunState, candidate: Candidate, workshop: Workshop) -> tuple[Verdict, float]:
