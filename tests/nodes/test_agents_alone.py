@@ -1,19 +1,24 @@
-"""The repairer and the optimizer by themselves: what they ask with, what they take, and what they leave behind."""
+"""The agents that speak to a model by themselves: what they ask with, what they take, and what they leave behind."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from langchain_core.messages import AIMessage
 from run_samples import attempt, best, kernel, passed, profile, run, wrong
 
+from nodes.diagnoser import diagnoser
 from nodes.diagnosis import Diagnosis
+from nodes.generator import generator
 from nodes.models.scripted import ScriptedModel
+from nodes.models.usage import Bill
+from nodes.node import validated
 from nodes.optimizer import optimizer
 from nodes.repairer import repairer
 from nodes.request import Request
 from nodes.settings import Gates, Settings
-from nodes.state import RunState
+from nodes.state import FellBack, RunState
 from nodes.workshop import ModelShelf, Workshop
 
 LOOP = "#pragma omp parallel for\n"
@@ -35,7 +40,8 @@ TAKEN_BACK = (
 def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[dict[str, Any], list[Request]]:
     """What the agent writes into the state, and the requests that it made."""
     model = ScriptedModel(answers=list(answers))
-    update = agent(state, Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model)))
+    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    update = validated(agent(state, shop), writer="agent")
     assert update["usage"].calls == len(answers)
     assert update["history"][-1].usage == update["usage"]
     return update, list(model.requests)
@@ -122,6 +128,77 @@ def test_the_kernel_as_it_stands_is_no_move_but_its_values_may_be_tried() -> Non
     assert len(requests) == 2
     assert update["candidate"].source == "int a = 1;\n"
     assert [values["a"] for values in update["sweep"].points()] == ["1", "2"]
+
+
+def test_the_first_kernel_comes_from_the_task_alone() -> None:
+    update, [request] = asked(generator, run(), "Plain loops.\n```cpp\nint first;\n```")
+    assert (request.role, request.candidate, request.verdict, request.history) == ("generator", None, None, ())
+    made = update["candidate"]
+    assert (made.source, made.author, made.parent, made.target) == ("int first;\n", "generator:playbook", None, "cpu")
+    assert (update["move"], update["regenerations"]) == ("first kernel", 0)
+    [step] = update["history"]
+    assert (step.depth, step.agent, step.move, step.candidate) == (0, "generator", "first kernel", made.digest)
+    named, _ = asked(generator, run(), "MOVE: tiles - they fit\n```cpp\nint first;\n```")
+    assert (named["move"], named["history"][0].message) == ("tiles", "they fit")
+
+
+def test_a_new_start_is_shown_what_failed_and_forgets_it() -> None:
+    failed = kernel("int bad;\n")
+    state = run(
+        candidate=failed, verdict=wrong(failed), diagnosis=WHY, repairs=3, gave_up=True, regenerations=1,
+        history=attempt("", failed, wrong(failed)),
+    )  # fmt: skip
+    update, [request] = asked(generator, state, "```cpp\nint better;\n```")
+    assert (request.candidate, request.verdict) == (failed, wrong(failed))
+    assert (update["regenerations"], update["repairs"], update["gave_up"]) == (2, 0, False)
+    assert (update["verdict"], update["diagnosis"], update["candidate"].parent) == (None, None, None)
+    declined, _ = asked(generator, state, "CANNOT: it needs a sort")
+    assert (declined["stop_reason"].name, declined["stop_reason"].message) == ("declined", "it needs a sort")
+    assert declined["history"][0].message == "it needs a sort"
+    assert "candidate" not in declined
+
+
+def test_a_diagnosis_is_asked_for_the_failing_kernel_and_kept_for_the_repairer() -> None:
+    update, [request] = asked(diagnoser, run(**{**FAILING, "diagnosis": None}), WHY.model_dump_json())
+    assert (request.candidate, request.verdict, request.diagnosis) == (BROKEN, wrong(BROKEN), None)
+    assert update["diagnosis"] == WHY
+    assert "candidate" not in update and "repairs" not in update, "he edits nothing"
+    [step] = update["history"]
+    assert (step.depth, step.agent, step.move, step.message) == (4, "diagnoser", "two", "line 3")
+    assert (step.candidate, step.parent, step.speedup) == (BROKEN.digest, BROKEN.parent, 2.0)
+
+
+ENDED: list[tuple[Any, dict[str, Any]]] = [
+    (generator, {}),
+    (diagnoser, FAILING),
+    (repairer, FAILING),
+    (optimizer, {**FAILING, "verdict": passed(BROKEN, 1.5)}),
+]
+
+
+@pytest.mark.parametrize(("agent", "fields"), ENDED)
+def test_a_model_of_no_use_ends_the_run_and_costs_what_it_cost(agent: Any, fields: dict[str, Any]) -> None:
+    update, _ = asked(agent, run(**fields), "Hm.", "Hm, hm.", max_reasks=1)
+    assert (update["stop_reason"].name, update["usage"].calls) == ("model_unusable", 2)
+    assert set(update) == {"history", "usage", "stop_reason"}, "nothing else changes"
+    [step] = update["history"]
+    assert (step.agent, step.depth) == (agent.__name__, fields.get("depth", 0))
+    assert step.speedup == (2.0 if fields else None)
+    assert step.message.startswith(
+        f"The {agent.__name__}'s model gave 2 answers in a row that cannot be used; the last"
+    )
+
+
+def test_where_one_model_went_on_for_another_the_kernel_is_its_work() -> None:
+    message = AIMessage("```cpp\nint first;\n```")
+    because = FellBack(model="openai:m", answered_by="openai:small", because="It is down.")
+    Bill(dollars=0.0, fell_back=because).attach(message)
+    shop = Workshop(
+        settings=Settings(), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[message]))
+    )  # fmt: skip
+    update = generator(run(), shop)
+    assert update["candidate"].author == "generator:openai:small"
+    assert update["usage"].fell_back == (because,)
 
 
 def test_where_nothing_is_left_the_run_ends() -> None:
