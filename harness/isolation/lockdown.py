@@ -40,12 +40,17 @@ def _apply_limits(limits: Limits) -> None:
         resource.RLIMIT_DATA: limits.memory_bytes + limits.reserved_bytes,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: limits.open_files,
-        resource.RLIMIT_NPROC: limits.processes + _threads_of_this_user(),
+        resource.RLIMIT_NPROC: limits.processes + _threads_at_work() + _threads_of_this_user(),
     }
     for kind, value in wanted.items():
         hard = resource.getrlimit(kind)[1]
         lowered = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (lowered, lowered))
+
+
+def _threads_at_work() -> int:
+    """RLIMIT_NPROC counts threads, and a pool has one for each processor: OpenMP's, PyTorch's, and one of our own."""
+    return 3 * len(os.sched_getaffinity(0))
 
 
 def _threads_of_this_user() -> int:

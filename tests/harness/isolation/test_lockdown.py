@@ -142,3 +142,14 @@ def body():
 in_child(body)
 """
     assert answers(script, work) == ["True 2", "True"]
+
+
+def test_there_is_room_for_a_thread_on_each_processor_beside_the_processes(work: Path) -> None:
+    """On a machine of many processors OpenMP's threads alone are more than the processes that a kernel may have."""
+    script = """
+def body():
+    print(resource.getrlimit(resource.RLIMIT_NPROC)[0] - Limits().processes >= 3 * len(os.sched_getaffinity(0)))
+import resource
+in_child(body)
+"""
+    assert answers(script, work) == ["True"]
