@@ -12,7 +12,7 @@ from harness.errors import UserError
 from harness.frozen import Frozen
 from harness.verdict import Status
 from nodes.settings import Gates, Settings
-from nodes.state import TaskInput
+from nodes.state import Step, TaskInput
 
 FOLDER = "profile-from-"
 
@@ -93,33 +93,37 @@ def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:
 
 
 def schedule_of(record: RunRecord) -> Schedule:
-    """What the figure shows of a run."""
+    """What the figure shows of a run. A kernel that the sanitizers withdrew counts as refused from the beginning."""
     gate = int(record.settings["profile_from_depth"]["gemm"])
+    withdrawn = {step.candidate for step in record.steps if step.agent == "sanitizer" and step.status == "refused"}
     points: list[Point] = []
     profiled = False
+    best: float | None = None
     for step in record.steps:
         profiled = profiled or step.agent == "profiler"
         if step.agent != "tester" or step.status is None:
             continue
-        verdict = record.verdicts.get(step.candidate or "")
-        interval = verdict.timing.speedup_interval if verdict and verdict.timing else None
-        points.append(
-            Point(
-                depth=step.depth,
-                move=step.move or "first draft",
-                status=step.status,
-                speedup=step.candidate_speedup,
-                low=interval.low if interval else None,
-                high=interval.high if interval else None,
-                improved=step.improved,
-                best=step.speedup,
-                profiled=profiled,
-            )
-        )
+        point = _point(step, "refused" if step.candidate in withdrawn else step.status, record)
+        best = point.speedup if point.improved else best
+        points.append(point.model_copy(update={"best": best, "profiled": profiled}))
     return Schedule(
         profile_from=gate,
         points=tuple(points),
         profiles=sum(step.agent == "profiler" for step in record.steps),
         seconds=record.seconds,
         stop_reason=record.stop_reason,
+    )
+
+
+def _point(step: Step, status: Status, record: RunRecord) -> Point:
+    verdict = record.verdicts.get(step.candidate or "")
+    timing = verdict.timing if verdict and status == "passed" else None
+    return Point(
+        depth=step.depth,
+        move=step.move or "first draft",
+        status=status,
+        speedup=timing.speedup if timing else None,
+        low=timing.speedup_interval.low if timing else None,
+        high=timing.speedup_interval.high if timing else None,
+        improved=step.improved and timing is not None,
     )

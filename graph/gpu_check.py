@@ -44,7 +44,7 @@ from graph.suite_run import SuiteRun
 from graph.suite_table import figures_sheet, rows_sheet
 from graph.suite_tasks import find_task, load_suite
 from harness.errors import CutegenError, MachineError
-from harness.machine.gpu import find_gpu
+from harness.machine.gpu import Gpu, find_gpu
 from harness.profile.render import render
 from nodes.settings import Settings
 from nodes.state import TaskInput
@@ -60,14 +60,10 @@ PROFILED = (1, 24, 25)
 class Check:
     """The parts of the check over one folder. Each stores what it found before the next begins."""
 
-    def __init__(self, folder: Path, console: Console, until: float) -> None:
+    def __init__(self, folder: Path, console: Console, gpu: Gpu, until: float) -> None:
         self.folder, self.console, self._until = folder, console, until
         self.file = folder / "gpu-check.json"
         folder.mkdir(parents=True, exist_ok=True)
-        gpu = find_gpu()
-        if gpu is None:
-            raise MachineError("No NVIDIA GPU answers on this machine.", "Run this where there is one.")
-        choose_target("cuda")
         self.result = self._before() or GpuResult(
             machine=this_machine(), driver=gpu.driver, measured_at=datetime.now(UTC), commands=()
         )
@@ -233,7 +229,7 @@ def main(
         console.width = 140
 
     def work() -> int:
-        check = Check(out.absolute(), console, time.monotonic() + 60 * minutes)
+        check = Check(out.absolute(), console, this_gpu(), time.monotonic() + 60 * minutes)
         gates = {} if profile_from is None else {"profile_from_depth": one_gate(profile_from)}
         asked = make_settings({"target": "cuda", "sanitize": sanitize, "patience": patience, "depth": depth, **gates})
         check.part("suite", lambda: check.suite(ids, asked, jobs or default_jobs("cuda")))
@@ -250,6 +246,15 @@ def main(
         return exit_code(check.result)
 
     raise typer.Exit(guarded(work, as_json=False))
+
+
+def this_gpu() -> Gpu:
+    """The GPU that is checked. Raises `MachineError` where none answers, or kernels cannot be built or run for it."""
+    gpu = find_gpu()
+    if gpu is None:
+        raise MachineError("No NVIDIA GPU answers on this machine.", "Run this where there is one.")
+    choose_target("cuda")
+    return gpu
 
 
 def exit_code(result: GpuResult) -> int:

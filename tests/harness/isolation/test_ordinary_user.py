@@ -114,6 +114,7 @@ def test_a_command_runs(home: Path, confined: str) -> None:
         ("read_outside", "/proc/VICTIM/environ"),
         ("signal_outside", "VICTIM"),
         ("signal_outside", "parent"),
+        ("read_outside", "parent"),
         ("pin_outside", "VICTIM"),
         ("trace_outside", "VICTIM"),
         ("new_namespace",),
@@ -135,6 +136,11 @@ def test_an_attack_is_refused(home: Path, confined: str, argv: tuple[str, ...]) 
 def test_the_attacks_work_without_confinement(home: Path) -> None:
     assert "the-secret" in attack(home, "none", "read_outside", "/proc/VICTIM/environ")["stdout"]
     assert not attack(home, "none", "signal_outside", "VICTIM")["victim_lives"]
+
+
+def test_the_supervisor_hides_what_it_holds_even_without_confinement(home: Path) -> None:
+    """It stands outside the cage, as the same user: the kernel must not show its memory to anyone."""
+    assert attack(home, "none", "read_outside", "parent")["stdout"].startswith("refused: open")
 
 
 def test_a_write_beside_the_folder_is_refused(home: Path, confined: str) -> None:
