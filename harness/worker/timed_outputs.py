@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 
 from harness.checks.distributions import STIRRED
-from harness.checks.errors import FEW, FLOOR_EPS, Expected, compare, scaled_error
+from harness.checks.errors import FEW, Expected, compare, floor_of, scaled_error
 from harness.worker.link import CandidateFailedError
 from harness.worker.reference import writable
 from harness.worker.trials import Bench, expected_of, more_draws
@@ -53,8 +53,7 @@ class TimedOutputs:
         for got, want, allowed in zip(outputs, wanted, self._allowances, strict=True):
             at = torch.randint(got.numel(), (some,), device=got.device) if some < got.numel() else None
             error = scaled_error(got, want, at)
-            floor = FLOOR_EPS * torch.finfo(want.dtype).eps if want.is_floating_point() else 0.0
-            if not error <= allowed + floor:  # a NaN is neither above nor below
+            if not error <= allowed + floor_of(want.dtype):  # a NaN is neither above nor below
                 self._confirm(slot)
                 return
 

@@ -101,6 +101,25 @@ def test_products_are_not_held_to_where_they_overflow_on_the_way():
             judging._check(bench, payload(), [])
 
 
+def test_in_float64_another_order_of_summation_is_right():
+    rows = X.model_copy(update={"shape": (1200, 400), "strides": (400, 1), "dtype": "float64"})
+    sums = rows.model_copy(update={"name": "y", "shape": (1200,), "strides": (1,)})
+    source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x.sum(dim=1)")
+    source = source.replace("torch.rand(6, 5) + 1, 0.5", "torch.rand(1200, 400, dtype=torch.float64)")
+
+    def one_by_one(views, numbers):
+        views["y"].copy_(views["x"].cumsum(dim=1)[:, -1])
+
+    signature = Signature(inputs=(rows,), outputs=(sums,))
+    with bench_of(one_by_one, source=source, signature=signature, op_class="reduction") as bench:
+        judging._check(bench, payload(trials=4), trials := [])
+        error = trials[0].outputs[0]
+        assert error.max_scaled > 0 == error.reference_max_scaled
+        bench.memory.views[0]["y"].copy_(bench.memory.views[0]["x"].float().sum(dim=1))
+        with pytest.raises(CandidateFailedError):
+            verify(bench, 0, 0.0)
+
+
 def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
     trials = []
     with bench_of(right, slots=1) as bench:
