@@ -1,8 +1,11 @@
 """A suite's files: found, numbered, chosen by id, shrunk."""
 
+import math
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from graph.suite_tasks import load_suite, scaled, scaled_size, select_ids
 from harness.errors import UserError
@@ -62,6 +65,28 @@ def test_ids_are_read_as_people_write_them() -> None:
 )
 def test_sizes_shrink_and_stay_what_they_were(size: int, scale: float, expected: int) -> None:
     assert scaled_size(size, scale) == expected
+
+
+@given(size=st.integers(1, 1 << 24), scale=st.floats(1e-6, 8))
+def test_any_size_keeps_its_kind_and_comes_near_its_share(size: int, scale: float) -> None:
+    found = scaled_size(size, scale)
+    assert found >= 1
+    assert found % 2 == size % 2 or (size % 2 == 0 and found == 1), "odd stays odd, and 1 is the end of all"
+    aligned = math.gcd(size, 64)
+    while aligned > 1 and size * scale < aligned:
+        aligned //= 2
+    assert found % aligned == 0, "as aligned as it was, as far as it reaches"
+    assert abs(found - size * scale) <= max(aligned / 2, 1) + 1e-6 * found
+    assert scaled_size(size, 1.0) == size
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, unique=True), st.data())
+def test_any_ids_are_chosen_in_their_own_order(known: list[int], data: st.DataObject) -> None:
+    low, high = sorted((data.draw(st.sampled_from(known)), data.draw(st.sampled_from(known))))
+    more = data.draw(st.sampled_from(known))
+    wanted = {number for number in known if low <= number <= high} | {more}
+    for text in (f"{low}-{high},{more}", f" {more} , {low} - {high}", f"{low}-{high},{more},{more}"):
+        assert select_ids(text, tuple(known)) == tuple(number for number in known if number in wanted)
 
 
 def test_every_number_of_sizes_is_scaled_and_no_other() -> None:

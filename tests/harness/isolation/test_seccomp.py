@@ -75,6 +75,54 @@ def test_what_is_dangerous_is_refused(machine: str, argument: int) -> None:
         assert decide(program, AUDIT[machine], number, argument) == ENOSYS
 
 
+NEVER = {
+    "other processes": "ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd process_madvise process_mrelease "
+    "move_pages migrate_pages setpriority ioprio_set sched_setparam sched_setscheduler sched_setattr",
+    "mounts and namespaces": "mount umount2 pivot_root chroot unshare setns open_tree move_mount fsopen fsconfig "
+    "fsmount fspick mount_setattr open_by_handle_at",
+    "the machine": "reboot swapon swapoff sethostname setdomainname settimeofday clock_settime clock_adjtime adjtimex "
+    "acct quotactl syslog vhangup kexec_load kexec_file_load init_module finit_module delete_module",
+    "the kernel's own machines": "bpf perf_event_open userfaultfd keyctl add_key request_key",
+    "what outlives it or leads out": "shmget semget msgget mq_open memfd_secret socket connect",
+}
+PROFILER = {
+    "ptrace",
+    "process_vm_readv",
+    "process_vm_writev",
+    "perf_event_open",
+    "socket",
+    "connect",
+    "shmget",
+    "semget",
+}
+
+
+@pytest.mark.parametrize("machine", sorted(AUDIT))
+@pytest.mark.parametrize("purpose", sorted(NEVER))
+def test_each_call_that_reaches_out_is_refused_with_any_argument(machine: str, purpose: str) -> None:
+    plain, gpu = (seccomp.filter_program(machine, devices=devices) for devices in (False, True))
+    tool = seccomp.filter_program(machine, devices=True, profiling=True)
+    for name in NEVER[purpose].split():
+        (number,) = calls(machine, name)
+        for argument in (0, 1, 2, 2**32 - 1):
+            assert decide(plain, AUDIT[machine], number, argument) == EPERM, name
+            local = name == "socket" and argument == 1
+            assert decide(gpu, AUDIT[machine], number, argument) == (ALLOW if local else EPERM), name
+            assert decide(tool, AUDIT[machine], number, argument) == (ALLOW if name in PROFILER else EPERM), name
+
+
+@pytest.mark.parametrize("name", ["io_uring_setup", "io_uring_enter", "io_uring_register", "clone3"])
+@pytest.mark.parametrize("options", [{}, {"devices": True}, {"devices": True, "profiling": True}, {"only_signal": 7}])
+def test_what_could_not_be_inspected_does_not_exist(name: str, options: dict[str, bool]) -> None:
+    for machine in sorted(AUDIT):
+        assert decide(seccomp.filter_program(machine, **options), AUDIT[machine], *calls(machine, name)) == ENOSYS
+
+
+def test_on_x86_the_calls_of_its_own_are_refused() -> None:
+    for name in ("iopl", "ioperm"):
+        assert decide(seccomp.filter_program("x86_64"), AUDIT["x86_64"], *calls("x86_64", name)) == EPERM
+
+
 @given(machine=machines, namespace=st.sampled_from([1 << 7, 1 << 17, *(1 << bit for bit in range(25, 31))]))
 def test_clone_makes_threads_but_no_namespaces(machine: str, namespace: int) -> None:
     program = seccomp.filter_program(machine)

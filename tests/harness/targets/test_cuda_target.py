@@ -95,6 +95,9 @@ def test_without_a_device_the_default_architecture_is_taken(monkeypatch):
         (13000, (13, 1), ""),
         (13010, (12, 4), ""),
         (0, (13, 0), ""),
+        (12999, (13, 0), "supports CUDA 12"),
+        (12000, (12, 9), ""),
+        (11080, (12, 0), r"supports CUDA 11\.8, too old for nvcc 12\.0"),
         (12040, (13, 0), r"driver 550 supports CUDA 12\.4, too old for nvcc 13\.0"),
     ],
 )
@@ -111,6 +114,27 @@ def test_what_running_needs_is_for_running_only():
     assert "/dev/nvidiactl" in needs.access.devices
     assert all(Path(folder).is_dir() for folder in needs.access.read)
     assert needs.environment["CUDA_CACHE_PATH"] == "{scratch}"
+
+
+def test_the_choice_of_gpus_and_the_callers_libraries_reach_the_process(tmp_path, monkeypatch):
+    try:
+        plain = CudaTarget().running()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    (tmp_path / "own").mkdir()
+    monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/own::{tmp_path}/missing:{tmp_path}/own")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
+    needs = CudaTarget().running()
+    assert needs.access.read[0] == str(tmp_path / "own") and len(set(needs.access.read)) == len(needs.access.read)
+    assert needs.environment["LD_LIBRARY_PATH"].split(":") == list(needs.access.read)
+    assert needs.environment["CUDA_VISIBLE_DEVICES"] == "1"
+    assert set(needs.environment) == {"LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "CUDA_VISIBLE_DEVICES"}
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert "CUDA_VISIBLE_DEVICES" not in CudaTarget().running().environment
+    assert not needs.access.profiling and needs.access.write == ()
+    assert {"/dev/nvidiactl", "/dev/nvidia-uvm"} <= set(plain.access.devices)
+    assert not [node for node in plain.access.devices if "caps" in node or "modeset" in node]
 
 
 @pytest.mark.skipif(find_gpu() is not None, reason="a GPU answers here")
