@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+from harness import build
 from harness.build import Build, Diagnostic, Resources
 from harness.building.failures import failed_build
 from harness.building.load_time import load_time_code
@@ -116,8 +117,8 @@ def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits
 
 @cache
 def _parsers() -> str:
-    """A digest of this package's own text: messages are kept as parsed, so a better parser must not meet old ones."""
-    modules = sorted(Path(__file__).parent.glob("*.py"))
+    """A digest of this package's text and of the messages' own: they are kept as parsed, for the same parser alone."""
+    modules = [*sorted(Path(__file__).parent.glob("*.py")), Path(build.__file__)]
     return hashlib.sha256(b"".join(module.read_bytes() for module in modules)).hexdigest()
 
 

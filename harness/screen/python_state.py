@@ -59,11 +59,8 @@ def _is_others(file: PythonFile, node: ast.Attribute, root: str) -> bool:
     """Whether an attribute is that of something global, or of what Python itself names."""
     if root in ("self", "ctx"):
         return False
-    return file.function_of(node) is None or not (file.scopes.is_local(root, node) or _is_own_class(node))
-
-
-def _is_own_class(node: ast.Attribute) -> bool:
-    return isinstance(node.value, ast.Call) and last_name(node.value) == "type"
+    own_class = last_name(node.value) == "type"
+    return file.function_of(node) is None or not (file.scopes.is_local(root, node) or own_class)
 
 
 def _outlives(file: PythonFile, node: ast.expr) -> bool:
