@@ -36,14 +36,19 @@ def parse_nvcc_messages(output: str, *, kernel_file: str, source: str) -> tuple[
 
 
 def parse_resources(output: str) -> tuple[Resources, ...]:
-    """One entry a kernel, from `-Xptxas -v`. Spills are the bytes stored and loaded, added up."""
+    """One entry a kernel, from `-Xptxas -v`. Spills are the bytes stored and loaded, added up.
+
+    Functions that stayed out of line, compiled again for each kernel that calls them, are told of behind it.
+    """
     found: list[Resources] = []
     kernel, spilled = "", 0
     for line in output.splitlines():
         if entry := _COMPILING.search(line):
             kernel, spilled = unmangled(entry["kernel"]), 0
         elif spills := _SPILLS.search(line):
-            spilled = int(spills["stores"]) + int(spills["loads"])
+            spilled += int(spills["stores"]) + int(spills["loads"])
+            if found and not kernel:
+                found[-1] = found[-1].model_copy(update={"spill_bytes": spilled})
         elif kernel and (used := _USED.search(line)):
             shared = _SHARED.search(line)
             found.append(

@@ -21,7 +21,7 @@ _SYNONYMS = (
     # What computes with products inside stands in for one.
     "matmul mm bmm mv dot einsum addmm addmv baddbmm addbmm linear tensordot inner vdot vecdot multidot chainmatmul "
     "outer ger unsafematmul bilinear cdist kron cov corrcoef matrixpower scaleddotproductattention multiheadattention "
-    "lstmcell grucell rnncell conv1d conv2d conv3d convolution",
+    "multiheadattentionforward lstm gru rnn lstmcell grucell rnncell conv1d conv2d conv3d convolution",
     "softmax softmin safesoftmax sparsesoftmax gumbelsoftmax logsoftmax safelogsoftmax logsumexp crossentropy "
     "crossentropyloss",
     "relu threshold clamp clip clampmin relu6 hardtanh",

@@ -27,9 +27,11 @@ from harness.screen.python_rules import (
 from harness.screen.python_scopes import Function
 from harness.screen.python_state import STORES, Finding, assignments, defaults, mutations
 from harness.screen.refusal import Refusal
+from harness.screen.rules import words_of
 from harness.screen.source import MAX_CHARACTERS
 
 ENTRY = "ModelNew"
+_WALKS = words_of("children named_children modules named_modules get_submodule apply")
 _HOOK = re.compile(r"register_\w*hook")
 _DUNDERS = frozenset({"__init__", "__call__", "__repr__", "__name__", "__doc__", "__version__", "__len__", "__main__"})
 _LAZY_METHODS = frozenset({"__torch_function__", "__torch_dispatch__", "__tensor_unflatten__"})
@@ -281,6 +283,8 @@ def _hands_back(operators: frozenset[str]) -> Rule:
             return
         if isinstance(node, ast.BinOp | ast.AugAssign) and isinstance(node.op, ast.MatMult) and "matmul" in operators:
             yield node, "operator", "@"
+        elif name := _walks_over_modules(file, node):
+            yield node, "operator", name
         elif isinstance(node, ast.Attribute) and (name := _used_module(file, node, operators)):
             yield node, "operator", f"{file.path(node)}, made with {name}"
         elif isinstance(node, ast.Call) and plain(file.path(node).rsplit(".", 1)[-1]) in operators:
@@ -293,6 +297,14 @@ def _hands_back(operators: frozenset[str]) -> Rule:
 
 def _is_torchs(file: PythonFile, node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute | ast.Name | ast.Call) and file.path(node).startswith("torch.")
+
+
+def _walks_over_modules(file: PythonFile, node: ast.AST) -> str:
+    """`self.children()` and the like give what was made in __init__ without naming it."""
+    if not isinstance(node, ast.Attribute) or node.attr not in _WALKS or root_name(node) != "self":
+        return ""
+    function = file.function_of(node)
+    return f"self.{node.attr}" if function and function.name != "__init__" else ""
 
 
 def _in_reference(file: PythonFile, node: ast.AST) -> bool:

@@ -23,7 +23,7 @@ def assignments(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     """What a store goes into: other people's objects never, one's own outside of __init__ neither."""
     if isinstance(node, ast.Global | ast.Nonlocal):
         yield node, "cache", f"{type(node).__name__.lower()} {', '.join(node.names)}"
-    if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load) or file.on_device(node):
+    if not isinstance(node, ast.Attribute | ast.Subscript) or isinstance(node.ctx, ast.Load):
         return
     function, root = file.function_of(node), root_name(node)
     if isinstance(node, ast.Attribute) and _is_others(file, node, root):
@@ -92,7 +92,7 @@ def _is_wider(file: PythonFile, scope: ast.AST, node: ast.AST) -> bool:
 
 def _value_of(file: PythonFile, name: ast.AST) -> ast.expr | None:
     holder = file.parents.get(name)
-    return holder.value if isinstance(holder, ast.Assign) and name in holder.targets else None
+    return holder.value if isinstance(holder, ast.Assign) else None
 
 
 def _is_container(file: PythonFile, default: ast.expr) -> bool:

@@ -21,8 +21,12 @@ kernel.cu(3): error: no instance of overloaded function "push_back" matches the 
     static_assert(rank == 1);
     ^
           detected during:
+            instantiation of "auto cute::e(T) [with T=int]" at line 31
             instantiation of "auto cute::f(T) [with T=int]" at line 40 of /opt/cutlass/include/cute/tensor.hpp
             instantiation of "auto g(T) [with T=int]" at line 7 of kernel.cu
+
+/opt/cutlass/include/cute/stride.hpp(8): warning #186-D: pointless comparison of unsigned integer with zero
+          detected during instantiation of "auto h(T) [with T=int]" at line 21 of kernel.cu
 
 kernel.cu(9): warning #177-D: variable "n" was declared but never referenced
 
@@ -54,12 +58,15 @@ def test_errors_come_first_with_their_origin_in_the_kernel():
         ("note", "12/bits/stl_vector.h", 1293),
         ("error", "cute/layout.hpp", 120),
         ("warning", "kernel", 9),
+        ("warning", "cute/stride.hpp", 8),
     ]
+    assert found[4].message.endswith("(instantiated from kernel line 21)")
     assert found[2].message == 'static assertion failed with "rank" (instantiated from kernel line 7)'
 
 
 def test_ptxas_errors_are_errors():
     (error,) = parse("ptxas error   : Entry function 'big' uses too much shared data (0x19000 bytes, 0xc000 max)\n")
+    assert (error.file, error.line) == ("kernel", 1)
     assert error.severity == "error" and "too much shared data" in error.message
 
 
@@ -74,9 +81,45 @@ def test_resources_of_each_kernel():
     assert (second.kernel, second.registers, second.shared_bytes, second.spill_bytes) == ("plain", 8, 0, 0)
 
 
+OUT_OF_LINE = """\
+ptxas info    : Compiling entry function '_Z1qPf' for 'sm_80'
+ptxas info    : Function properties for _Z1qPf
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 72 registers, used 0 barriers, 360 bytes cmem[0]
+ptxas info    : Compile time = 211.808 ms
+ptxas info    : Function properties for _Z3barfPKf
+    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ptxas info    : Compiling entry function '_Z1kPf' for 'sm_80'
+ptxas info    : Function properties for _Z1kPf
+    760 bytes stack frame, 380 bytes spill stores, 684 bytes spill loads
+ptxas info    : Used 32 registers, used 0 barriers, 760 bytes cumulative stack size, 360 bytes cmem[0]
+ptxas info    : Compile time = 728.491 ms
+ptxas info    : Function properties for _Z3barfPKf
+    0 bytes stack frame, 628 bytes spill stores, 632 bytes spill loads
+ptxas info    : Compiling entry function 'last' for 'sm_80'
+ptxas info    : Used 8 registers, 360 bytes cmem[0]
+"""
+
+
+def test_what_a_function_out_of_line_spills_is_its_kernels():
+    spills = {each.kernel: each.spill_bytes for each in parse_resources(OUT_OF_LINE)}
+    assert spills == {"q": 0, "k": 380 + 684 + 628 + 632, "last": 0}
+
+
+def test_words_about_spills_without_a_kernel_are_passed_over():
+    assert parse_resources("    0 bytes stack frame, 4 bytes spill stores, 4 bytes spill loads\n") == ()
+
+
 @pytest.mark.parametrize(
     ("symbol", "name"),
-    [("_Z5scalePf", "scale"), ("_ZN3foo3barEv", "bar"), ("plain", "plain"), ("_Z", "_Z"), ("_ZN3fooIiE3barE", "foo")],
+    [
+        ("_Z5scalePf", "scale"),
+        ("_ZN3foo3barEv", "bar"),
+        ("plain", "plain"),
+        ("k_3foo", "k_3foo"),
+        ("_Z", "_Z"),
+        ("_ZN3fooIiE3barE", "foo"),
+    ],
 )
 def test_names_of_kernels(symbol, name):
     assert unmangled(symbol) == name

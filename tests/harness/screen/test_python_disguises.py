@@ -51,6 +51,9 @@ DISGUISED = {
                                            "@triton.jit\ndef g(x):\n    return torch.softmax(x, 1)"),
         "in a kernel's Python": module("return g.fn(x)", top=TRITON + "@triton.jit\ndef g(x):\n"
                                        "    return x.softmax(1)"),
+        "among the children": module("for m in self.children():\n    x = m(x)", init="self.a = nn.Softmax(1)"),
+        "among the modules": module("return list(self.modules())[1](x)", init="self.a = nn.Softmax(1)"),
+        "as a module of that name": module("return self.get_submodule('a')(x)", init="self.a = nn.Softmax(1)"),
         "in a kernel": module(top=TRITON + "@triton.jit\ndef g(x):\n    return torch.softmax(x, 1)"),
         "in another's Model": module("return H.Model.f(x)", top="class H:\n    class Model:\n        def f(x):\n"
                                      "            return torch.softmax(x, 1)"),
@@ -100,7 +103,11 @@ DISGUISED = {
         "profiles": module("torch.autograd.profiler.profile()"),
     },
     "file": {"storage": module("torch.cuda.gds.GdsFile('x')")},
-    "patch": {"hooks": module("self.register_load_state_dict_post_hook(print)")},
+    "patch": {
+        "hooks": module("self.register_load_state_dict_post_hook(print)"),
+        "a class at the top": module(top="type(nn.Module).kept = 1"),
+        "a class of the file": module("ModelNew.kept = x"),
+    },
     "option": {"trigraphs": inline(extra_cflags="['-std=c++14']")},
 }  # fmt: skip
 DISGUISES = [(kind, name) for kind, files in DISGUISED.items() for name in files]

@@ -157,6 +157,13 @@ HONEST = {
     "a closure of one call": module("rows = []\ndef add(y):\n    rows.append(y)\nadd(x)\nreturn rows[0]"),
     "a closure that reads": module("k = 3\ndef g(y):\n    return y * k\nreturn g(x)"),
     "own lists": module("a = [1]\nb = a\nb.append(2)\nreturn x"),
+    "what cannot be changed as a default": module(
+        top="DEVICE = torch.device('cpu')\ndef f(x, device=DEVICE):\n    return x"
+    ),
+    "weights of all modules": module(
+        "return x * self.w.weight", init="self.w = nn.Linear(2, 2)\nfor m in self.modules():\n    print(m.weight)"
+    ),
+    "a triton kernel's own lists": module(top=TRITON + "@triton.jit\ndef k(x):\n    a = [1, 2]\n    a[0] = 2"),
     "numbers as defaults": module(top="EPS = 1e-5\ndef f(x, eps=EPS):\n    return x + eps"),
     "the reference with its super": module(
         top="class Model(nn.Module):\n    def __init__(self):\n        super(Model, self).__init__()\n"
