@@ -90,6 +90,18 @@ def test_a_fall_back_that_cannot_go_on_is_said() -> None:
     assert "cannot go on for another model" in found["model of fall-back"].detail
 
 
+def test_a_named_model_that_is_not_there_ends_the_command_with_the_machines_code() -> None:
+    done = CliRunner().invoke(app, ["doctor", "--model", "replay:nowhere.jsonl"])
+    assert done.exit_code == 3
+    flat = " ".join(done.stdout.split())
+    assert "model of all agents missing" in flat
+    assert "nowhere.jsonl cannot be read" in flat
+    assert "(needed for the model of all agents)" in flat
+    told = json.loads(CliRunner().invoke(app, ["doctor", "--json"]).stdout)["prerequisites"]
+    assert {each["status"] for each in told} <= {"found", "limited", "missing"}
+    assert all(set(each) == {"name", "status", "detail", "remedy", "needed_for"} for each in told)
+
+
 def test_the_command_takes_a_runs_models_and_asks_nobody() -> None:
     options = ["--model", "openai:m", "--base-url", "http://localhost:1/v1", "--set", "optimizer_model=openai:far"]
     done = CliRunner().invoke(app, ["doctor", *options, "--json"])

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,25 @@ def test_who_kills_its_whole_group_kills_itself_alone(work: Path, any_tier: Tier
     """Its own group may be signalled: whoever reports its end must not be in it."""
     completed = run(work, any_tier, "/bin/sh", "-c", "echo before; kill -KILL 0; echo after")
     assert (completed.outcome, completed.signal, completed.stdout) == ("signalled", "SIGKILL", b"before\n")
+
+
+def test_what_stands_around_it_knows_no_secret_and_is_out_of_the_terminals_reach(
+    work: Path, any_tier: Tier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither bubblewrap nor the launcher inherits the caller's keys, and a Ctrl-C is the caller's alone."""
+    monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
+    with IsolatedProcess(
+        ["/bin/sh", "-c", "echo > started; exec sleep 300"],
+        cwd=work, access=Access(), limits=Limits(), environment={}, tier=any_tier,
+    ) as process:  # fmt: skip
+        assert eventually((work / "started").exists)
+        around = [process.pid, *descendants(process.pid)]
+        assert len(around) >= 2
+        for pid in around:
+            assert os.getpgid(pid) != os.getpgid(0)
+            assert os.getsid(pid) != os.getsid(0)
+            with suppress(PermissionError):  # an ordinary user is not shown the launcher's
+                assert b"the-secret" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 
 def test_every_limit_is_set_and_cannot_be_raised(work: Path, any_tier: Tier) -> None:
