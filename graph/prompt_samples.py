@@ -73,8 +73,8 @@ def _kernel(first: Request) -> str:
     """The playbook's kernel after some moves, or what stands in for it."""
     source = _answer(first)
     if source is None:
-        shown = representative(first.task.op_class, first.device.architecture or "sm_80")
-        return shown.text if shown and first.target == "cuda" else first.stub
+        shown = representative(first.task.op_class, first.architecture)
+        return shown.text if shown else first.stub
     for _ in range(MAX_MOVES):
         kernel = Candidate(source=source, target=first.target, author="optimizer:playbook")
         moved = _answer(first.model_copy(update={"role": "optimizer", "candidate": kernel}))

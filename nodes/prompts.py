@@ -114,7 +114,7 @@ def _beginning(source: str) -> str:
 
 
 def _knowledge(request: Request) -> dict[str, Any]:
-    """The guides that the role reads, and a finished kernel for those who write whole ones for a GPU."""
+    """The guides that the role reads, and a finished kernel for those who write whole ones."""
     exemplar = _exemplar(request)
     return {
         "how_to_write": library.writing(request.target, _extent(request, exemplar)),
@@ -133,21 +133,21 @@ def _extent(request: Request, exemplar: str) -> library.Extent:
 
 
 def _exemplar(request: Request) -> str:
-    """A finished kernel for a GPU: a plain one for who begins, the best one for who optimizes."""
-    if request.target == "cpu" or request.role not in ("generator", "optimizer"):
+    """A finished kernel: a plain one for who begins, the best one for who optimizes."""
+    if request.role not in ("generator", "optimizer"):
         return ""
-    shown = _chosen(request, request.device.architecture or "sm_80", plain=request.role == "generator")
+    shown = _chosen(request, plain=request.role == "generator")
     return shown.text if shown else ""
 
 
-def _chosen(request: Request, architecture: str, *, plain: bool) -> Exemplar | None:
+def _chosen(request: Request, *, plain: bool) -> Exemplar | None:
     match request.exemplar:
         case "none":
             return None
         case "representative":
-            return representative(request.task.op_class, architecture, plain=plain)
+            return representative(request.task.op_class, request.architecture, plain=plain)
         case "retrieved":
-            return library.retrieved(request.task.op_class, architecture, _words(request))
+            return library.retrieved(request.task.op_class, request.architecture, _words(request))
 
 
 def _words(request: Request) -> str:

@@ -35,3 +35,8 @@ class Request(Frozen):
     history: tuple[Step, ...] = ()
     max_sweep: int = 1
     exemplar: ExemplarChoice = "representative"
+
+    @property
+    def architecture(self) -> str:
+        """What an exemplar has to run on: "cpu", or the GPU's architecture, which is sm_80 where nothing tells it."""
+        return "cpu" if self.target == "cpu" else self.device.architecture or "sm_80"

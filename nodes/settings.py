@@ -102,7 +102,7 @@ class Settings(BaseModel):
     exemplar: ExemplarChoice = Field(
         default="representative",
         title="Exemplar kernel",
-        description="Shown for a GPU to who writes: the class's own, or the one whose header fits the task best.",
+        description="Shown to who writes: the class's own, or the one whose header fits the task best.",
     )
     max_tool_calls: int = Field(
         default=6,

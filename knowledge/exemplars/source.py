@@ -4,7 +4,7 @@ A section is what stands between the lines `// begin NAME` and `// end NAME`. Th
 sentence on what the kernel computes; its indented lines are facts, `//   name: text`, deeper lines going on.
 
 What several kernels share is written once: a line `// NAME: as in FILE.cu` stands for that section of the other kernel,
-and is loaded as the section itself.
+and is loaded as the section itself. Kernels for a GPU are `.cu` files, those for the processor `.cpp`.
 """
 
 from __future__ import annotations
@@ -17,15 +17,20 @@ from types import MappingProxyType
 
 _FOLDER = Path(__file__).parent
 _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
-_SHARED = re.compile(r"^// (?P<section>\w+): as in (?P<name>\w+)\.cu$", re.MULTILINE)
+_SHARED = re.compile(r"^// (?P<section>\w+): as in (?P<name>\w+)\.(?:cu|cpp)$", re.MULTILINE)
 _BEGIN = re.compile(r"^// begin (\w+)$", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
-# For each class of operation what a prompt shows, the best first and the plainest last.
+PROCESSOR = "cpu"
+"""The processor, where an architecture is asked for: whichever it is, for g++ compiles for the one at hand."""
+
+# For each class of operation what a prompt shows, the best that runs first and the plainest last. What has no class
+# mostly reduces or streams: on a processor one kernel shows both.
 _REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
-    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32", "gemm_simt"),
-    "elementwise": ("pointwise",),
-    "reduction": ("softmax", "layer_norm"),
+    "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32", "gemm_simt", "cpu_gemm", "cpu_gemm_plain"),
+    "elementwise": ("pointwise", "cpu_pointwise"),
+    "reduction": ("softmax", "layer_norm", "cpu_softmax"),
+    "other": ("cpu_softmax",),
 }
 
 
@@ -45,7 +50,7 @@ class Exemplar:
 
     @property
     def architecture(self) -> str:
-        """What it needs, in nvcc's words: "sm_80" is that and all later, "sm_90a" that alone."""
+        """What it needs: "cpu", or in nvcc's words "sm_80", which is that and all later, or "sm_90a", that alone."""
         return self.facts["architecture"]
 
     @property
@@ -54,7 +59,9 @@ class Exemplar:
         return tuple(_BEGIN.findall(self.text))
 
     def runs_on(self, architecture: str) -> bool:
-        """Whether the source can be compiled for an architecture, given as nvcc's `sm_90a`."""
+        """Whether the source can be compiled for an architecture, given as nvcc's `sm_90a`, or for `PROCESSOR`."""
+        if PROCESSOR in (self.architecture, architecture):
+            return self.architecture == architecture
         needed, given = _parsed(self.architecture), _parsed(architecture)
         return needed == given if needed[1] else given[0] >= needed[0]
 
@@ -73,14 +80,15 @@ class Exemplar:
 
 def names() -> tuple[str, ...]:
     """The exemplars' names, sorted."""
-    return tuple(sorted(path.stem for path in _FOLDER.glob("*.cu")))
+    return tuple(sorted(_files()))
 
 
 def load(name: str) -> Exemplar:
     """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
-    if name not in names():
+    files = _files()
+    if name not in files:
         raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
-    text = _whole((_FOLDER / f"{name}.cu").read_text(encoding="utf-8"))
+    text = _whole(files[name].read_text(encoding="utf-8"))
     computes, facts = _read_header(_find(text, "header")[2])
     missing = {"op class", "architecture"} - facts.keys()
     if missing:
@@ -93,6 +101,10 @@ def representative(op_class: str, architecture: str, *, plain: bool = False) -> 
     candidates = [load(name) for name in _REPRESENTATIVES.get(op_class, ())]
     running = [exemplar for exemplar in candidates if exemplar.runs_on(architecture)]
     return running[-1 if plain else 0] if running else None
+
+
+def _files() -> dict[str, Path]:
+    return {path.stem: path for pattern in ("*.cu", "*.cpp") for path in _FOLDER.glob(pattern)}
 
 
 def _whole(text: str) -> str:

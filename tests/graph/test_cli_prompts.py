@@ -73,6 +73,13 @@ def test_most_of_a_prompt_stays_the_same_from_call_to_call(op_class: OpClass, ta
         assert prompt_of(request).steady >= 0.6, (request.role, prompt_of(request).steady)
 
 
+@pytest.mark.parametrize("op_class", FILES)
+def test_beside_a_long_kernel_an_optimizer_on_a_processor_is_told_more_that_stays(op_class: OpClass) -> None:
+    first = first_request(op_class, "cpu")
+    *_, optimizer = later_requests(first, lines(load(KERNELS[op_class]).text, 300))
+    assert prompt_of(optimizer).steady >= 0.6, prompt_of(optimizer).steady
+
+
 def test_the_stand_ins_are_a_kernel_of_the_playbook_s_and_a_failure_of_the_task_s_own_output() -> None:
     generator, diagnoser, repairer, optimizer = sample_requests(task("elementwise"), "cuda", H200)
     assert generator.candidate is None
@@ -87,7 +94,9 @@ def test_where_the_playbook_declines_the_class_s_exemplar_stands_in() -> None:
     assert sample_requests(untraced, "cuda", H200)[1].candidate is not None
     assert sample_requests(untraced, "cuda", H200)[1].candidate.source == load("softmax").text
     on_cpu = sample_requests(untraced, "cpu", PROCESSOR)
-    assert on_cpu[1].candidate is not None and on_cpu[1].candidate.source == on_cpu[0].stub
+    assert on_cpu[1].candidate is not None and on_cpu[1].candidate.source == load("cpu_softmax").text
+    of_no_class = sample_requests(untraced.model_copy(update={"op_class": "other"}), "cuda", H200)
+    assert of_no_class[1].candidate is not None and of_no_class[1].candidate.source == of_no_class[0].stub
 
 
 def test_the_estimate_stays_near_what_tokenizers_count() -> None:

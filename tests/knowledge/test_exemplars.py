@@ -1,4 +1,4 @@
-"""The exemplar kernels: their headers tell what a reader needs, and nvcc compiles them for what they declare."""
+"""The exemplar kernels: their headers tell what a reader needs, and nvcc compiles those for a GPU for what they declare."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.errors import MachineError
 from knowledge.exemplars import source
-from knowledge.exemplars.source import Exemplar, load, names, representative
+from knowledge.exemplars.source import PROCESSOR, Exemplar, load, names, representative
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 OP_CLASSES = ("gemm", "elementwise", "reduction", "other")
@@ -56,11 +56,13 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
     header, knobs = EXEMPLAR[: EXEMPLAR.index("// begin knobs")], EXEMPLAR[EXEMPLAR.index("// begin knobs") :]
     (tmp_path / "sums.cu").write_text("#include <cmath>\n" + EXEMPLAR)
     (tmp_path / "products.cu").write_text(header.replace("Sums", "Products") + "// knobs: as in sums.cu\nint z = 3;\n")
-    (tmp_path / "powers.cu").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
+    (tmp_path / "powers.cpp").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
+    (tmp_path / "roots.cpp").write_text(header.replace("Sums", "Roots") + "// knobs: as in powers.cpp\n")
     monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
     assert load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
     assert load("products").computes == "Products: here of two, in float32."
     assert load("powers").text == header.replace("Sums", "Powers") + knobs
+    assert load("roots").text == header.replace("Sums", "Roots") + knobs
     (tmp_path / "products.cu").write_text(header + "// more: as in sums.cu\n")
     with pytest.raises(ValueError, match="no section 'more'"):
         load("products")
@@ -70,7 +72,8 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
 
 
 def test_no_section_is_written_twice():
-    files = {name: (Path(source.__file__).parent / f"{name}.cu").read_text() for name in names()}
+    files = {path.stem: path.read_text() for path in Path(source.__file__).parent.glob("*.c*")}
+    assert sorted(files) == list(names())
     written: dict[str, list[str]] = {}
     for name, text in files.items():
         for section, body in re.findall(r"^// begin (\w+)\n(.*?)^// end", text, re.MULTILINE | re.DOTALL):
@@ -96,7 +99,8 @@ def test_section_that_is_not_there_is_an_error(text):
     ("needed", "given", "runs"),
     [
         ("sm_80", "sm_80", True), ("sm_80", "sm_90a", True), ("sm_80", "sm_75", False), ("sm_90a", "sm_90a", True),
-        ("sm_90a", "sm_100a", False), ("sm_90a", "sm_90", False), ("sm_90", "sm_100a", True),
+        ("sm_90a", "sm_100a", False), ("sm_90a", "sm_90", False), ("sm_90", "sm_100a", True), ("cpu", "cpu", True),
+        ("cpu", "sm_80", False), ("sm_80", "cpu", False),
     ],
 )  # fmt: skip
 def test_architectures_with_a_suffix_are_matched_exactly(needed, given, runs):
@@ -108,8 +112,14 @@ def test_representatives_are_of_the_class_and_run_on_the_architecture():
         for architecture in (*ARCHITECTURES, "sm_100a"):
             shown = representative(op_class, architecture)
             assert shown is not None and shown.op_class == op_class and shown.runs_on(architecture)
-    plain = representative("gemm", "sm_90a", plain=True)
-    assert plain is not None and plain.name == "gemm_simt"
+        on_processor = representative(op_class, PROCESSOR)
+        assert on_processor is not None and on_processor.op_class == op_class and on_processor.runs_on(PROCESSOR)
+    for architecture, name in (("sm_90a", "gemm_simt"), (PROCESSOR, "cpu_gemm_plain")):
+        plain = representative("gemm", architecture, plain=True)
+        assert plain is not None and plain.name == name
+    of_no_class = representative("other", PROCESSOR)
+    assert of_no_class is not None and of_no_class.name == "cpu_softmax"
+    assert representative("other", "sm_90a") is None
     assert representative("gemm", "sm_75") is None
     assert representative("unheard of", "sm_80") is None
     with pytest.raises(ValueError, match="architecture"):
@@ -123,8 +133,11 @@ def test_header_and_shapes(name):
     kernel = load(name)
     assert kernel.op_class in OP_CLASSES
     assert kernel.computes.endswith(".")
-    assert {"layouts", "tile", "shared memory"} <= kernel.facts.keys()
-    for factors, total in PRODUCT.findall(kernel.facts["shared memory"]):
+    near = "caches" if kernel.architecture == PROCESSOR else "shared memory"
+    assert {"layouts", "tile", near, *(("registers",) if near == "caches" else ())} <= kernel.facts.keys()
+    products = PRODUCT.findall(kernel.facts[near])
+    assert products or near == "shared memory"
+    for factors, total in products:
         assert eval(factors.replace("x", "*")) == int(total)
     begun = re.findall(r"^// begin (\w+)$", kernel.text, re.MULTILINE)
     assert begun == re.findall(r"^// end (\w+)$", kernel.text, re.MULTILINE)

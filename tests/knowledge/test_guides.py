@@ -114,6 +114,10 @@ def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> N
         ("gemm", "sm_80", "bfloat16 or float16 product", "gemm_16bit"),
         ("other", "sm_80", "torch.diag(a) @ b, a diagonal matrix", "diag"),
         ("elementwise", "sm_90a", "zygote", "diag"),
+        ("reduction", "cpu", "torch.softmax(x, dim=-1)", "cpu_softmax"),
+        ("gemm", "cpu", "a fragment in vector registers of packed panels", "cpu_gemm"),
+        ("other", "cpu", "rows over the sum of exponentials", "cpu_softmax"),
+        ("elementwise", "cpu", "zygote", "cpu_pointwise"),
     ],
 )
 def test_the_exemplar_whose_header_fits_is_found(op_class: str, architecture: str, query: str, name: str) -> None:
@@ -124,6 +128,7 @@ def test_the_exemplar_whose_header_fits_is_found(op_class: str, architecture: st
 def test_no_exemplar_is_found_where_none_runs_or_no_word_fits() -> None:
     assert library.retrieved("gemm", "sm_70", "matrix product") is None
     assert library.retrieved("other", "sm_90a", "zygote") is None
+    assert library.retrieved("other", "cpu", "zygote") is None
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -356,7 +355,7 @@ def test_whatever_is_no_sentence_comes_through_unchanged(code: str) -> None:
         assert answer == Written(source=f"{code}\n", move="x")
 
 
-@pytest.mark.parametrize("name", sorted(path.stem for path in Path(source.__file__).parent.glob("*.cu")))
+@pytest.mark.parametrize("name", source.names())
 def test_no_line_of_a_real_kernel_is_taken_for_prose_or_a_diff(name: str) -> None:
     text = source.load(name).text
     assert kernel(f"MOVE: x\n```cpp\n{text}```") == Written(source=text, move="x")

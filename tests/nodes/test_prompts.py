@@ -234,5 +234,15 @@ def test_a_finished_kernel_is_shown_for_gpus_to_who_writes(role: Speaker, shown:
     sought = product.model_copy(update={"source": "class Model: matrix times a vector"})
     found = request(role, target="cuda", device=hopper, task=sought, exemplar="retrieved")
     assert load("gemv").text.rstrip() in prompts.messages_for(found)[0].text
-    assert "A finished kernel" not in prompts.messages_for(request(role, task=product))[0].text
     assert "A finished kernel" not in prompts.messages_for(request("diagnoser", target="cuda", task=product))[0].text
+
+
+@pytest.mark.parametrize(("role", "shown"), [("generator", "cpu_gemm_plain"), ("optimizer", "cpu_gemm")])
+def test_on_a_processor_a_finished_kernel_for_one_is_shown(role: Speaker, shown: str) -> None:
+    product = task().model_copy(update={"op_class": "gemm"})
+    assert load(shown).text.rstrip() in prompts.messages_for(request(role, task=product))[0].text
+    assert "A finished kernel" not in prompts.messages_for(request(role, task=product, exemplar="none"))[0].text
+    sought = task().model_copy(update={"op_class": "reduction", "source": "softmax along rows"})
+    found = prompts.messages_for(request(role, task=sought, exemplar="retrieved"))[0].text
+    assert load("cpu_softmax").text.rstrip() in found
+    assert "A finished kernel" not in prompts.messages_for(request("repairer", task=product))[0].text

@@ -1,0 +1,124 @@
+"""The exemplars for a processor, run: as exact as PyTorch on odd extents and special values, no access out of bounds."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+import tvm_ffi
+from traced import Compiler, assert_close, joined
+
+from harness.candidate import Candidate
+from harness.isolation.tiers import resolve_tier
+from harness.sanitize.host import sanitize_on_host
+from harness.screen.source import screen_source
+from harness.targets.cpu import CpuTarget
+from harness.task import Signature, TensorSpec
+from knowledge.exemplars.source import PROCESSOR, load, names
+
+NAMES = tuple(name for name in names() if load(name).architecture == PROCESSOR)
+PRODUCTS = ("cpu_gemm", "cpu_gemm_plain")
+# Less than one vector; more than one tile in every direction and no multiple of anything.
+ROWS = ((3, 5), (37, 1003))
+SIZES = ((5, 3, 7), (269, 587, 301))
+WAYS = ("NN", "TT")
+CASES = [
+    *itertools.product(("cpu_pointwise", "cpu_softmax"), ROWS, ("",)),
+    *itertools.product(PRODUCTS, SIZES[1:], WAYS),
+    ("cpu_gemm", SIZES[0], "NN"),
+    ("cpu_gemm_plain", SIZES[0], "TT"),
+]
+INFINITY, NAN = float("inf"), float("nan")
+
+
+def source(name: str, extents: tuple[int, ...], way: str) -> str:
+    """The exemplar for other extents; an operand marked T lies transposed in memory."""
+    kernel = load(name)
+    lines = kernel.section("problem").splitlines()
+    sizes = iter(extents)
+    for number, line in enumerate(lines):
+        if line.startswith("using") and line.split("=")[1].split("//")[0].strip().removeprefix("Int<")[0].isdigit():
+            lines[number] = f"{line.split('=')[0]}= Int<{next(sizes)}>;"
+    assert next(sizes, None) is None
+    text = "\n".join(lines)
+    if "T" in way:
+        text = text.replace("Stride<K, _1>", "Stride<_1, M>").replace("Stride<_1, N>", "Stride<K, _1>")
+    return kernel.with_sections(problem=text)
+
+
+def operands(extents: tuple[int, ...], way: str) -> list[torch.Tensor]:
+    drawn = torch.Generator().manual_seed(7)
+    if not way:
+        return [torch.randn(extents, generator=drawn) * 5]
+    m, n, k = extents
+    a, b = torch.randn(m, k, generator=drawn), torch.randn(k, n, generator=drawn)
+    return [a, b] if way == "NN" else [a.T.contiguous().T, b.T.contiguous().T]
+
+
+def expected(name: str, given: list[torch.Tensor]) -> torch.Tensor:
+    if name in PRODUCTS:
+        return given[0] @ given[1]
+    return given[0] * torch.sigmoid(given[0]) if name == "cpu_pointwise" else torch.softmax(given[0], -1)
+
+
+def run(compiler: Compiler, case: tuple[str, tuple[int, ...], str], given: list[torch.Tensor]) -> torch.Tensor:
+    """All cases are one library: reading CuTe's headers takes most of the time."""
+    built = compiler.build_all([source(*each) for each in CASES])[CASES.index(case)]
+    out = torch.full((given[0].shape[0], given[-1].shape[1]), torch.nan)
+    getattr(tvm_ffi.load_module(str(built.library)), built.entry)(*given, out)
+    return out
+
+
+def test_there_is_one_of_each_kind() -> None:
+    assert {load(name).op_class for name in NAMES} == {"gemm", "elementwise", "reduction"}
+    assert {name for name, _, _ in CASES} == set(NAMES)
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_as_exact_as_pytorch(compiler: Compiler, case: tuple[str, tuple[int, ...], str]) -> None:
+    name, extents, way = case
+    given = operands(extents, way)
+    oracle = expected(name, [tensor.double() for tensor in given])
+    assert_close(run(compiler, case, given), expected(name, given), oracle, name)
+
+
+@pytest.mark.parametrize("name", ["cpu_pointwise", "cpu_softmax"])
+def test_special_values_come_out_as_in_pytorch(compiler: Compiler, name: str) -> None:
+    x = torch.randn(ROWS[1], generator=torch.Generator().manual_seed(7))
+    x[0, 1002], x[1, 0], x[2, 500], x[3, :], x[4, 1001] = NAN, INFINITY, -INFINITY, -INFINITY, 3e38
+    x[5, :4], x[6, :] = torch.tensor([88.5, 89.5, -87.5, -104.5]), 1e-42
+    torch.testing.assert_close(run(compiler, (name, ROWS[1], ""), [x]), expected(name, [x]), equal_nan=True)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_screen_lets_it_pass(name: str) -> None:
+    assert screen_source(load(name).text, frozenset({"float32", "ieee"})) is None
+
+
+@pytest.mark.timeout(300)
+def test_no_access_is_out_of_bounds() -> None:
+    """One source with all of them on odd extents, as a kernel of its own."""
+    cases = [("cpu_pointwise", ROWS[1], ""), ("cpu_softmax", ROWS[1], ""), *((each, SIZES[1], "NN") for each in PRODUCTS)]
+    rows, (m, n, k) = ROWS[1], SIZES[1]
+    entry = """
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView swish,
+         tvm::ffi::TensorView softmax, tvm::ffi::TensorView c, tvm::ffi::TensorView d) {
+  kernel0::run(x, swish);
+  kernel1::run(x, softmax);
+  kernel2::run(a, b, c);
+  kernel3::run(a, b, d);
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+    candidate = Candidate(source=joined([source(*case) for case in cases]) + entry, target="cpu", author="test:test")
+    built = CpuTarget().compile_watched(candidate, tier=resolve_tier("auto"))
+    assert built.library is not None, built
+    shapes = {"x": rows, "a": (m, k), "b": (k, n), "swish": rows, "softmax": rows, "c": (m, n), "d": (m, n)}
+    specs = [
+        TensorSpec(name=name, shape=shape, strides=(shape[1], 1), dtype="float32") for name, shape in shapes.items()
+    ]
+    signature = Signature(inputs=tuple(specs[:3]), outputs=tuple(specs[3:]))
+    watched = sanitize_on_host(built, signature, tier=resolve_tier("auto"))
+    assert watched.status == "clean", watched
