@@ -1,4 +1,4 @@
-"""The exemplar kernels: their headers tell what a reader needs, and nvcc compiles those for a GPU for what they declare."""
+"""The exemplar kernels: their headers tell what a reader needs, and nvcc compiles them for what they declare."""
 
 from __future__ import annotations
 

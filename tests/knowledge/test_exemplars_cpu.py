@@ -1,4 +1,4 @@
-"""The exemplars for a processor, run: as exact as PyTorch on odd extents and special values, no access out of bounds."""
+"""The exemplars for a processor, run: as exact as PyTorch on odd extents and special values, within their bounds."""
 
 from __future__ import annotations
 
@@ -100,7 +100,11 @@ def test_the_screen_lets_it_pass(name: str) -> None:
 @pytest.mark.timeout(300)
 def test_no_access_is_out_of_bounds() -> None:
     """One source with all of them on odd extents, as a kernel of its own."""
-    cases = [("cpu_pointwise", ROWS[1], ""), ("cpu_softmax", ROWS[1], ""), *((each, SIZES[1], "NN") for each in PRODUCTS)]
+    cases = [
+        ("cpu_pointwise", ROWS[1], ""),
+        ("cpu_softmax", ROWS[1], ""),
+        *((each, SIZES[1], "NN") for each in PRODUCTS),
+    ]
     rows, (m, n, k) = ROWS[1], SIZES[1]
     entry = """
 void run(tvm::ffi::TensorView x, tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView swish,
