@@ -34,10 +34,10 @@ def literal(value: float | int | bool, dtype: str) -> str:
     number = float(value)
     if math.isnan(number):
         return f"{ELEMENT_TYPES[dtype]}(NAN)"
-    if math.isinf(number) or (suffix and abs(number) > 3.4028235677973366e38):
-        return f"{'-' if number < 0 else ''}{ELEMENT_TYPES[dtype]}(INFINITY)"
-    text = f"{number!r}{suffix}"
-    return f"({text})" if number < 0 else text
+    infinite = math.isinf(number) or (suffix and abs(number) > 3.4028235677973366e38)
+    size = f"{ELEMENT_TYPES[dtype]}(INFINITY)" if infinite else f"{abs(number)!r}{suffix}"
+    # In parentheses: after another minus it would be a decrement.
+    return f"(-{size})" if math.copysign(1.0, number) < 0 else size
 
 
 @dataclass

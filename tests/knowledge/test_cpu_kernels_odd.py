@@ -1,0 +1,84 @@
+"""Unusual forwards, compiled: bytes and bools shared by threads, constants, negative infinities, returned arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from traced import Compiler, Kernel, call, trace
+
+from knowledge.playbook.author import first_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Draft, Plan
+from knowledge.playbook.reductions import RowRecipe
+
+generator = torch.Generator().manual_seed(17)
+X, V = torch.randn(4, 6, generator=generator), torch.randn(6, generator=generator)
+BYTES = torch.randint(0, 256, (3, 500), generator=generator)
+Forward = Callable[..., Any]
+
+
+def extrema(t: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Of whole numbers and truths."""
+    return t.amax(1), t.amin(1), t.any(1), t.all(1)
+
+
+def whole(t: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """What wraps around in C++ must wrap as it does in torch."""
+    return t * 2 + 100, t * t, -t, (-t) > 3, t // 3
+
+
+def infinite(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Constants below zero, with another minus in front."""
+    low = torch.full_like(x, float("-inf"))
+    return -low + x, x - low, -torch.full_like(x, -0.0) + x, torch.where(x > 0, -low, torch.full_like(x, -2.5))
+
+
+def several(x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Two parts, and the argument as it came."""
+    return F.softmax(x, -1).mean(0), x, x.t()
+
+
+PARTS: dict[str, tuple[Forward, tuple[torch.Tensor, ...]]] = {
+    "bytes alike": (lambda t: (t.all(), t.any()), (torch.tensor([[1, 2], [4, 8]], dtype=torch.uint8),)),
+    "spread": (lambda x, v: ((torch.zeros(6, 6) + v).t(), (torch.ones(4, 6) * v).flip(0) - x), (X, V)),
+    "summed": (lambda v: (torch.ones(4, 6) * v).sum(0), (V,)),
+    "infinite": (infinite, (X,)),
+    "several": (several, (X,)),
+    "wrapped bytes": (whole, (BYTES.byte(),)),
+    "wrapped signed bytes": (whole, (BYTES.char(),)),
+    "bits": (lambda t: (~t, t & 5, t % 3, t | 8), (BYTES.short() - 100,)),
+    "truths": (lambda t: (~t, t & (t ^ t), t.float() * 2, t.long() + t), (BYTES % 3 > 0,)),
+    "in place": (lambda x, v: F.softmax((x * 2).add_(v).relu_(), 0).mul_(3).sum(0), (X, V)),
+}
+SHARED = {"uint8": BYTES.byte(), "int8": BYTES.char(), "int16": BYTES.short() * 100, "bool": BYTES > 0}
+
+
+@pytest.fixture(scope="module")
+def kernels(compiler: Compiler) -> dict[str, tuple[Problem, Kernel]]:
+    """All of them, compiled together."""
+    problems = {name: trace(function, *given) for name, (function, given) in PARTS.items()}
+    sources = {}
+    for name, problem in problems.items():
+        draft = first_draft(problem)
+        assert isinstance(draft, Draft), draft
+        sources[name] = draft.source
+    for name, given in SHARED.items():
+        problems[name] = trace(extrema, given)
+        sources[name] = RowRecipe().render(problems[name], Plan("rows", {"threads": "columns"}))
+    built = compiler.build_all(list(sources.values()))
+    return {name: (problems[name], kernel) for name, kernel in zip(sources, built, strict=True)}
+
+
+@pytest.mark.parametrize("name", [*PARTS, *SHARED])
+def test_odd_forwards_are_right(kernels: dict[str, tuple[Problem, Kernel]], name: str) -> None:
+    function, given = PARTS.get(name) or (extrema, (SHARED[name],))
+    problem, kernel = kernels[name]
+    wanted = function(*given)
+    for got, expected in zip(
+        call(kernel, problem, given), wanted if isinstance(wanted, tuple) else (wanted,), strict=True
+    ):
+        torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-6)
