@@ -17,11 +17,15 @@ from graph.run_loop import execute
 from graph.run_record import RunRecord
 from graph.runs import Manifest, RunFolder, create, machine_error, reopen
 from harness.errors import UserError
+from harness.reading import read_text
 from harness.verdict import Verdict
 from nodes.models.address import check_addresses
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import TaskInput
+
+MOST_SOURCE_BYTES = 16 << 20
+"""No file that a person or a model writes is larger."""
 
 
 class RunResult:
@@ -105,9 +109,12 @@ def optimize(
     return _optimize(task, out, observer, settings, None)
 
 
-def resume(run: str | Path, *, observer: Observer | None = None) -> RunResult:
-    """Go on with a run that was interrupted, with the settings it began with. Raises like `optimize`."""
-    return carry_on(*reopen(Path(run)), observer)
+def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False) -> RunResult:
+    """Go on with a run that was interrupted, with the settings it began with. Raises like `optimize`.
+
+    With `trust` a folder from elsewhere may turn isolation off and send keys to its own endpoints.
+    """
+    return carry_on(*reopen(Path(run), trust=trust), observer)
 
 
 async def aoptimize(
@@ -178,7 +185,7 @@ def _optimize(
 
 def _from_file(path: Path) -> TaskInput:
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MOST_SOURCE_BYTES)
     except FileNotFoundError as error:
         raise UserError(f"There is no file {path}.", "Name a Python file with class Model.") from error
     except IsADirectoryError as error:

@@ -96,6 +96,10 @@ def optimize(
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
     ] = None,
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Resume a folder from elsewhere that runs kernels unisolated or sends a key."),
+    ] = False,
     seed: Seed = None,
     isolation: Isolation = "auto",
     more: More = None,
@@ -113,6 +117,7 @@ def optimize(
                 as_json=json,
                 more=tuple(more or ()),
                 typed=_typed(context),
+                trust=trust,
                 settings=_settings(target, model, base_url, depth, isolation) | {"seed": seed},
             )
         )

@@ -9,10 +9,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+from graph.api import MOST_SOURCE_BYTES
 from graph.cli_errors import IMPROVED, guarded_with_hints
 from graph.cli_optimize import show_run
 from graph.runs import RunFolder, reopen
 from harness.errors import UserError
+from harness.frozen import printable
+from harness.reading import read_text
 
 _CUT = "<!-- Write the answer above this line. The question, for reading: -->"
 
@@ -36,8 +39,10 @@ def _run(run: Path, file: Path | None, hints: list[str], *, edit: bool, as_json:
 
 def _question(folder: RunFolder) -> str:
     try:
-        return folder.question.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
+        return printable(read_text(folder.question))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{folder.question} is no UTF-8 text.", "cutegen optimize --resume writes it anew.") from error
+    except OSError as error:
         raise UserError(
             f"No question waits in {folder.path}.",
             "Only runs with --model manual ask; cutegen optimize --resume goes on.",
@@ -46,7 +51,7 @@ def _question(folder: RunFolder) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+        return sys.stdin.read() if str(file) == "-" else read_text(file, MOST_SOURCE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
             f"The answer in {file} cannot be read: {error}.", "Name a text file, or - for stdin."

@@ -18,7 +18,7 @@ from graph.progress import Terminal, spent, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
 from harness.errors import CutegenError, UserError
-from harness.frozen import Frozen
+from harness.frozen import Frozen, printable
 from harness.verdict import Status, Verdict
 from nodes.models.manual import ManualModel
 from nodes.models.select import open_model
@@ -27,6 +27,10 @@ from nodes.settings import Settings
 from nodes.state import Usage
 from nodes.workshop import options_of
 
+_JUDGED_BEFORE = (
+    "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
+    "`cutegen verify KERNEL FILE` judges it again."
+)
 _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
 
 
@@ -41,10 +45,14 @@ class Options:
     settings: dict[str, Any]
     more: tuple[str, ...] = ()
     typed: frozenset[str] = frozenset()
+    trust: bool = False
 
 
 class Summary(Frozen):
-    """What --json prints. `speedup` and `verdict` are the best kernel's; without one, `verdict` is the last."""
+    """What --json prints. `speedup` and `verdict` are the best kernel's; without one, `verdict` is the last.
+
+    `judged_now` is false where the best kernel was judged in an earlier go: its verdict is what the folder holds.
+    """
 
     schema_version: Literal[1] = 1
     outcome: Outcome
@@ -52,6 +60,7 @@ class Summary(Frozen):
     run: Path
     stop_reason: str
     speedup: float | None
+    judged_now: bool
     status: Status | None
     verdict: Verdict | None
     authors: tuple[str, ...]
@@ -84,7 +93,7 @@ def show_run(
         hints += _way_on(folder, error)
         raise
     terminal.stop()
-    return _finish(result, terminal.console, as_json=as_json)
+    return _finish(result, terminal, as_json=as_json)
 
 
 def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
@@ -101,7 +110,7 @@ def _again(options: Options) -> tuple[RunFolder, Manifest]:
     none_with_resume(options.more)
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
-    folder, manifest = reopen(options.resume)
+    folder, manifest = reopen(options.resume, trust=options.trust)
     same_with_resume(options.settings, options.typed, manifest.settings)
     if options.file is not None and load_task(options.file).source != manifest.source:
         raise UserError(
@@ -132,18 +141,20 @@ def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
     return [f"{kept}Go on with: {command}"]
 
 
-def _finish(result: RunResult, console: Console, *, as_json: bool) -> int:
-    record = result.record
+def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
+    record, console = result.record, terminal.console
+    best = record.best.candidate.digest if record.best else None
+    judged_now = best in terminal.judged
     if record.outcome == "waiting" and not as_json:
         console.print(Text(_waiting(result)), soft_wrap=True)
         return WAITING
     if as_json:
-        print(summary(result))
+        print(summary(result, judged_now=judged_now))
     else:
         console.print()
         console.print(table(record.steps))
         console.print()
-        for sentence in _sentences(result):
+        for sentence in _sentences(result, judged_before=best is not None and not judged_now):
             console.print(Text(sentence), soft_wrap=True)
     if record.outcome in _EARLY:
         return _EARLY[record.outcome]
@@ -160,7 +171,7 @@ def _waiting(result: RunResult) -> str:
     )
 
 
-def summary(result: RunResult) -> str:
+def summary(result: RunResult, *, judged_now: bool) -> str:
     """The run in one JSON object."""
     record = result.record
     return Summary(
@@ -169,6 +180,7 @@ def summary(result: RunResult) -> str:
         run=result.folder,
         stop_reason=record.stop_reason,
         speedup=result.speedup,
+        judged_now=judged_now,
         status=result.verdict.status if result.verdict else None,
         verdict=result.verdict,
         authors=record.authors,
@@ -179,10 +191,11 @@ def summary(result: RunResult) -> str:
     ).model_dump_json()
 
 
-def _sentences(result: RunResult) -> list[str]:
+def _sentences(result: RunResult, *, judged_before: bool) -> list[str]:
     record = result.record
     return [
         _headline(record),
+        *([_JUDGED_BEFORE] if judged_before else []),
         f"Ended because: {record.stop_reason}",
         *(fell_back.sentence for fell_back in record.usage.fell_back),
         *([f"The models: {used}."] if (used := spent(record.usage)) else []),
@@ -219,5 +232,5 @@ def _artifacts(result: RunResult) -> tuple[Path, ...]:
 def short(path: Path) -> str:
     """The path as seen from here, where it lies below."""
     with suppress(ValueError):
-        return str(path.relative_to(Path.cwd()))
-    return str(path)
+        path = path.relative_to(Path.cwd())
+    return printable(str(path))

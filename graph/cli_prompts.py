@@ -13,10 +13,11 @@ from rich.table import Table
 from graph.api import load_task
 from graph.cli_errors import IMPROVED, guarded
 from graph.prompt_samples import H200, sample_requests
+from graph.runs import RunFolder
 from harness.candidate import TargetChoice, TargetName
 from harness.describing import describe_task
 from harness.errors import MachineError, UserError
-from harness.frozen import Frozen
+from harness.frozen import Frozen, printable
 from harness.isolation.tiers import resolve_tier
 from harness.targets.select import resolve_target
 from harness.targets.target import DeviceFacts
@@ -63,7 +64,7 @@ def run(
         elif tokens:
             Console().print(_table(chosen))
         else:
-            print("\n".join(_shown(chosen)))
+            print(printable("\n".join(_shown(chosen))))
         return IMPROVED
 
     return guarded(work, as_json=as_json)
@@ -79,6 +80,7 @@ def rendered(file: Path, target: TargetChoice, exemplar: ExemplarChoice) -> list
 
 def recorded(run_folder: Path) -> list[Prompt]:
     """The last prompt that each agent's model got in a run, re-asks and tool answers included. Raises `UserError`."""
+    RunFolder(run_folder).require_plain()
     exchanges = ReplayModel.load(run_folder / FILE_NAME).exchanges
     by_role = {role: [said for said in exchanges if said.role == role] for role in LIMITS}
     return [_last(role, said) for role, said in by_role.items() if said]

@@ -67,7 +67,7 @@ def _run(options: Options, hints: list[str]) -> int:
         facts = target.facts()
         ended = sum(folder.row(task, facts) is not None for task in manifest.tasks)
         if ended:
-            console.print(f"{ended} had ended before.")
+            console.print(f"{ended} had ended before. What is told of them is what their folders hold.")
         try:
             with SuiteTerminal(console, len(manifest.tasks), ended) as terminal:
                 suite = SuiteRun(

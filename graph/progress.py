@@ -96,13 +96,17 @@ class Quiet:
 
 
 class Terminal:
-    """One line a step; where the console is a terminal, also what is being done right now."""
+    """One line a step; where the console is a terminal, also what is being done right now.
+
+    `judged` are the digests of the kernels that the judge saw meanwhile.
+    """
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self._status: Status | None = None
         self._doing = _Doing()
         self._headed = False
+        self.judged: set[str | None] = set()
         self._fell_back: set[FellBack] = set()
 
     def started(self, agent: str) -> None:
@@ -124,6 +128,8 @@ class Terminal:
             self.console.print(Text(HEAD, style="dim"), soft_wrap=True)
             self._headed = True
         self.console.print(line(step), soft_wrap=True)
+        if step.agent == "tester":
+            self.judged.add(step.candidate)
         for fell_back in step.usage.fell_back:
             if fell_back not in self._fell_back:
                 self._fell_back.add(fell_back)

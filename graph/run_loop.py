@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
@@ -19,7 +20,7 @@ from graph.progress import Listener, Log, Observer, open_log
 from graph.report import render
 from graph.run_machine import this_machine
 from graph.run_record import Outcome, RunRecord
-from graph.run_store import open_saver
+from graph.run_store import damaged, open_saver
 from graph.runs import Manifest, RunFolder
 from graph.workflow import build_graph
 from harness.candidate import Candidate
@@ -53,7 +54,7 @@ def execute(
         try:
             return _execute(folder, manifest, observers, control, answer)
         except UserError:
-            if not (folder.record.exists() or folder.kernel.exists()):  # nothing here to go on with
+            if not (folder.record.exists() or folder.kernel.exists() or folder.conversation.exists()):  # nothing here
                 folder.discard()
             raise
 
@@ -96,6 +97,25 @@ class Session:
         except GraphDrained:
             return "interrupted"
         return "waiting" if self.question() else None
+
+    def require_sound(self) -> None:
+        """Raises `UserError` for checkpoints that are damaged, lost, or another run's."""
+        file = self.folder.checkpoints
+        try:
+            snapshot = self.graph.get_state(self.config)
+            self.question()
+            self._judged()
+            state = _checked(self._state())
+        except (CutegenError, sqlite3.Error):
+            raise
+        except Exception as error:  # bytes that anybody may have written: each library stumbles in its own way
+            raise damaged(file, type(error).__name__) from error
+        if snapshot.created_at is None and (self.folder.kernel.exists() or self.folder.conversation.exists()):
+            raise damaged(file, "it holds nothing of this run")
+        if state.source != self.manifest.source:
+            raise damaged(file, f"its task is not that of {self.folder.manifest_file.name}")
+        if state.tier == "none" and self.manifest.settings.isolation != "none":
+            raise damaged(file, "it runs kernels without isolation, which nobody asked for")
 
     def question(self) -> Question | None:
         """The question that waits for its answer."""
@@ -170,6 +190,12 @@ class Session:
         return candidates, verdicts, profiles
 
 
+def _checked(state: RunState) -> RunState:
+    """The state with every noun in it validated anew: the library builds what does not fit without asking."""
+    with warnings.catch_warnings(action="ignore"):
+        return RunState.model_validate(state.model_dump())
+
+
 def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None:
     """Write the best kernel and its drop-in. Without one none lies there: a kernel may have been withdrawn since."""
     if best is None:
@@ -196,6 +222,7 @@ def _execute(
 ) -> RunRecord:
     with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
         session = Session(folder, manifest, saver)
+        session.require_sound()
         try:
             early = session.run((log, *observers), control, answer)
         except BaseException as error:

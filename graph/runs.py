@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
@@ -13,12 +14,16 @@ from pathlib import Path
 from typing import Literal
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from graph.trust import remember, require_trust
 from harness.errors import MachineError, UserError
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
+from harness.reading import read_bounded
 from nodes.settings import Settings
 
 RUNS = Path("runs")
+MOST_MANIFEST_BYTES = 64 << 20
 
 
 class Manifest(Frozen):
@@ -26,7 +31,7 @@ class Manifest(Frozen):
 
     schema_version: Literal[1] = 1
     id: str
-    name: str
+    name: Said
     source: str
     settings: Settings
     created: datetime
@@ -82,19 +87,27 @@ class RunFolder:
         self.checkpoints = path / "checkpoints.sqlite"
 
     @property
+    def _all_artifacts(self) -> tuple[Path, ...]:
+        files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
+        return (*files, self.checkpoints)
+
+    @property
     def artifacts(self) -> tuple[Path, ...]:
         """The files that exist by now."""
-        files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
-        return tuple(file for file in (*files, self.checkpoints) if file.exists())
+        return tuple(file for file in self._all_artifacts if file.exists())
 
     def write(self, file: Path, text: str) -> None:
         """Put `text` into one of the folder's files. Raises `MachineError`."""
         replace_file(file, text)
 
+    def written(self) -> bytes:
+        """The manifest as it lies there. Raises `OSError`."""
+        return read_bounded(self.manifest_file, MOST_MANIFEST_BYTES)
+
     def manifest(self) -> Manifest:
         """What the run was asked to do. Raises `UserError` where that cannot be read."""
         try:
-            return Manifest.model_validate_json(self.manifest_file.read_bytes())
+            return Manifest.model_validate_json(self.written())
         except OSError as error:
             raise UserError(
                 f"{self.path} holds no run: {self.manifest_file.name} cannot be read.",
@@ -103,9 +116,22 @@ class RunFolder:
         except ValidationError as error:
             first = error.errors()[0]
             raise UserError(
-                f"{self.manifest_file} is not a run of this version of cutegen ({first['loc']}: {first['msg']}).",
+                f"{self.manifest_file} is not a run of this version of cutegen ({_said(first)}).",
                 "Start a new run, or use the version that began this one.",
             ) from error
+
+    def require_plain(self) -> None:
+        """Raises `UserError` where something else than a file lies in a file's place.
+
+        What a run appends to and replaces must not lie elsewhere; a pipe would be waited for without end.
+        """
+        for name in (self.manifest_file, *self._all_artifacts):
+            for file in (name, *self.path.glob(f".{name.name}.*"), *self.path.glob(f"{name.name}-*")):
+                with suppress(FileNotFoundError):
+                    if not stat.S_ISREG(file.lstat().st_mode):
+                        raise UserError(
+                            f"{file} is no plain file.", "A run that cutegen wrote holds plain files alone."
+                        )
 
     def discard(self) -> None:
         """Remove what a run left, and the folder itself unless it holds something else."""
@@ -142,7 +168,9 @@ def create(out: Path | None, *, name: str, source: str, settings: Settings) -> t
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise machine_error(error, folder.path, "create the run folder") from error
-    folder.write(folder.manifest_file, manifest.model_dump_json(indent=2))
+    text = manifest.model_dump_json(indent=2)
+    remember(text.encode())
+    folder.write(folder.manifest_file, text)
     return folder, manifest
 
 
@@ -159,13 +187,28 @@ def _refuse_occupied(folder: RunFolder) -> None:
         raise UserError(f"{taken[0]} would be overwritten.", "Name another folder with --out.")
 
 
-def reopen(run: Path) -> tuple[RunFolder, Manifest]:
-    """Find an earlier run by its folder, or by its name under `runs/`. Raises `UserError`."""
+def reopen(run: Path, *, trust: bool = False) -> tuple[RunFolder, Manifest]:
+    """Find an earlier run by its folder, or by its name under `runs/`. With `trust` its settings count as this user's.
+
+    Raises `UserError`, also where settings of a folder from elsewhere could do harm.
+    """
     path = run if run.exists() else RUNS / run
     if not path.is_dir():
         raise UserError(f"There is no run {run}.", "Name the folder that an earlier run printed.")
     folder = RunFolder(path.absolute())
+    folder.require_plain()
     manifest = folder.manifest()
+    written = folder.written()
+    if trust:
+        remember(written)
+    else:
+        way = f"Begin a new run; or, where you trust who made it, cutegen optimize --resume {folder.path} --trust."
+        require_trust(written, manifest.settings, folder.manifest_file, way)
     # The folder may have been moved since: what the agents write goes where it lies now.
     settings = manifest.settings.model_copy(update={"run_dir": str(folder.path)})
     return folder, manifest.model_copy(update={"settings": settings})
+
+
+def _said(error: ErrorDetails) -> str:
+    """Where a file is wrong, and what about it."""
+    return f"{'.'.join(map(str, error['loc'])) or 'JSON'}: {error['msg']}"

@@ -9,13 +9,16 @@ from pydantic import ValidationError
 
 from graph.run_record import RunRecord
 from graph.runs import RunFolder
+from harness.isolation.policy import TierChoice
+from harness.isolation.tiers import resolve_tier
+from harness.reading import read_bounded
 from harness.verdict import Timing, Verdict
 from tools.judges import judge_for
 
 FILE = "compiled.json"
 
 
-def compare(folder: RunFolder, record: RunRecord) -> None:
+def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice) -> None:
     """Judge the best kernel of a run that has ended, with that baseline, and keep the verdict in the run's folder.
 
     Nothing to do where no kernel passed, and where it was done before. Raises `MachineError`.
@@ -23,7 +26,7 @@ def compare(folder: RunFolder, record: RunRecord) -> None:
     best, task = record.best, record.task
     if best is None or task is None or (folder.path / FILE).exists():
         return
-    judge = judge_for(best.candidate.target, best.verdict.tier, best.verdict.precision)
+    judge = judge_for(best.candidate.target, resolve_tier(isolation), best.verdict.precision)
     verdict = judge.evaluate(task, best.candidate, seed=best.verdict.seed, compile_baseline=True)
     folder.write(folder.path / FILE, verdict.model_dump_json(indent=1) + "\n")
 
@@ -31,6 +34,6 @@ def compare(folder: RunFolder, record: RunRecord) -> None:
 def compared(folder: RunFolder) -> Timing | None:
     """The timing beside torch.compile; None where there is none (yet)."""
     try:
-        return Verdict.model_validate_json((folder.path / FILE).read_bytes()).timing
+        return Verdict.model_validate_json(read_bounded(folder.path / FILE)).timing
     except (OSError, ValidationError):
         return None

@@ -14,8 +14,10 @@ from graph.suite_compare import compare, compared
 from graph.suite_record import Row, SuiteRecord, row_of
 from graph.suite_table import page
 from graph.suite_tasks import SuiteTask
+from graph.trust import remember, require_trust
 from harness.errors import UserError
 from harness.frozen import Frozen
+from harness.reading import read_bounded
 from harness.targets.target import DeviceFacts
 from nodes.settings import Settings
 
@@ -54,7 +56,7 @@ class SuiteFolder:
     def record(self) -> SuiteRecord | None:
         """The results so far; None before the first, and where the file is of another version."""
         try:
-            return SuiteRecord.model_validate_json(self.results.read_bytes())
+            return SuiteRecord.model_validate_json(read_bounded(self.results))
         except (OSError, ValidationError):
             return None
 
@@ -66,17 +68,19 @@ class SuiteFolder:
     def found(self, task: SuiteTask, facts: DeviceFacts) -> Row | None:
         """The row as a task's run stands, ended or not; None where there is no record of it."""
         try:
-            record = RunRecord.model_validate_json(self._run(task).record.read_bytes())
+            record = RunRecord.model_validate_json(read_bounded(self._run(task).record))
         except (OSError, ValidationError):
+            return None
+        if record.task is not None and record.task.source != task.source:  # another task's, whatever its name
             return None
         return row_of(task, record, facts, compared(self._run(task)))
 
     def compare(self, task: SuiteTask) -> None:
         """Judge the task's best kernel beside torch.compile, unless that was done. Raises `MachineError`."""
         run = self._run(task)
-        record = RunRecord.model_validate_json(run.record.read_bytes())
+        record = RunRecord.model_validate_json(read_bounded(run.record))
         if record.outcome in ("improved", "nothing_faster"):
-            compare(run, record)
+            compare(run, record, run.manifest().settings.isolation)
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""
@@ -109,7 +113,9 @@ def create_suite(
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise machine_error(error, path, "create the suite's folder") from error
-    replace_file(folder.manifest_file, manifest.model_dump_json(indent=1))
+    text = manifest.model_dump_json(indent=1)
+    remember(text.encode())
+    replace_file(folder.manifest_file, text)
     return folder, manifest
 
 
@@ -118,7 +124,8 @@ def reopen_suite(suite: Path) -> tuple[SuiteFolder, SuiteManifest]:
     path = (suite if suite.exists() else RUNS / suite).absolute()
     folder = SuiteFolder(path)
     try:
-        return folder, SuiteManifest.model_validate_json(folder.manifest_file.read_bytes())
+        written = read_bounded(folder.manifest_file)
+        manifest = SuiteManifest.model_validate_json(written)
     except OSError as error:
         raise UserError(
             f"{suite} holds no suite: {folder.manifest_file.name} cannot be read.",
@@ -129,3 +136,5 @@ def reopen_suite(suite: Path) -> tuple[SuiteFolder, SuiteManifest]:
             f"{folder.manifest_file} is not a suite of this version of cutegen.",
             "Start a new one, or use the version that began this one.",
         ) from error
+    require_trust(written, manifest.settings, folder.manifest_file, "Begin a new suite.")
+    return folder, manifest

@@ -6,10 +6,13 @@ import ast
 import math
 import re
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
 
 from graph.api import load_task
 from harness.errors import UserError
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
 from knowledge.suites import bundled
 from nodes.state import TaskInput
 
@@ -18,11 +21,17 @@ ALIGNMENT = 64
 _NUMBER = re.compile(r"(\d+)(?:[-_]|$)")
 
 
+def _one_folder(name: str) -> str:
+    if name in ("", ".", "..") or {"/", "\0"} & set(name):
+        raise ValueError("a task's name is a folder within the suite's")
+    return name
+
+
 class SuiteTask(Frozen):
     """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled."""
 
     id: int
-    name: str
+    name: Annotated[Said, AfterValidator(_one_folder)]
     source: str
 
 

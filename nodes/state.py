@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from operator import add
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen, Said
@@ -138,6 +138,12 @@ class Best(Frozen):
     verdict: Verdict
     profile: Profile | None = None
 
+    @model_validator(mode="after")
+    def _the_verdict_is_its_own(self) -> Self:
+        if not self.verdict.passed or self.verdict.candidate != self.candidate.digest:
+            raise ValueError("the best kernel is one that passed, by a verdict on itself")
+        return self
+
 
 class Stop(Frozen):
     """Why the run ended: a name to branch on, and a sentence for the user."""
@@ -174,7 +180,7 @@ class TaskInput(BaseModel):
         description="A KernelBench-style Python file: class Model, get_inputs() and get_init_inputs().",
         json_schema_extra={"langgraph_nodes": ["intake"], "langgraph_type": "prompt"},
     )
-    name: str = Field(default="task", title="Name", description="What the report calls the task.")
+    name: Said = Field(default="task", title="Name", description="What the report calls the task.")
 
 
 class RunState(BaseModel):
@@ -194,7 +200,7 @@ class RunState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
-    name: str = "task"
+    name: Said = "task"
     task: Task | None = None
     target: TargetName | None = None
     tier: Tier | None = None

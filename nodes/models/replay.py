@@ -13,6 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, Too
 from pydantic import PrivateAttr, ValidationError
 
 from harness.errors import UserError
+from harness.reading import read_text
 from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
@@ -101,7 +102,7 @@ def _read(path: Path) -> list[Exchange]:
     remedy = "Name a conversation.jsonl that a run has written: replay:<run folder>/conversation.jsonl."
     try:
         # What is no newline to a file is one to splitlines: an answer may hold such a character.
-        lines = path.read_text(encoding="utf-8").removesuffix("\n").split("\n")
+        lines = read_text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"{path} cannot be read as a conversation: {error}.", remedy) from error
     exchanges: list[Exchange] = []

@@ -1,0 +1,58 @@
+"""Which run folders this user began on this machine: what such a folder asks for was asked for by its user.
+
+A folder may come from anywhere. Its settings could turn isolation off, or send a key to whom they like: such ones are
+taken only where the manifest is, byte by byte, one that was written here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import get_args
+from urllib.parse import urlsplit
+
+from harness.cache import cache_dir
+from harness.errors import UserError
+from nodes.models.address import OPENAI, find
+from nodes.roles import Speaker
+from nodes.settings import Settings
+
+
+def remember(manifest: bytes) -> None:
+    """Note that this user wrote the manifest here. Without a cache to note it in, its risks are asked about again."""
+    with suppress(OSError):
+        _mark(manifest).parent.mkdir(parents=True, exist_ok=True)
+        _mark(manifest).touch()
+
+
+def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) -> None:
+    """Raises `UserError` where a manifest that was not written here asks for what may do harm."""
+    risk = next(risks(settings), None)
+    if risk is not None and not _mark(manifest).exists():
+        raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
+
+
+def risks(settings: Settings) -> Iterator[str]:
+    """What settings of somebody else's could do to this user, each as the end of a sentence."""
+    if settings.isolation == "none":
+        yield "would run kernels without isolation"
+    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker))}):
+        kind, _, name = spec.strip().partition(":")
+        if kind == "openai" and name:
+            yield from _sent(name, settings.base_url)
+
+
+def _sent(name: str, base_url: str) -> Iterator[str]:
+    """The key that asking this model would send, where to somebody whom the environment does not name."""
+    with suppress(UserError):  # no address, or no key: nothing can be sent
+        address = find(name, base_url or None)
+        own = {urlsplit(url).hostname for url in (OPENAI, os.environ.get("OPENAI_BASE_URL", ""))}
+        if address.variable and address.host not in own:
+            yield f"would send {address.variable} to {address.host}"
+
+
+def _mark(manifest: bytes) -> Path:
+    return cache_dir() / "begun" / hashlib.sha256(manifest).hexdigest()
