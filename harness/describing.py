@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from harness.errors import UserError
 from harness.isolation.policy import Access, Limits
 from harness.task import Task
@@ -21,16 +23,22 @@ def describe_task(source: str, *, name: str, tier: Tier, read: tuple[str, ...] =
     """
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         try:
-            described = warm_parent().run(
-                "describe",
-                {"source": source, "name": name},
-                tier=tier,
-                cwd=Path(scratch),
-                limits=LIMITS,
-                access=Access(read=read),
+            task = Task.model_validate(
+                warm_parent().run(
+                    "describe",
+                    {"source": source, "name": name},
+                    tier=tier,
+                    cwd=Path(scratch),
+                    limits=LIMITS,
+                    access=Access(read=read),
+                )
             )
         except JobDiedError as died:
             raise UserError(
                 f"{name}: running it ended its process, {died.reason}.", "Try it in plain Python."
             ) from died
-    return Task.model_validate(described)
+        except ValidationError as error:
+            raise UserError(f"{name}: what it says of itself is no task.", "Try it in plain Python.") from error
+    if (task.source, task.name) != (source, name):
+        raise UserError(f"{name}: what it says of itself is another task.", "Try it in plain Python.")
+    return task

@@ -15,7 +15,11 @@ _HEADER = struct.Struct("<I")
 
 
 class ChannelClosedError(ConnectionError):
-    """The other side ended, or sent something that is no frame."""
+    """The other side ended; or see `NotAFrameError`."""
+
+
+class NotAFrameError(ChannelClosedError):
+    """The other side sent something that is no frame."""
 
 
 def frame(message: dict[str, Any]) -> bytes:
@@ -30,19 +34,19 @@ def send(channel: socket.socket, message: dict[str, Any]) -> None:
 
 
 def receive(channel: socket.socket, until: float = math.inf) -> dict[str, Any]:
-    """The next frame. Raises `ChannelClosedError` at the end, `TimeoutError` where the socket has a timeout.
+    """The next frame. Raises `ChannelClosedError`, and `TimeoutError` where the socket has a timeout.
 
     With `until`, a time of `time.monotonic`, the whole frame must be there by then, in however small parts it comes.
     """
     (length,) = _HEADER.unpack(_exactly(channel, _HEADER.size, until))
     if length > MAX_FRAME:
-        raise ChannelClosedError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
+        raise NotAFrameError(f"a frame of {length} bytes is over the limit of {MAX_FRAME}")
     try:
-        message = json.loads(_exactly(channel, length, until))
+        message = json.loads(_exactly(channel, length, until, within=True))
     except (ValueError, RecursionError) as error:
-        raise ChannelClosedError("a frame holds no JSON") from error
+        raise NotAFrameError("a frame holds no JSON") from error
     if not isinstance(message, dict):
-        raise ChannelClosedError("a frame holds something else than an object")
+        raise NotAFrameError("a frame holds something else than an object")
     return message
 
 
@@ -58,13 +62,16 @@ def await_frame(channel: socket.socket, limit_s: float) -> None:
         pass
 
 
-def _exactly(channel: socket.socket, count: int, until: float) -> bytes:
+def _exactly(channel: socket.socket, count: int, until: float, *, within: bool = False) -> bytes:
+    """So many bytes, the first or, `within` a frame, the rest of it."""
     parts = bytearray()
     while len(parts) < count:
         if time.monotonic() > until:
             raise TimeoutError("the frame is not complete yet")
         part = channel.recv(min(count - len(parts), 1 << 20))
         if not part:
+            if parts or within:
+                raise NotAFrameError("the channel was closed within a frame")
             raise ChannelClosedError("the other side closed the channel")
         parts += part
     return bytes(parts)

@@ -133,35 +133,42 @@ def _extra_packages() -> list[str]:
 
 
 def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
-    """The frames of one job merged: its answer, if any, and its exit status."""
+    """The frames of one job merged: its answer, if any, and its exit status. Foreign code may have written them."""
     deadline = time.monotonic() + wall_s
     merged: dict[str, Any] = {}
     while "exit" not in merged:
         link.settimeout(max(0.001, deadline - time.monotonic()))
         try:
-            merged |= channel.receive(link)
+            merged |= channel.receive(link, deadline)
         except TimeoutError as error:
             raise JobDiedError(f"over its time of {wall_s:g} s") from error
+        except channel.NotAFrameError as error:
+            raise JobDiedError(f"with an answer that is none: {error}") from error
         except channel.ChannelClosedError as error:
             raise MachineError("The warm parent process ended.", "Run the command again.") from error
     return merged
 
 
 def _unwrap(answer: dict[str, Any]) -> dict[str, Any]:
-    if "user_error" in answer:
-        raise UserError(*answer["user_error"])
-    if "machine_error" in answer:
-        raise MachineError(*answer["machine_error"])
-    if "result" not in answer:
-        raise JobDiedError(_how(answer["exit"]))
-    result: dict[str, Any] = answer["result"]
-    return result
+    match answer:
+        case {"user_error": [str() as problem, str() as remedy]}:
+            raise UserError(problem, remedy)
+        case {"machine_error": [str() as problem, str() as remedy]}:
+            raise MachineError(problem, remedy)
+        case {"result": dict() as result}:
+            return result
+        case {"died": str() as last_words}:
+            raise JobDiedError(last_words)
+    raise JobDiedError(_how(answer["exit"]))
 
 
-def _how(status: int) -> str:
-    if os.WIFSIGNALED(status):
-        return f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
-    return f"ended with exit code {os.waitstatus_to_exitcode(status)}"
+def _how(status: object) -> str:
+    """How a process ended, by the status that the parent was told."""
+    try:
+        code = os.waitstatus_to_exitcode(status)  # type: ignore[arg-type]
+        return f"ended with exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    except (TypeError, ValueError, OverflowError):
+        return "with an answer that is none"
 
 
 @cache

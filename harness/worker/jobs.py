@@ -10,6 +10,9 @@ from harness.worker.judging import judge
 from harness.worker.mixing import mix
 from harness.worker.reference import Reference
 
+PAUSING = ("judge", "mix")
+"""The jobs that stop and continue another process, the candidate's; no other job may signal outside itself."""
+
 
 def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     """Do one job and return its JSON-ready result."""

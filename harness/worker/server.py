@@ -19,6 +19,7 @@ import socket
 import sys
 import traceback
 import warnings
+from pathlib import Path
 from typing import Any
 
 import torch  # what the warmth is for
@@ -29,7 +30,7 @@ from harness.isolation.lockdown import lock_down
 from harness.isolation.policy import Access, Limits
 from harness.isolation.tree import kill_tree
 from harness.worker import channel
-from harness.worker.jobs import run_job
+from harness.worker.jobs import PAUSING, run_job
 
 
 class Server:
@@ -127,14 +128,23 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
             # Where there is a GPU that the cage hides, torch finds a driver that fails, and would tell the user.
             warnings.filterwarnings("ignore", "CUDA initialization", UserWarning)
         if job["locked"]:
-            lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=True)
+            lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=job["kind"] in PAUSING)
         os.chdir(job["cwd"])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the terminal is no place for what a task file says
         channel.send(link, _answer(job, descriptors))
         status = 0
-    except BaseException:  # noqa: BLE001 (a forked child must never return into the parent's loop)
-        traceback.print_exc()
+    except BaseException as error:  # noqa: BLE001 (a forked child must never return into the parent's loop)
+        with contextlib.suppress(BaseException):  # the task file's own class may fail to say what it is
+            channel.send(link, {"died": _last_words(error)})
     finally:
         os._exit(status)
+
+
+def _last_words(error: BaseException) -> str:
+    """What ended a child that gives no answer, and in which line of which file."""
+    *_, frame = traceback.extract_tb(error.__traceback__)
+    text = " ".join(str(error).split())[:300]
+    return f"{type(error).__name__} in {Path(frame.filename).name}, line {frame.lineno}: {text}"
 
 
 def _answer(job: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
