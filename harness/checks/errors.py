@@ -4,8 +4,8 @@ An element's error is scaled: |got - oracle| / (|oracle| + scale), the scale bei
 elements. So elements of cancelled sums are judged by the size of the terms around them, and outputs of any magnitude
 alike: a softmax over 400,000 columns is as strict as a matrix product.
 
-Where the reference is infinite or NaN a result must be the same, or what the oracle says where that is finite (the
-reference overflowed on its way, a better formula need not). Among special inputs the reference is not always defined:
+Where reference or oracle is infinite or NaN a result must be what either says: the reference overflowed on its way, or
+lost a sign with what vanished, and a better formula need not. Among special inputs the reference is not always defined:
 see `Scope`.
 """
 
@@ -227,7 +227,7 @@ class _Ruler:
         error = (result.double() - oracle).abs_()
         error = torch.where(error.isnan(), math.inf, error)
         special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
-        right = _same(result, reference)
+        right = _same(result, reference) | _same(result.double(), oracle)  # it may vanish where the exact is negative
         if self.scope == "reduced":
             right |= reference.isnan() & ~torch.isfinite(result)
         return torch.where(special & right, 0.0, error)
