@@ -113,6 +113,18 @@ def test_an_interrupted_run_is_gone_on_with_and_keeps_what_it_had(tmp_path: Path
     record = SuiteRun(folder, manifest, FACTS, watcher, jobs=1).run()
     assert watcher.began_with == ["task3"]
     assert record.rows[0].timing == found.timing
+    assert record.rows[0].seconds == full_record().seconds, "the failed second go was shorter than the first"
+
+
+def test_a_suite_of_which_one_task_waits_has_not_ended(tmp_path: Path) -> None:
+    folder, manifest = made(tmp_path)
+    ended(folder, "task3")
+    ended(folder, "task5", "interrupted")
+    watcher = Watcher(folder)
+    record = SuiteRun(folder, manifest, FACTS, watcher, jobs=0).run()
+    assert (record.outcome, watcher.began_with) == ("interrupted", [])
+    assert [each.status for each in record.rows] == ["improved", "interrupted", "waiting"]
+    assert folder.record() == record
 
 
 def test_a_record_that_cannot_be_read_is_no_end(tmp_path: Path) -> None:

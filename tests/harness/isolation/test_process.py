@@ -129,6 +129,36 @@ def test_output_over_the_kept_part_is_cut(work: Path, any_tier: Tier) -> None:
     assert (completed.outcome, len(completed.stdout)) == ("exited", 1000)
 
 
+@pytest.mark.parametrize("stream", [1, 2])
+def test_a_stream_may_have_sixteen_times_what_is_kept_and_no_byte_more(work: Path, stream: int) -> None:
+    limits = Limits(wall_s=20, output_bytes=1000)
+    for size, outcome in ((16_000, "exited"), (16_001, "flooded")):
+        done = run(work, "none", SHELL, "-c", f"head -c {size} /dev/zero >&{stream}", limits=limits)
+        assert (done.outcome, len((done.stdout, done.stderr)[stream - 1])) == (outcome, 1000)
+        assert len((done.stderr, done.stdout)[stream - 1]) == 0
+        assert ("more than 16000 bytes on one stream" in done.note) == (outcome == "flooded")
+
+
+def test_what_is_written_at_the_very_end_arrives(work: Path, any_tier: Tier) -> None:
+    """Also from a process that the first one left behind with its streams."""
+    done = run(work, any_tier, SHELL, "-c", "(sleep 300; echo never) & head -c 70000 /dev/zero; echo end >&2; exit 5")
+    assert (done.outcome, done.exit_code, len(done.stdout), done.stderr) == ("exited", 5, 70_000, b"end\n")
+    assert done.strays >= 1
+
+
+def test_the_first_limit_that_is_broken_is_named(work: Path) -> None:
+    spare = Limits(wall_s=20, memory_bytes=64 << 20, processes=8, disk_bytes=1 << 20)
+    for script, outcome, words in (
+        ("head -c 2000000 /dev/zero > file; sleep 300", "flooded", "1048576 bytes in its folder"),
+        ("for each in 1 2 3 4 5 6 7 8 9 10 11 12; do sleep 300 & done; wait", "flooded", "8 processes"),
+        ("python3 -c 'b = bytearray(b\"x\") * (40 << 20); import os; os.fork(); b[::4096] = b[::4096]; "
+         "import time; time.sleep(300)'", "out_of_memory", "67108864 are allowed"),
+    ):  # fmt: skip
+        done = run(work, "none", SHELL, "-c", script, limits=spare)
+        assert (done.outcome, words in done.note) == (outcome, True), done
+        (work / "file").unlink(missing_ok=True)
+
+
 def test_limits_hold_inside(work: Path, any_tier: Tier) -> None:
     limits = Limits(wall_s=20, memory_bytes=1 << 30, file_bytes=1 << 20, open_files=64)
     completed = run(work, any_tier, SHELL, "-c", "ulimit -d; ulimit -f; ulimit -n; ulimit -c", limits=limits)

@@ -111,6 +111,28 @@ def test_memory_counts_pages_and_unmapped_memory_files() -> None:
     assert memory(process.pid) == 0
 
 
+def test_a_file_without_a_name_counts_once_however_many_hold_it(tmp_path: Path) -> None:
+    """On disk and in memory alike; a file that has its name is the folder's affair."""
+    script = (
+        "import os, sys; os.chdir(sys.argv[1]); block = b'x' * (5 << 20);"
+        "gone = open('gone', 'wb', 0); gone.write(block); os.unlink('gone'); again = os.dup(gone.fileno());"
+        "there = open('there', 'wb', 0); there.write(block); hoard = os.memfd_create('hoard'); os.write(hoard, block);"
+        "os.fork() or sys.stdin.read(); print('ready', flush=True); sys.stdin.read()"
+    )
+    command = [sys.executable, "-I", "-S", "-c", script, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert eventually(lambda: len(descendants(process.pid)) == 1)
+        both = [process.pid, *descendants(process.pid)]
+        assert eventually(lambda: weigh(both).unnamed_bytes > 0)
+        held, alone = weigh(both), weigh(both[:1])
+        assert 5 * MIB <= held.unnamed_bytes < 6 * MIB
+        assert held.unnamed_bytes == alone.unnamed_bytes
+        assert alone.memory_bytes >= 5 * MIB
+        kill_tree(process.pid)
+    assert weigh(both) == weigh([]), "who has ended holds nothing"
+
+
 def test_a_folders_bytes_are_those_of_its_files_and_at_least_a_page_for_each(tmp_path: Path) -> None:
     (tmp_path / "deep" / "er").mkdir(parents=True)
     (tmp_path / "deep" / "er" / "file").write_bytes(b"x" * MIB)
