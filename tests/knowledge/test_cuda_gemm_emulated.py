@@ -66,14 +66,17 @@ def kernels(compiler: Compiler) -> dict[str, tuple[Problem, Kernel]]:
     return {name: (problems[name], kernel) for name, kernel in zip(CASES, compiler.build_all(sources), strict=True)}
 
 
-@pytest.mark.parametrize("name", CASES)
+LONG = "plain, long sums"
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if name != LONG])
 def test_emulated_products_are_as_right_as_torch(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
     function, inputs = CASES[name][0]
     (got,) = call(*reversed(kernels[name]), inputs)
     assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
 
 
-@pytest.mark.parametrize("name", ["plain, one row", "plain, long sums"])
+@pytest.mark.parametrize("name", ["plain, one row", LONG])
 def test_sums_of_the_plain_form_stay_exact_over_a_long_k(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
     _, (a, b) = CASES[name][0]
     (got,) = call(*reversed(kernels[name]), (a, b))
@@ -81,7 +84,7 @@ def test_sums_of_the_plain_form_stay_exact_over_a_long_k(name: str, kernels: dic
     assert (got - exact).norm() <= 2e-7 * exact.norm()
 
 
-@pytest.mark.parametrize("name", ["plain, long sums", "tensor, primes", "tensor, k shared", "tensor, lower and sparse"])
+@pytest.mark.parametrize("name", ["tensor, primes", "tensor, k shared", "tensor, lower and sparse"])
 def test_infinities_and_nan_go_where_float32_puts_them(name: str, kernels: dict[str, tuple[Problem, Kernel]]) -> None:
     function, inputs = CASES[name][0]
     a, b = (each.clone() for each in inputs)

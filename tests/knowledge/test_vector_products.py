@@ -1,0 +1,107 @@
+"""Products with a vector or a diagonal matrix for GPUs, brought to sums and scalings: they mean what torch computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+import torch.nn.functional as F
+from evaluation import evaluate
+from gemm_cases import rand, trace_fx
+from gpu_kernels import traced
+
+from knowledge.playbook.cuda_diag import without_diagonals
+from knowledge.playbook.expressions import UnwritableError
+from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.problem import Problem
+
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]
+
+
+def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b
+
+
+VECTORS: dict[str, Case] = {
+    "dot": (torch.dot, (rand(7), rand(7))),
+    "mv": (torch.mv, (rand(5, 7), rand(7))),
+    "mv of a transposed matrix": (lambda a, b: torch.mv(a.T, b), (rand(7, 5), rand(7))),
+    "column": (torch.mm, (rand(5, 7), rand(7, 1))),
+    "row": (torch.mm, (rand(1, 7), rand(7, 5))),
+    "row and column": (torch.mm, (rand(1, 7), rand(7, 1))),
+    "vector and matrix": (product, (rand(7), rand(7, 5))),
+    "batch and vector": (product, (rand(2, 3, 7), rand(7))),
+    "batch and column": (product, (rand(2, 3, 7), rand(7, 1))),
+    "one row of a batch": (product, (rand(1, 1, 7), rand(7, 1))),
+    "linear": (F.linear, (rand(5, 7), rand(1, 7))),
+    "linear of a batch": (F.linear, (rand(2, 3, 7), rand(1, 7))),
+    "linear and bias": (F.linear, (rand(5, 7), rand(1, 7), rand(1))),
+    "linear, steps around it": (lambda x, w, b: torch.relu(F.linear(x * 2, w, b)), (rand(5, 7), rand(1, 7), rand(1))),
+}  # fmt: skip
+MATRICES: dict[str, Case] = {
+    "matrices": (torch.mm, (rand(5, 7), rand(7, 2))),
+    "vector and a batch": (product, (rand(7), rand(2, 7, 3))),
+    "batches": (product, (rand(2, 3, 7), rand(2, 7, 1))),
+    "linear of two": (F.linear, (rand(5, 7), rand(2, 7))),
+}
+
+
+def assert_means(problem: Problem, case: Case) -> None:
+    """The lowered problem, evaluated in torch, against the function itself."""
+    function, inputs = case
+    tensors = dict(zip((each.name for each in problem.inputs), inputs, strict=True))
+    (got,) = evaluate(problem, lower_problem(problem), tensors)
+    torch.testing.assert_close(got, function(*inputs), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", VECTORS)
+def test_a_product_with_a_vector_is_its_sums(name: str) -> None:
+    function, inputs = VECTORS[name]
+    assert_means(traced(function, *inputs), VECTORS[name])
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_other_products_are_left_to_their_recipe(name: str) -> None:
+    function, inputs = MATRICES[name]
+    with pytest.raises(UnwritableError):
+        lower_problem(traced(function, *inputs))
+
+
+DIAGONALS: dict[str, Case] = {
+    "before": (lambda v, x: torch.diag(v) @ x, (rand(4), rand(4, 6))),
+    "behind": (lambda v, x: x @ torch.diag(v), (rand(6), rand(4, 6))),
+    "both sides": (lambda v, x: torch.diag(v) @ x @ torch.diag(v), (rand(4), rand(4, 4))),
+    "of what is computed": (lambda v, x: torch.diag(v.exp()) @ x + 1, (rand(4), rand(4, 6))),
+    "used twice": (lambda v, x: (lambda d: d @ x + x @ d)(torch.diag(v)), (rand(4), rand(4, 4))),
+    "embedded": (lambda v, x: torch.diag_embed(v) @ x, (rand(4), rand(4, 6))),
+}
+KEPT: dict[str, Case] = {
+    "two diagonals": (lambda v, x: torch.diag(v) @ torch.diag(x), (rand(4), rand(4))),
+    "beside the main one": (lambda v, x: torch.diag(v, 1) @ x, (rand(4), rand(5, 6))),
+    "of a matrix": (lambda v, x: torch.diag(v) @ x, (rand(6, 6), rand(6))),
+    "added": (lambda v, x: torch.diag(v) + x, (rand(4), rand(4, 4))),
+    "of a batch": (lambda v, x: torch.diag_embed(v) @ x, (rand(2, 4), rand(2, 4, 6))),
+    "a result itself": (lambda v, x: torch.diag(v), (rand(4), rand(4, 4))),
+}
+
+
+# make_fx takes an embedded one apart.
+TRACED = [(name, way) for name in DIAGONALS for way in (traced, trace_fx) if (name, way) != ("embedded", trace_fx)]
+
+
+@pytest.mark.parametrize(("name", "way"), TRACED)
+def test_a_diagonal_factor_scales_rows_or_columns(name: str, way: Callable[..., Problem]) -> None:
+    function, inputs = DIAGONALS[name]
+    problem = trace_fx(function, inputs) if way is trace_fx else traced(function, *inputs)
+    after = without_diagonals(problem.model_copy(update={"target": "cuda"}))
+    named = [op.target.split(".")[1] for op in after.ops]
+    assert not {"diag", "diag_embed", "mm", "matmul"} & set(named) and "mul" in named
+    assert_means(after, DIAGONALS[name])
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_another_diagonal_stays_a_matrix(name: str) -> None:
+    function, inputs = KEPT[name]
+    problem = traced(function, *inputs)
+    assert without_diagonals(problem) is problem
