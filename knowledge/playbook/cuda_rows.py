@@ -101,7 +101,7 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if found.group <= 32:
         where = f"the registers of {found.group} threads"
     why = f"the row stays in {where}: memory is read once instead of {program.sweeps} times"
-    staged = staging(problem, kept, found.cluster, found.items)
+    staged = staging(problem, kept, found)
     if found.items > SMALL_SHARE and staged:
         knobs = {"keep": 1, "vector": 1, **found.knobs(), **staged}
         why = f"{why}; the next row is on its way meanwhile"
@@ -173,8 +173,8 @@ def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     return Move("coalesced access", why, spread, ("coalescing", "memory"))
 
 
-def staging(problem: Problem, kept: CudaRowText, cluster: int, items: int) -> dict[str, int]:
-    """The knobs that bring the next row to shared memory in the background; none where that cannot be.
+def staging(problem: Problem, kept: CudaRowText, spread: Share) -> dict[str, int]:
+    """The knobs that bring the next row to shared memory in the background; none where that cannot be, or has no room.
 
     A cluster takes few rows, so that there are several times as many clusters as run at once and the last end together.
     """
@@ -184,11 +184,13 @@ def staging(problem: Problem, kept: CudaRowText, cluster: int, items: int) -> di
         for operand in operands
         for number in (kept.columns, operand.offset, *operand.strides[1:])
     )
-    chain = min(LONGEST_CHAIN, kept.count * cluster // (8 * max(problem.device.multiprocessors, 1)))
+    chain = min(LONGEST_CHAIN, kept.count * spread.cluster // (8 * max(problem.device.multiprocessors, 1)))
+    row_bytes = spread.items * spread.group * sum(BYTES[operand.tensor.dtype] for operand in operands)
+    fits = row_bytes <= problem.device.shared_bytes - PARTIAL_BYTES
     packed = {operand.form for operand in operands} == {"pack"} and kept.vector > 1
-    if not (has_clusters(problem) and aligned and packed and chain > 1):
+    if not (has_clusters(problem) and aligned and packed and fits and chain > 1):
         return {}
-    return {"staged": 1, "chain": chain, "parts": _parts(items // kept.vector)}
+    return {"staged": 1, "chain": chain, "parts": _parts(spread.items // kept.vector)}
 
 
 def _parts(packs: int) -> int:
@@ -201,8 +203,8 @@ def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if not knobs.keep or "staged" in plan.knobs or knobs.group < 128:
         return None
     kept = CudaRowText(problem, plan, program)
-    staged = staging(problem, kept, knobs.cluster, knobs.items)
-    if not staged or kept.staged_bytes > problem.device.shared_bytes - PARTIAL_BYTES:
+    staged = staging(problem, kept, Share(knobs.group, knobs.cluster, knobs.items, knobs.rows))
+    if not staged:
         return None
     why = "the next row comes to shared memory while this one is computed"
     return Move("next row ahead", why, plan.with_knobs(**staged), ("latency",))
