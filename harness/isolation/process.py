@@ -210,8 +210,8 @@ class IsolatedProcess:
         if broken:
             outcome, note = broken
             return outcome, None, "SIGKILL" if outcome == "signalled" else None, note
-        if ending is None:
-            code = self._launched.process.returncode
+        code = self._launched.process.returncode
+        if ending is None or code < 0:  # it, or bubblewrap around it, was killed: the command had no part in that
             said = stderr.decode(errors="replace").strip()[-500:]
             return "setup_failed", None, None, f"the launcher ended with {code} before it could report: {said}"
         if ending.setup_failure:
