@@ -109,7 +109,7 @@ def _along(mask: torch.Tensor, first: int, count: int, what: str) -> str:
     if _solid(mask, count) and what == "element":
         return f"{count} elements in a row from {first}"
     if _solid(mask, count):
-        return f"the last {count}" if first + count == mask.numel() and count > 1 else f"the first {first}"
+        return f"the last {count}" if first + count == mask.numel() and count > 1 else f"from {first}"
     positions = mask[first : first + WINDOW * WINDOW].nonzero().flatten() + first
     gaps = positions.diff()
     if count > 2 and bool((gaps == gaps[0]).all()):

@@ -31,8 +31,8 @@ def test_a_run_of_a_vector():
 
 
 def test_whole_rows_and_columns():
-    assert phrase((8, 10), (slice(2, 4), slice(None))) == "whole rows: 2 of 8, the first 2"
-    assert phrase((8, 10), (slice(None), slice(7, 8))) == "whole columns: 1 of 10, the first 7"
+    assert phrase((8, 10), (slice(2, 4), slice(None))) == "whole rows: 2 of 8, from 2"
+    assert phrase((8, 10), (slice(None), slice(7, 8))) == "whole columns: 1 of 10, from 7"
 
 
 def test_a_tile():
