@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
 import secrets
 import socket
-import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cache
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from harness.build import Build
-from harness.cache import cache_dir
-from harness.candidate import Candidate, TargetName
+from harness.candidate import Candidate
 from harness.compile_baseline import compile_order, with_compilers
+from harness.device_turns import one_at_a_time
 from harness.errors import MachineError
 from harness.floor import below_floor
 from harness.isolation.policy import Limits
@@ -156,7 +151,7 @@ class Judge:
         if refusal := self.screen_build(build):
             return _refused(refusal, **facts)
         self.target.require_device()
-        with _one_at_a_time(self.target.name):
+        with one_at_a_time(self.target.name):
             outcomes = self._workloads(task, build.library, chosen, rival, compile_baseline)
         return _verdict(outcomes, several=len(task.workloads) + len(task.held_out) > 1, **facts)
 
@@ -165,7 +160,7 @@ class Judge:
         if verdict.timing is None or verdict.build is None:
             raise ValueError("only a passed verdict can be profiled")
         first = verdict.workloads[0].timing if verdict.workloads else None
-        with _one_at_a_time(self.target.name):
+        with one_at_a_time(self.target.name):
             return self.target.profile(task.workloads[0], first or verdict.timing, verdict.build, tier=self.tier)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
@@ -177,7 +172,7 @@ class Judge:
             raise ValueError(str(refusal))
         build = self.target.compile_watched(candidate, tier=self.tier)
         self.target.require_device()
-        with _one_at_a_time(self.target.name):
+        with one_at_a_time(self.target.name):
             return tuple(run for work in task.workloads for run in self.target.sanitize(build, work, tier=self.tier))
 
     def _workloads(
@@ -296,25 +291,6 @@ class Judge:
                 "Choose smaller shapes.",
             )
         return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
-
-
-@contextmanager
-def _one_at_a_time(target: TargetName) -> Iterator[None]:
-    """Two timings at once would disturb each other: threads of this process take turns, and so do processes.
-
-    Each device has its own turns: a machine's processor, and each choice of visible GPUs.
-    """
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if target == "cuda" else ""
-    name = "-".join(["timing", target, *re.findall(r"\w+", visible)])
-    cache_dir().mkdir(parents=True, exist_ok=True)
-    with _turn(name), (cache_dir() / f"{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-@cache
-def _turn(name: str) -> threading.Lock:
-    return threading.Lock()
 
 
 def _verdict(outcomes: list[_Outcome], *, several: bool, **facts: Any) -> Verdict:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-
+from harness.device_turns import held_s
 from harness.profile.summary import Profile
 from nodes.asking import best_speedup
 from nodes.node import Update
@@ -17,9 +16,9 @@ from tools.kernel_tools import call_tool
 def profiler(state: RunState, workshop: Workshop) -> Update:
     """Profile the base kernel; one that has a profile already keeps it."""
     start = base(state, workshop.settings)
-    began = time.monotonic()
+    before = held_s()
     profile = start.profile or _profile(state, workshop, start.candidate.source)
-    device_seconds = time.monotonic() - began
+    device_seconds = held_s() - before
     best = state.best
     if best is not None and best.candidate.digest == start.candidate.digest:
         best = best.model_copy(update={"profile": profile})

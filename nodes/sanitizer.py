@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from harness.device_turns import held_s
 from harness.sanitize.report import SanitizerRun
 from harness.verdict import Verdict
 from nodes.asking import best_speedup
@@ -23,7 +24,7 @@ def sanitizer(state: RunState, workshop: Workshop) -> Update:
     """
     if state.best is None or not workshop.settings.sanitize:
         return {"mending": False}
-    began = time.monotonic()
+    began, before = time.monotonic(), held_s()
     steps: list[Step] = []
     waiting = [*state.earlier, state.best]
     best: Best | None = None
@@ -33,7 +34,7 @@ def sanitizer(state: RunState, workshop: Workshop) -> Update:
         verdict = _watched(held, state, workshop)
         if verdict.passed:
             best = held.model_copy(update={"verdict": verdict})
-        elif may_mend(_after(state, time.monotonic() - began), workshop.settings):
+        elif may_mend(_after(state, time.monotonic() - began, held_s() - before), workshop.settings):
             sent_back = _sent_back(held, verdict, state)
             best = waiting.pop() if waiting else None
         steps.append(_step(held, verdict, state, best))
@@ -41,7 +42,7 @@ def sanitizer(state: RunState, workshop: Workshop) -> Update:
         "best": best,
         "earlier": tuple(waiting),
         "history": tuple(steps),
-        "device_seconds": time.monotonic() - began,
+        "device_seconds": held_s() - before,
         **sent_back,
     }
 
@@ -67,8 +68,8 @@ def _sent_back(held: Best, verdict: Verdict, state: RunState) -> Update:
     }
 
 
-def _after(state: RunState, seconds: float) -> RunState:
-    spent = {"seconds": state.seconds + seconds, "device_seconds": state.device_seconds + seconds}
+def _after(state: RunState, seconds: float, device_seconds: float) -> RunState:
+    spent = {"seconds": state.seconds + seconds, "device_seconds": state.device_seconds + device_seconds}
     return state.model_copy(update=spent)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
@@ -11,9 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, Too
 from langchain_core.tools import BaseTool, ToolException
 from pydantic import ValidationError
 
-MAX_ANSWER_CHARS = 8000
+from harness.device_turns import held_s
 
-_ON_THE_DEVICE = frozenset(("run_kernel", "profile_kernel", "sanitize_kernel"))
+MAX_ANSWER_CHARS = 8000
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
     arguments = call["args"]
     if not isinstance(arguments, dict):
         return refuse(call, _why_unread(call) or f"The arguments of {tool.name} are no JSON object.")
-    started = time.monotonic()
+    before = held_s()
     try:
         answer = tool.invoke({"type": "tool_call", "id": call["id"] or "", "name": tool.name, "args": arguments})
         words = str(answer.text)
@@ -56,8 +55,7 @@ def serve(call: ToolCall | InvalidToolCall, tools: Sequence[BaseTool]) -> Served
         return refuse(call, f"{tool.name}: {'.'.join(map(str, problem['loc']))}: {problem['msg']}")
     except ToolException as error:
         words = str(error)
-    held = time.monotonic() - started if tool.name in _ON_THE_DEVICE else 0.0
-    return Served(_answer(call, words), held, int("source" in arguments))
+    return Served(_answer(call, words), held_s() - before, int("source" in arguments))
 
 
 def refuse(call: ToolCall | InvalidToolCall, why: str) -> Served:

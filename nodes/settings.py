@@ -154,7 +154,10 @@ class Settings(BaseModel):
     )
     max_wall_s: float = Field(default=3600.0, gt=0, title="Seconds in all", description="Counted across resumes.")
     max_device_s: float = Field(
-        default=1800.0, gt=0, title="Device seconds", description="Spent on running and profiling kernels."
+        default=1800.0,
+        gt=0,
+        title="Device seconds",
+        description="Of kernels that run or are profiled; waits do not count.",
     )
     max_tokens: int = Field(default=5_000_000, ge=1, title="Tokens", description="Prompts and answers together.")
     max_dollars: float = Field(

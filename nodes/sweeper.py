@@ -12,6 +12,7 @@ from functools import cache
 from threading import Lock
 
 from harness.candidate import Candidate
+from harness.device_turns import held_s
 from harness.verdict import Timing, Verdict
 from nodes.asking import best_speedup
 from nodes.node import Update
@@ -135,11 +136,11 @@ class _Contest:
     def _judged(self, entry: Entry) -> Entry:
         if self._exhausted():
             return entry
-        began = time.monotonic()
+        before = held_s()
         verdict: Verdict = call_tool(self._tools.run_kernel, entry.candidate.source)
+        self.device_seconds += held_s() - before
         if verdict.build is not None and verdict.build.succeeded:
             self.ran += 1
-            self.device_seconds += time.monotonic() - began
         return replace(entry, verdict=verdict)
 
     def _exhausted(self, builds: int = 0) -> bool:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import time
-
 from harness.build import Build
 from harness.candidate import Candidate
+from harness.device_turns import held_s
 from harness.verdict import Verdict
 from nodes.asking import best_speedup
 from nodes.node import Update
@@ -76,9 +75,9 @@ def _judge(state: RunState, candidate: Candidate, workshop: Workshop) -> tuple[V
     build: Build = call_tool(tools.compile_kernel, candidate.source)
     if not build.succeeded:
         return judge.evaluate(task, candidate, build), 0.0
-    started = time.monotonic()
+    before = held_s()
     verdict: Verdict = call_tool(tools.run_kernel, candidate.source)
-    return verdict, time.monotonic() - started
+    return verdict, held_s() - before
 
 
 def _message(verdict: Verdict) -> str:

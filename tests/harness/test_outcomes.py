@@ -7,6 +7,7 @@ import fcntl
 import pytest
 
 from harness.build import Build, Diagnostic
+from harness.device_turns import one_at_a_time
 from harness.errors import MachineError
 from harness.isolation.process import Completed
 from harness.judge import (
@@ -14,7 +15,6 @@ from harness.judge import (
     SLOT_BUDGET_BYTES,
     Judge,
     _first_error,
-    _one_at_a_time,
     _Outcome,
     _verdict,
 )
@@ -155,7 +155,7 @@ def test_each_device_has_its_own_turns(tmp_path, monkeypatch, target, visible, n
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     cache = tmp_path / "cache"
-    with _one_at_a_time(target), (cache / f"{name}.lock").open() as lock, pytest.raises(BlockingIOError):
+    with one_at_a_time(target), (cache / f"{name}.lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (cache / f"{name}.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

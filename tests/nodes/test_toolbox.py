@@ -10,6 +10,7 @@ from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import StructuredTool, ToolException
 from run_samples import DEVICE, kernel, task
 
+from harness.device_turns import one_at_a_time
 from nodes.answers import Declined, Written, parse_kernel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
@@ -93,9 +94,14 @@ def test_a_wrong_call_is_answered_with_what_is_wrong(message: AIMessage, said: s
     assert HEARD[1][-1].text == said
 
 
-def test_a_tool_that_refuses_says_so_to_the_model_and_its_time_on_the_device_counts() -> None:
+def test_a_tool_that_refuses_says_so_to_the_model_and_its_time_on_the_device_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))  # its own turns: nobody else has to wait
+
     def sanitize_kernel() -> str:
-        raise ToolException("The kernel is not run.")
+        with one_at_a_time("cpu"):
+            raise ToolException("The kernel is not run.")
 
     refusing = StructuredTool.from_function(func=sanitize_kernel, name="sanitize_kernel", description="It refuses.")
     served = serve(calling("sanitize_kernel").tool_calls[0], (refusing,))

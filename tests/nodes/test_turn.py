@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from langgraph.runtime import RunControl, Runtime
 from langgraph.types import Command
 from run_samples import DEVICE, kernel, run, task
 
+from harness.device_turns import one_at_a_time
 from harness.errors import MachineError
 from nodes.answers import MAX_ECHO_CHARS, AnswerError
 from nodes.models.deadline import left_s
@@ -38,6 +40,12 @@ REQUEST = Request(
     role="generator", task=task(), target="cpu", precision="ieee", device=DEVICE, stub="void run();", candidate=kernel()
 )
 CONFIG: Any = {"configurable": {"thread_id": "one"}}
+
+
+@pytest.fixture
+def own_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Turns on the processor that nobody else waits for."""
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
 
 
 def called(*names: str) -> AIMessage:
@@ -307,9 +315,10 @@ def test_a_budget_that_is_spent_before_the_turn_lets_it_not_begin(settings: dict
 
 
 @pytest.mark.parametrize("kind", ["max_builds", "max_device_s"])
-def test_what_the_models_tools_use_up_ends_the_turn_too(kind: str) -> None:
+def test_what_the_models_tools_use_up_ends_the_turn_too(kind: str, own_device: None) -> None:
     def run_kernel(source: str) -> str:
-        return source
+        with one_at_a_time("cpu"):
+            return source
 
     call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}
     model = ScriptedModel(answers=[AIMessage("", tool_calls=[call]), "x"])
@@ -362,9 +371,10 @@ def test_whatever_a_model_does_its_turn_ends_within_its_bounds(script: list[str]
         assert "good" not in heard
 
 
-def test_what_tools_build_and_run_counts_in_the_turn() -> None:
+def test_what_tools_build_and_run_counts_in_the_turn(own_device: None) -> None:
     def run_kernel(source: str) -> str:
-        return source
+        with one_at_a_time("cpu"):
+            return source
 
     call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}
     usage = ask(ScriptedModel(answers=[AIMessage("", tool_calls=[call]), "x"]), tool("run_kernel", run_kernel)).usage
