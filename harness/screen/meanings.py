@@ -49,7 +49,7 @@ def meanings_of(tokens: Sequence[Token]) -> Meanings:
 
 def _definitions(tokens: Sequence[Token]) -> Iterator[int]:
     for at, token in enumerate(tokens):
-        if token.kind == "directive" and _text(tokens, at + 1) == "define" and at + 2 < len(tokens):
+        if token.kind == "directive" and _text(tokens, at + 1) == "define":
             yield at
 
 

@@ -57,8 +57,6 @@ def defaults(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
 
 def _is_others(file: PythonFile, node: ast.Attribute, root: str) -> bool:
     """Whether an attribute is that of something global, or of what Python itself names."""
-    if root in ("self", "ctx"):
-        return False
     own_class = last_name(node.value) == "type"
     return file.function_of(node) is None or not (file.scopes.is_local(root, node) or own_class)
 

@@ -163,6 +163,8 @@ HONEST = {
     "weights of all modules": module(
         "return x * self.w.weight", init="self.w = nn.Linear(2, 2)\nfor m in self.modules():\n    print(m.weight)"
     ),
+    "a lambda's own list": module("f = lambda rows: rows.append(x)\nf([])\nreturn x"),
+    "a list without a name": module("[1].append(2)\nreturn next(iter([x]))"),
     "a triton kernel's own lists": module(top=TRITON + "@triton.jit\ndef k(x):\n    a = [1, 2]\n    a[0] = 2"),
     "numbers as defaults": module(top="EPS = 1e-5\ndef f(x, eps=EPS):\n    return x + eps"),
     "the reference with its super": module(

@@ -122,6 +122,10 @@ ALLOWED = {
     "half however it is declared": (
         "float f(float half, int n) { return g(half, n) + half * n; } auto [half, rest] = split(n); g(half, rest);"
     ),
+    "half as a parameter": "float f(float half, int n) { return g(half, n); }",
+    "half computed with": "y = x * half; g(half, 2);",
+    "half assigned to": "this->half = 3; g(half, 2);",
+    "half as the rest": "auto [rest, half] = split(n); g(half, rest);",
     "half as a template's number": "template <int half> void f() { g(half, 2); int x[half]; h<half>(x); }",
     "half as a macro's": "#define half 16\nint x[2] = {half, half}; g(half, 2);",
     "half as a lambda": "auto half = [](float x) { return x / 2; }; y = half(x);",
@@ -222,6 +226,16 @@ BLINDING = {
         "load_time",
         2,
     ),
+    "an attribute in a list that a macro stands for": ("#define W cold, weakref, (x) y\n", "load_time", 1),
+    "an attribute given to a macro beside its own use": (
+        "#define AT(a, b) a b\n\nAT(AT(1, 2), section) int x;",
+        "load_time",
+        3,
+    ),
+    "the system's returned": ("int f() { return open(path, 0); }", "file", 1),
+    "the system's first of all": ('open("a", 0); x', "file", 1),
+    "the system's beside a variable": ("struct A { int open; };\nx = open(path, 0);", "file", 2),
+    "the system's of C++": ("extern int open(char const*, int);\nx = open(path, 0);", "file", 1),
     "a builtin of that name": ("int x = __builtin_fork();\n", "process", 1),
     "a builtin of a program": ('\n__builtin_execv("a", 0);', "process", 2),
     "one's own beside the system's": ('struct A { void open(int) {} }; void f() { ::open("a", 0); }', "file", 1),
