@@ -4,9 +4,13 @@ import mmap
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from harness.task import Signature, TensorSpec
+from harness.worker import memory as memory_module
 from harness.worker.host_device import HostDevice
+from harness.worker.layout import GUARD, span_bytes
 from harness.worker.memory import SharedMemory
 
 
@@ -16,6 +20,10 @@ def spec(name: str, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str
 
 @pytest.fixture
 def memory() -> SharedMemory:
+    return made()
+
+
+def made() -> SharedMemory:
     signature = Signature(
         inputs=(spec("x", (3, 4), (4, 1), "float32"),),
         parameters=(spec("w", (5,), (1,), "float64"),),
@@ -92,3 +100,54 @@ def test_a_second_kernel_reads_the_same_inputs_and_writes_its_own_outputs(memory
 def test_parameters_are_found_by_their_state_dict_names(memory):
     assert set(memory.parameters(0)) == {"w"}
     assert memory.parameters(0)["w"].dtype == torch.float64
+
+
+@pytest.fixture(scope="module")
+def kept() -> SharedMemory:
+    return made()
+
+
+@given(st.sampled_from(["y", "i", "b", "h"]), st.integers(0, GUARD - 1), st.booleans(), st.integers(0, 1))
+def test_a_byte_anywhere_in_a_guard_is_told_with_its_output_and_slot(kept, name, distance, before, slot):
+    place = kept.layout.places[slot][name]
+    end = place.offset + span_bytes(place.spec)
+    for each in range(2):
+        kept.poison(each)
+    kept.written.raw[place.offset - 1 - distance if before else end + distance] = 0
+    side = "before" if before else "after"
+    assert kept.broken_guard(slot) == f"1 bytes just {side} the memory of {name} were overwritten"
+    assert kept.broken_guard(1 - slot) == ""
+
+
+@given(st.data(), st.integers(1, 3))
+def test_a_digest_sees_a_change_of_any_element_however_it_is_cut(kept, data, words):
+    name = data.draw(st.sampled_from(["x", "w"]))
+    view = kept.views[1][name].view(-1)
+    for each, start in (("x", 1.0), ("w", -3.0)):
+        kept.views[1][each].view(-1).copy_(torch.arange(kept.views[1][each].numel()) + start)
+    at = data.draw(st.integers(0, view.numel() - 1))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(memory_module, "_DIGESTED", words)
+        before = kept.digest(1)
+        view[at] = -view[at]
+        assert kept.digest(1) != before
+        view[at] = -view[at]
+        assert kept.digest(1) == before
+        other = data.draw(st.integers(0, view.numel() - 1))
+        view[[at, other]] = view[[other, at]]
+        assert (kept.digest(1) != before) == (at != other)
+
+
+@pytest.mark.parametrize("slot", [0, 1])
+def test_a_slot_is_poisoned_by_itself_and_otherwise_on_request(kept, slot):
+    for each in range(2):
+        for output in kept.outputs(each):
+            output.zero_()
+    kept.poison(slot, other=True)
+    y, i, b, h = kept.outputs(slot)
+    assert (y == torch.finfo(torch.float32).max / 2).all()
+    assert (h == torch.finfo(torch.bfloat16).max / 2).all()
+    assert (i == torch.tensor(0xA4A4A4A4 - (1 << 32), dtype=torch.int32)).all()
+    assert not b.any()
+    assert all(not output.any() for output in kept.outputs(1 - slot))
+    assert kept.broken_guard(slot) == ""
