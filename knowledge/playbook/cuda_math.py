@@ -104,13 +104,14 @@ def has_cheaper(node: Node) -> bool:
     if node.dtype != "float32" or node.kind != "compute":
         return False
     if node.op == "div":
-        return _near(node.args[1]) or _at_least_one(node.args[1])
+        below = node.args[1]
+        return _near(below) if below.kind == "const" else _at_least_one(below)
     return node.op == "expm1" or (node.op == "log1p" and node.args[0].op == "exp")
 
 
 def _near(node: Node) -> bool:
-    """Whether it is a number with a reciprocal that loses nothing."""
-    return node.kind == "const" and 1 / LARGEST_DIVISOR <= abs(float(node.payload[0])) <= LARGEST_DIVISOR
+    """Whether a constant has a reciprocal that loses nothing."""
+    return 1 / LARGEST_DIVISOR <= abs(float(node.payload[0])) <= LARGEST_DIVISOR
 
 
 def _at_least_one(node: Node) -> bool:
