@@ -9,7 +9,7 @@ from pydantic import Field
 
 from graph.run_machine import Machine
 from harness.candidate import Candidate
-from harness.frozen import Frozen, Said
+from harness.frozen import Frozen, Label
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Timing, Verdict
@@ -31,7 +31,7 @@ class RunRecord(Frozen):
     outcome: Outcome
     stop_reason: str = ""
     task: Task | None = None
-    name: Said
+    name: Label
     created: datetime
     seconds: float
     settings: dict[str, Any]

@@ -18,7 +18,7 @@ from pydantic_core import ErrorDetails
 
 from graph.trust import remember, require_trust
 from harness.errors import MachineError, UserError
-from harness.frozen import Frozen, Said
+from harness.frozen import Frozen, Label
 from harness.reading import read_bounded
 from nodes.settings import Settings
 
@@ -31,7 +31,7 @@ class Manifest(Frozen):
 
     schema_version: Literal[1] = 1
     id: str
-    name: Said
+    name: Label
     source: str
     settings: Settings
     created: datetime

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import re
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,7 @@ from pydantic import AfterValidator
 
 from graph.api import load_task
 from harness.errors import UserError
-from harness.frozen import Frozen, Said
+from harness.frozen import Frozen, Label
 from knowledge.suites import bundled
 from nodes.state import TaskInput
 
@@ -31,7 +32,7 @@ class SuiteTask(Frozen):
     """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled."""
 
     id: int
-    name: Annotated[Said, AfterValidator(_one_folder)]
+    name: Annotated[Label, AfterValidator(_one_folder)]
     source: str
 
 
@@ -41,9 +42,14 @@ def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, t
     A file's leading number is its id; files without one are numbered in the order of their names. Raises `UserError`.
     """
     folder = _folder(suite)
-    files = sorted(file for file in folder.glob("*.py") if not file.name.startswith("_"))
+    files = sorted(file for file in folder.glob("*.py") if file.name[0] not in "._" and not file.is_dir())
     if not files:
         raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
+    for file in files:
+        if not file.is_file():  # a pipe would be waited for, a link may lead nowhere
+            raise UserError(
+                f"{file} is no file that can be read.", "A suite's folder holds Python files, one task each."
+            )
     numbered = _numbered(files)
     chosen = select_ids(ids, tuple(numbered)) if ids else tuple(numbered)
     tasks = []
@@ -51,6 +57,9 @@ def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, t
         task = load_task(numbered[number])
         source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
         tasks.append(SuiteTask(id=number, name=task.name, source=source))
+    twice = [name for name, times in Counter(task.name for task in tasks).items() if times > 1]
+    if twice:
+        raise UserError(f"Two files of {folder} would both be called {twice[0]}.", "Rename one of them.")
     return folder.resolve().name, tuple(tasks)
 
 

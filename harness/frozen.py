@@ -23,3 +23,23 @@ def printable(text: str) -> str:
 
 Said = Annotated[str, AfterValidator(printable)]
 """What a kernel, a compiler, a task file or a model said: all of them choose its characters."""
+
+
+def _one_line(text: str) -> str:
+    return " ".join(printable(text).split())
+
+
+Label = Annotated[str, AfterValidator(_one_line)]
+"""A name that somebody else chose, on one line: a second one would be read as a heading or as another's words."""
+
+
+def plain_name(name: str) -> str:
+    """The name, which prompts and pages can hold as it is. Raises `ValueError` for any other."""
+    if len(name) > LONGEST_NAME or not name.isprintable() or printable(name) != name or "`" in name:
+        raise ValueError(f"a name is one line of at most {LONGEST_NAME} printable characters, without backticks")
+    return name
+
+
+LONGEST_NAME = 200
+PlainName = Annotated[str, AfterValidator(plain_name)]
+"""A name that programs look things up by, and that stands in prompts: it is refused, not changed."""

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from harness.frozen import Frozen
+from harness.frozen import Frozen, PlainName
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
@@ -128,7 +128,7 @@ class Variant(Frozen):
     With a `dtype` the module and its floating-point inputs are cast to it.
     """
 
-    name: str = "given"
+    name: PlainName = "given"
     arguments: dict[str, bool | int | float | str] = Field(default_factory=dict)
     dtype: Literal["float32", "float16", "bfloat16"] | None = None
 
@@ -136,7 +136,7 @@ class Variant(Frozen):
 class Workload(Frozen):
     """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once."""
 
-    name: str
+    name: PlainName
     signature: Signature
     flops: int
     bytes_moved: int

@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.candidate import Candidate, TargetName
-from harness.frozen import Frozen, Said
+from harness.frozen import Frozen, Label, Said
 from harness.profile.summary import Profile
 from harness.task import Task
 from harness.verdict import Status, Tier, Verdict
@@ -180,7 +180,7 @@ class TaskInput(BaseModel):
         description="A KernelBench-style Python file: class Model, get_inputs() and get_init_inputs().",
         json_schema_extra={"langgraph_nodes": ["intake"], "langgraph_type": "prompt"},
     )
-    name: Said = Field(default="task", title="Name", description="What the report calls the task.")
+    name: Label = Field(default="task", title="Name", description="What the report calls the task.")
 
 
 class RunState(BaseModel):
@@ -200,7 +200,7 @@ class RunState(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
-    name: Said = "task"
+    name: Label = "task"
     task: Task | None = None
     target: TargetName | None = None
     tier: Tier | None = None

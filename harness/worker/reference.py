@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from harness.errors import UserError
+from harness.frozen import plain_name
 from harness.task import DType, ScalarSpec, TensorSpec, Variant
 from harness.worker.variants import BadWorkloadError, arguments_of, declared_variants
 
@@ -150,6 +151,10 @@ class Reference:
             )
         if tensor.numel() == 0:
             raise self.error(f"{name} is empty, of shape {tuple(tensor.shape)}", "Give it at least one element.")
+        try:
+            plain_name(name)
+        except ValueError as error:
+            raise self.error(f"the tensor {name[:40]!r} cannot be told to a kernel's author: {error}") from error
         return TensorSpec(
             name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype]
         )

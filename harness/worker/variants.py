@@ -14,6 +14,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from harness.frozen import LONGEST_NAME
 from harness.task import Variant
 
 FUNCTIONS = ("get_inputs", "get_init_inputs")
@@ -104,4 +105,4 @@ def _variant(module: ModuleType, position: int, entry: Mapping[str, Any]) -> Var
 
 
 def _label(position: int, arguments: dict[str, Any]) -> str:
-    return " ".join(f"{name}={value}" for name, value in arguments.items()) or f"workload {position}"
+    return " ".join(f"{name}={value}" for name, value in arguments.items())[:LONGEST_NAME] or f"workload {position}"

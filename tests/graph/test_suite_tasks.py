@@ -1,14 +1,17 @@
 """A suite's files: found, numbered, chosen by id, shrunk."""
 
 import math
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graph.suite_tasks import load_suite, scaled, scaled_size, select_ids
+from graph.suite_folder import create_suite, reopen_suite
+from graph.suite_tasks import SuiteTask, load_suite, scaled, scaled_size, select_ids
 from harness.errors import UserError
+from nodes.settings import Settings
 
 
 def folder_of(tmp_path: Path, *names: str, text: str = "x = 1\n") -> Path:
@@ -106,3 +109,54 @@ def test_a_scale_of_one_changes_nothing() -> None:
     assert 'SIZES = {"m": 8205, "k": 2949, "n": 5921}' in tasks[0].source
     _, halved = load_suite("level1", ids="8", scale=0.5)
     assert 'SIZES = {"m": 4103, "k": 1475, "n": 2961}' in halved[0].source
+
+
+def test_only_files_are_tasks(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, "2 a task ü.py", "1_a.py", ".hidden.py", "...py", "notes.txt", "README")
+    (folder / "3_folder.py").mkdir()
+    _, tasks = load_suite(str(folder))
+    assert [(task.id, task.name) for task in tasks] == [(1, "1_a"), (2, "2 a task ü")]
+
+
+@pytest.mark.parametrize("what", ["a pipe", "a link to nowhere", "a link to itself", "a device"])
+def test_what_cannot_be_read_as_a_file_is_named_and_not_waited_for(what: str, tmp_path: Path) -> None:
+    odd = folder_of(tmp_path, "1_a.py") / "2_odd.py"
+    if what == "a pipe":
+        os.mkfifo(odd)
+    else:
+        odd.symlink_to({"a link to nowhere": "nowhere", "a link to itself": odd, "a device": "/dev/zero"}[what])
+    with pytest.raises(UserError, match=r"2_odd\.py is no file"):
+        load_suite(str(tmp_path))
+
+
+def test_a_file_of_no_text_is_named(tmp_path: Path) -> None:
+    (folder_of(tmp_path, "1_a.py") / "2_b.py").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(UserError, match=r"2_b\.py is no UTF-8 text"):
+        load_suite(str(tmp_path))
+
+
+def test_two_files_that_would_share_a_runs_folder(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="would both be called 1 a"):
+        load_suite(str(folder_of(tmp_path, "1 a.py", "1  a.py")))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../../elsewhere", "/tmp", "a/b", "a\0b/"])
+def test_a_tasks_run_lies_within_the_suites_folder(name: str) -> None:
+    with pytest.raises(ValueError, match="a folder within the suite's"):
+        SuiteTask(id=1, name=name, source="")
+
+
+def test_an_edited_suite_neither_leaves_its_folder_nor_turns_isolation_off(tmp_path: Path) -> None:
+    task = SuiteTask(id=1, name="1_a", source="x = 1\n")
+    folder, _ = create_suite(tmp_path / "suite", name="mine", tasks=(task,), scale=1.0, settings=Settings())
+    written = folder.manifest_file.read_text(encoding="utf-8")
+    for old, new, told in (
+        ('"1_a"', '"../1_a"', "not a suite of this version"),
+        ('"isolation": "auto"', '"isolation": "none"', "without isolation"),
+    ):
+        assert old in written
+        folder.manifest_file.write_text(written.replace(old, new), encoding="utf-8")
+        with pytest.raises(UserError, match=told):
+            reopen_suite(folder.path)
+    folder.manifest_file.write_text(written, encoding="utf-8")
+    assert reopen_suite(folder.path)[1].tasks == (task,)

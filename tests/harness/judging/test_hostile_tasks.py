@@ -179,3 +179,37 @@ def test_a_file_has_nobodys_key_and_nobodys_files(monkeypatch: pytest.MonkeyPatc
     "threading.Thread(target=time.sleep, args=[1000]).start()"], ids=["at exit", "a thread"])  # fmt: skip
 def test_what_would_run_later_does_not(late: str) -> None:
     assert described(f"{late}\n{FINE}").op_class == "elementwise"
+
+
+NAMED = """
+import torch
+
+WORKLOADS = [{{"n": 4, "name": {workload!r}}}, {{"n": 5}}]
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_parameter({parameter!r}, torch.nn.Parameter(torch.ones(3)))
+
+    def forward(self, x):
+        return x * 2
+
+def get_inputs(n=3):
+    return [torch.rand(2, n)]
+"""
+
+
+@pytest.mark.parametrize("name", ["two\nlines", "```", STEERS, "turned\u202e", "x" * 201])
+def test_a_name_that_prompts_and_pages_cannot_hold_is_refused(name: str) -> None:
+    """A heading, a fence or a comment's end within a name would be the file's word in the place of ours."""
+    with pytest.raises(UserError, match=r"task: workload 0: name: .*one line of at most 200 printable"):
+        described(NAMED.format(workload=name, parameter="w"))
+    with pytest.raises(UserError, match=r"task: the tensor .*one line of at most 200 printable") as caught:
+        described(NAMED.format(workload="first", parameter=name))
+    assert "\x1b" not in str(caught.value)
+
+
+def test_odd_names_that_are_plain_are_kept() -> None:
+    task = described(NAMED.format(workload="größer <b> */ {{ 1 }}", parameter='weight "of" <i>*/'))
+    assert task.workloads[0].name == "größer <b> */ {{ 1 }}"
+    assert task.signature.parameters[0].name == 'weight "of" <i>*/'
