@@ -43,10 +43,8 @@ def first_plan(problem: Problem, form: Form) -> Plan:
 
 
 def _shares(problem: Problem, form: Form, plan: Plan) -> int:
-    tiles = _tile_count(form, plan)
-    if 2 * tiles > problem.device.multiprocessors:
-        return 1
-    return max(1, min(problem.device.multiprocessors // tiles, ceil(form.k.extent / _BK) // _FEWEST_TILES))
+    apart = problem.device.multiprocessors // _tile_count(form, plan)
+    return max(1, min(apart, ceil(form.k.extent / _BK) // _FEWEST_TILES))
 
 
 def _tile_count(form: Form, plan: Plan) -> int:

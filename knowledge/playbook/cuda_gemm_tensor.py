@@ -90,10 +90,7 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
 def shares(device: Device, form: Form, plan: Plan) -> int:
     """Blocks that should share one tile's K so that every multiprocessor has work; 1 where there are tiles enough."""
     slots = device.multiprocessors * int(plan.knobs["blocks"])
-    count = _tile_count(form, plan)
-    if 2 * count > slots:
-        return 1
-    return max(1, min(slots // count, ceil(form.k.extent / int(plan.knobs["bk"])) // FEWEST_TILES))
+    return max(1, min(slots // _tile_count(form, plan), ceil(form.k.extent / int(plan.knobs["bk"])) // FEWEST_TILES))
 
 
 def _tile_count(form: Form, plan: Plan) -> int:
@@ -110,7 +107,7 @@ def _other_tiles(problem: Problem, form: Form, plan: Plan) -> list[Move]:
             continue
         name = f"tile {tile.bm}x{tile.bn}x{tile.bk}, warp {tile.wm}x{tile.wn}"
         why = f"{tile.stages} stages, {tile.blocks} blocks a multiprocessor: another balance of reuse and latency."
-        after = plan.with_knobs(**tile.knobs(), splits=1)
+        after = plan.with_knobs(**tile.knobs())
         if int(plan.knobs["splits"]) > 1:
             after = after.with_knobs(splits=shares(problem.device, form, after))
         against = ("occupancy", "latency") if tile.blocks > int(plan.knobs["blocks"]) else ("on_chip", "compute")

@@ -300,3 +300,11 @@ def test_orders_are_those_that_the_plan_has_not() -> None:
     moves = raster_orders(plan, (8, 4, 16), "clusters")
     assert [move.plan.knobs for move in moves] == [{"group": 8, "bn": 128}, {"group": 16, "bn": 128}]
     assert all(f"{move.plan.knobs['group']} rows of clusters" in move.why for move in moves)
+
+
+@pytest.mark.parametrize(("room", "fitting"), [(48, 1), (64, 3), (80, 4), (0, 5), (227, 5)])
+def test_only_tiles_that_have_room_are_tried(room: int, fitting: int) -> None:
+    """A device that does not tell has the 99 KiB that all since Ampere have."""
+    device = Device(architecture="sm_80", multiprocessors=108, shared_bytes=room << 10)
+    tiles = tensor.tiles(device, form_of(LEVEL1[1]))
+    assert len(tiles) == fitting and all(tile.shared_bytes <= (room or 99) << 10 for tile in tiles)
