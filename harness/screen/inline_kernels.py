@@ -98,7 +98,7 @@ def _plain_words(value: ast.expr, allowed: re.Pattern[str] = _NAME) -> bool:
     if isinstance(value, ast.Dict):
         keys = all(key is not None and _plain_words(key) for key in value.keys)
         return keys and all(_plain_words(said, _SAID) for said in value.values)
-    return isinstance(value, ast.Constant) and (value.value is None or bool(allowed.fullmatch(str(value.value))))
+    return isinstance(value, ast.Constant) and bool(allowed.fullmatch(str(value.value)))
 
 
 def _flags(file: PythonFile, call: ast.Call, option: str, value: ast.expr) -> Iterator[Refusal]:

@@ -84,12 +84,6 @@ class PythonFile:
         return imported and self.path(maker) == "triton.jit"
 
     @cached_property
-    def globals(self) -> frozenset[str]:
-        """Names that the file's top level gives a meaning, imports among them."""
-        top = [name for node in self.tree.body for name in _bound(node)]
-        return frozenset(top) | frozenset(self.imported)
-
-    @cached_property
     def extensions(self) -> frozenset[str]:
         """Paths that hold a compiled extension: the results of load_inline and what they were assigned to."""
         found: set[str] = set()
@@ -141,9 +135,3 @@ def root_name(node: ast.expr) -> str:
     while isinstance(node, ast.Attribute | ast.Subscript | ast.Call | ast.Starred):
         node = node.func if isinstance(node, ast.Call) else node.value
     return node.id if isinstance(node, ast.Name) else ""
-
-
-def _bound(node: ast.stmt) -> list[str]:
-    if isinstance(node, Function | ast.ClassDef):
-        return [node.name]
-    return [name.id for name in ast.walk(node) if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store)]

@@ -98,12 +98,16 @@ def test_a_use_refers_to_the_innermost_scope_that_binds_its_name():
     assert meanings("x = 1\ndef f(a=x):\n  x = 2\n", "x") == [1]
     assert meanings("x = 1\n[x for x in\n y]", "x") == [2]
     assert meanings("x = 1\nf = lambda x: x\n", "x") == [2]
+    assert meanings("x = 1\n@x\ndef f(x) -> x:\n  pass\n", "x") == [1, 1]
+    assert meanings("x = 1\ndef f():\n  return x\n", "x") == [1]
+    assert meanings("x = 1\nclass A(x, metaclass=x):\n  x = 2\n", "x") == [1, 1]
 
 
 def test_a_name_of_one_binding_is_told_from_one_of_more():
-    file = PythonFile(ast.parse("a = 1\nb = 1\nb = 2\ndef f(c):\n  c = 1\nimport d\n"))
+    file = PythonFile(ast.parse("a = 1\nb = 1\nb = 2\ndef f(c):\n  c = 1\nimport d\nfrom e import h as g\n"))
     assert isinstance(file.scopes.only("a"), ast.Name)
     assert isinstance(file.scopes.only("d"), ast.Import)
+    assert isinstance(file.scopes.only("g"), ast.ImportFrom)
     assert [file.scopes.only(name) for name in "bce"] == [None, None, None]
     assert file.scopes.is_local("c", file.tree.body[3].body[0].value)
     assert not file.scopes.is_local("a", file.tree.body[3].body[0].value)

@@ -38,6 +38,7 @@ REFUSED = {
     "lazy": [
         module(top="class T(torch.Tensor):\n    pass"), module("return x.as_subclass(torch.Tensor)"),
         module(top="from torch import Tensor as B\nclass T(B):\n    pass"),
+        module(top="class A:\n    def __torch_function__(self):\n        return 1"),
     ],
     "dynamic": [
         module("from functools import partial\nf = partial(getattr, torch)"), inline("*sources"),
@@ -46,6 +47,8 @@ REFUSED = {
         module(top="import typing\ntyping.get_type_hints(1)"), inline(functions="{'f': 'a\", 1)'}"),
         module(top="from torch.utils.cpp_extension import load_inline as l\nl('k', TEXT)"), module("exec('1')"),
         module("return getattr(torch, 'a' + 'b')(x)"), module("f = eval\nf('1')"),
+        inline(functions="{'f': 'a word', 'g': 'a\", 1)'}"), inline(functions="{'f), g(': 'a word'}"), inline("3"),
+        inline("'int x;', '', 'f), g('"),
         module("return globals()"), inline("'int ' + 'x;'"), inline("open_source"), module("return getattr"),
     ],
     "patch": [
@@ -81,8 +84,11 @@ REFUSED = {
         inline('"auto f = &at::Tensor::softmax;"'),
         inline('"#define GO softmax\\nauto y = x.GO(1);"'), inline('"auto y = softmax(x, 1);"'),
         inline('"namespace n = at; n::softmax(x, 1);"'), inline('"using namespace at;"'),
+        inline('"return softmax(x, 1);"'),
     ],
-    "option": [inline(extra_ldflags="['-lcublas']"), inline(extra_cflags="['-DX=1']"), inline(build_directory="'/'")],
+    "option": [
+        module(top=LOAD_INLINE + "load_inline(**OPTIONS)"),
+        inline(extra_ldflags="['-lcublas']"), inline(extra_cflags="['-DX=1']"), inline(build_directory="'/'")],
     "fast_math": [inline(extra_cuda_cflags="['--use_fast_math']"), inline('"__expf(x);"')],
     "assembly": [inline('"asm(TEXT);"')],
 }  # fmt: skip
@@ -165,6 +171,13 @@ HONEST = {
     ),
     "a lambda's own list": module("f = lambda rows: rows.append(x)\nf([])\nreturn x"),
     "a list without a name": module("[1].append(2)\nreturn next(iter([x]))"),
+    "a module that is made and never called": module(init="self.act = nn.Softmax(1)"),
+    "private methods of one's own": module("return self._go(x)\n\ndef _go(self, x):\n    return x"),
+    "a triton kernel's methods": module(top=TRITON + "@triton.jit\ndef k(x):\n    tl.store(x, x.softmax(0))"),
+    "a list of sources by its name": module(top=LOAD_INLINE + "S = ['int a;', 'int b;']\nload_inline('k', S)"),
+    "a source used twice": module(top=LOAD_INLINE + "S = 'int a;'\nload_inline('k', S)\nload_inline('l', S)"),
+    "functions with their words": inline(functions="{'f': 'What it does, in words.'}"),
+    "no functions": inline(functions="None"),
     "a triton kernel's own lists": module(top=TRITON + "@triton.jit\ndef k(x):\n    a = [1, 2]\n    a[0] = 2"),
     "numbers as defaults": module(top="EPS = 1e-5\ndef f(x, eps=EPS):\n    return x + eps"),
     "the reference with its super": module(
@@ -228,6 +241,11 @@ def test_refused_by_its_kind(kind, source):
 @pytest.mark.parametrize("name", HONEST)
 def test_its_honest_twin_passes(name):
     assert screen_python(HONEST[name], SOFTMAX, IEEE) is None
+
+
+def test_the_first_offence_by_its_line_is_told():
+    refusal = screen_python(module("exec('1')\nreturn x.half()", top="import os"), SOFTMAX, IEEE)
+    assert (refusal.kind, refusal.line) == ("process", 4)
 
 
 def test_only_the_tasks_own_operators_are_its_own():

@@ -122,6 +122,12 @@ ALLOWED = {
     "half however it is declared": (
         "float f(float half, int n) { return g(half, n) + half * n; } auto [half, rest] = split(n); g(half, rest);"
     ),
+    "others' members of std's names": (
+        "my::thread t; cute::async(f); cg::this_thread_block(); p::chrono::now(); cute::open(x);"
+    ),
+    "a variable called optimize": "int optimize = level; optimize += 1;",
+    "half made from another": "Part half(3);",
+    "a pragma without words": "#pragma\nint x;",
     "half as a parameter": "float f(float half, int n) { return g(half, n); }",
     "half computed with": "y = x * half; g(half, 2);",
     "half assigned to": "this->half = 3; g(half, 2);",
@@ -232,6 +238,13 @@ BLINDING = {
         "load_time",
         3,
     ),
+    "an asm that ends the text": ("x = 1;\nasm", "assembly", 2),
+    "an asm and its quality": ("x = 1;\nasm volatile", "assembly", 2),
+    "an asm that a macro opens": ("#define NOP asm x )\n", "assembly", 1),
+    "a header that a macro's name ends in": ("#define xcmathx <thread>\n#include xcmathx\n", "include", 2),
+    "a header and more": ('#include "omp.h" "x"\n', "include", 1),
+    "options without parentheses": ('#pragma GCC optimize "fast-math"\n', "fast_math", 1),
+    "the system's returned, by its global name": ('int f() { return ::system("ls"); }', "process", 1),
     "the system's returned": ("int f() { return open(path, 0); }", "file", 1),
     "the system's first of all": ('open("a", 0); x', "file", 1),
     "the system's beside a variable": ("struct A { int open; };\nx = open(path, 0);", "file", 2),
@@ -273,6 +286,11 @@ def test_no_trick_blinds_it(trick):
     refusal = screen_source(source, IEEE)
     assert refusal is not None
     assert (refusal.kind, refusal.line) == (kind, line)
+
+
+def test_a_refused_pragma_is_named():
+    assert "#pragma GCC poison is" in screen_source("#pragma GCC poison x\n", IEEE).message
+    assert "#pragma comment is" in screen_source("#pragma comment(lib)\n", IEEE).message
 
 
 def test_types_that_the_task_has_may_be_used():

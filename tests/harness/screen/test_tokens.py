@@ -100,6 +100,7 @@ def test_directives_end_where_their_logical_line_ends():
     assert [token.text for token in tokens if token.kind == "identifier"] == [
         "define", "A", "b", "c", "d", "include", "include",
     ]  # fmt: skip
+    assert texts('#define A R"(//)" b') == ["#", "define", "A", 'R"(//)"', "b", "\n"]
     assert tokenize("a # b")[1] == Token("punctuator", "#", 1)
 
 
