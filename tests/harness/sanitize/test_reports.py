@@ -78,6 +78,8 @@ def address(kind: str, *details: str, line: int = 12) -> str:
         (address("stack-overflow"), "stack-overflow: line 12."),
         (address("SEGV"), "SEGV: line 12 reaches an address that is not mapped."),
         (address("BUS"), "BUS: line 12 reaches an address that is not mapped."),
+        (address("BUS", "Hint: this fault was caused by a dereference of a high value address (see below)"),
+         "BUS: line 12 reaches an address that is not mapped."),
         (
             address("SEGV", "Hint: this fault was caused by a dereference of a high value address (see below)"),
             "SEGV: line 12 accesses a whole vector at an address that is no multiple of its size, or an address that "
