@@ -13,6 +13,7 @@ import pytest
 import torch
 from python_kernels import SIGNATURE
 
+from harness.worker import channel
 from harness.worker.host_device import HostDevice
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
@@ -204,3 +205,11 @@ def test_a_file_that_cannot_be_loaded_is_said_and_ends_it(folder):
         with pytest.raises(CandidateFailedError, match="SyntaxError") as failure:
             link.load(str(folder / "module.json"))
     assert (failure.value.status, failure.value.check) == ("crashed", "load")
+
+
+def test_memory_that_cannot_be_mapped_is_said():
+    ours, theirs = socket.socketpair()
+    with ours, theirs, linked() as link:
+        socket.send_fds(link._socket, [b"F"], [ours.fileno(), theirs.fileno()])
+        channel.send(link._socket, {"device": "cpu", "bytes": [1, 1], "arguments": []})
+        assert channel.receive(link._socket)["failed"] == "sharing"
