@@ -127,10 +127,6 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
             # Where there is a GPU that the cage hides, torch finds a driver that fails, and would tell the user.
             warnings.filterwarnings("ignore", "CUDA initialization", UserWarning)
-        if job["locked"]:
-            lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=job["kind"] in PAUSING)
-        os.chdir(job["cwd"])
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the terminal is no place for what a task file says
         channel.send(link, _answer(job, descriptors))
         status = 0
     except BaseException as error:  # noqa: BLE001 (a forked child must never return into the parent's loop)
@@ -148,13 +144,25 @@ def _last_words(error: BaseException) -> str:
 
 
 def _answer(job: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
-    torch.set_num_threads(job["threads"])
     try:
+        _confine(job)
+        torch.set_num_threads(job["threads"])
         return {"result": run_job(job["kind"], job["payload"], descriptors)}
     except UserError as error:
         return {"user_error": [error.problem, error.remedy]}
     except MachineError as error:
         return {"machine_error": [error.problem, error.remedy]}
+
+
+def _confine(job: dict[str, Any]) -> None:
+    """Lock this process down. Raises `MachineError`: whose file is about to run has no part in that."""
+    try:
+        if job["locked"]:
+            lock_down(Access(**job["access"]), Limits(**job["limits"]), signals=job["kind"] in PAUSING)
+        os.chdir(job["cwd"])
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # the terminal is no place for what a task file says
+    except OSError as error:
+        raise MachineError(f"The task's process cannot be confined: {error}.", "Run cutegen doctor.") from error
 
 
 def main() -> None:

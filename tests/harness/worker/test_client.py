@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UserError
+from harness.errors import MachineError, UserError
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.worker.client import ROOT, JobDiedError, WarmParent
@@ -56,6 +56,11 @@ def test_jobs_are_answered_one_after_another(parent, tmp_path):
 def test_a_childs_error_is_raised_here(parent, tmp_path):
     with pytest.raises(UserError, match="there is no Model"):
         describe(parent, "", tmp_path)
+
+
+def test_where_a_child_cannot_be_confined_the_machine_is_to_blame(parent, tmp_path):
+    with pytest.raises(MachineError, match="cannot be confined"):
+        describe(parent, FINE, tmp_path / "absent")
 
 
 def test_a_child_that_dies_costs_its_job_only(parent, tmp_path):
