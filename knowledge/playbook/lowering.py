@@ -118,7 +118,7 @@ def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:
     name = base_name(op.target)
     if name in WITHOUT_EFFECT:
         return
-    in_place = name.endswith("_") and not name.endswith("__") and name[:-1] in table
+    in_place = name.endswith("_") and name[:-1] in table
     lowering = table.get(name[:-1] if in_place else name)
     if lowering is None:
         raise UnwritableError(op.target)
@@ -165,7 +165,7 @@ def _overwrite(state: Lowering, op: Op, node: Node) -> None:
         raise UnwritableError(f"{op.target} whose result has another shape than its operand")
     root = state.roots.get(target.ref, target.ref)
     results = {result.name for result in op.results}
-    for name in [name for name in state.values if state.roots.get(name, name) == root and name not in results]:
+    for name in [name for name in state.values if state.roots.get(name, name) == root]:
         del state.values[name]
     for name in {target.ref, *results}:
         state.values[name] = node

@@ -156,7 +156,7 @@ def products(draw: st.DrawFn) -> tuple[Callable[..., torch.Tensor], list[torch.T
 
 
 @settings(
-    max_examples=40,
+    max_examples=30,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
 @given(products())

@@ -176,7 +176,7 @@ def forwards(draw: st.DrawFn) -> tuple[Forward, list[torch.Tensor]]:
     return forward, [x, b]
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
 @given(forwards())
 def test_every_value_is_computed_where_it_is_known(case: tuple[Forward, list[torch.Tensor]]) -> None:
     try:
