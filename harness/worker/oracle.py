@@ -7,10 +7,12 @@ made of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import torch
+from torch.overrides import TorchFunctionMode
 
 from harness.checks.errors import one_thread, scaled_error
 from harness.errors import UserError
@@ -52,7 +54,8 @@ class Oracle:
 
     def _whole(self, inputs: list[Value]) -> list[torch.Tensor]:
         wide = [_wide(value) if isinstance(value, torch.Tensor) else value for value in inputs]
-        return [_wide(output) for output in self._reference.run(wide, self._model)]
+        with _Double():
+            return [_wide(output) for output in self._reference.run(wide, self._model)]
 
     def _rows(self, inputs: list[Value], results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The outputs, row by row; empty from the first time on that this cannot be done, or gave something else."""
@@ -86,6 +89,24 @@ class Oracle:
             cut = [value[part] if isinstance(value, torch.Tensor) else value for value in inputs]
             for kept, output in zip(self._kept, self._whole(cut), strict=True):
                 kept[part] = output
+
+
+class _Double(TorchFunctionMode):
+    """Within a forward, float32 by name is float64: a norm that says `x.float()` would have no oracle otherwise.
+
+    Narrower types stay: who rounds to them means it.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each function of the forward."""
+        named = {name: _doubled(value) for name, value in (kwargs or {}).items()}
+        return (torch.Tensor.double if func is torch.Tensor.float else func)(*map(_doubled, args), **named)
+
+
+def _doubled(argument: Any) -> Any:
+    return torch.float64 if argument is torch.float32 else argument
 
 
 def _alike(inputs: Sequence[Value], results: Sequence[torch.Tensor]) -> bool:

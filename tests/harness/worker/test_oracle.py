@@ -96,3 +96,26 @@ def test_what_is_kept_can_be_given_back():
     _, oracle, _ = oracle_and_results("x + 1", x)
     oracle.forget()
     assert oracle._kept == []
+
+
+NORM = "(x.float() * torch.rsqrt(x.to(torch.float32).pow(2).mean(-1, keepdim=True, dtype=torch.float32))).to(x.dtype)"
+
+
+@pytest.mark.parametrize("result", [NORM, "x.to(dtype=torch.float32).sum(-1)", "x.to('cpu', torch.float32).cumsum(-1)"])
+@pytest.mark.parametrize("op_class", ["elementwise", "reduction"])
+def test_a_cast_to_float32_within_the_forward_does_not_round_the_oracle(result, op_class):
+    x = torch.randn(ROWS, 256)
+    _, _, (found,) = oracle_and_results(result, x, op_class=op_class)
+    wide = x.double()
+    exact = {
+        NORM: wide * wide.square().mean(-1, keepdim=True).rsqrt(),
+        "x.to(dtype=torch.float32).sum(-1)": wide.sum(-1),
+    }.get(result, wide.cumsum(-1))
+    assert torch.allclose(found, exact, rtol=1e-12, atol=1e-12)
+    assert found.dtype == torch.float64
+
+
+def test_who_rounds_to_a_narrower_type_means_it():
+    x = torch.randn(8, 16)
+    _, _, (found,) = oracle_and_results("x.half().float() + x.bfloat16()", x)
+    assert torch.equal(found, x.double().half().double() + x.double().bfloat16())
