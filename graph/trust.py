@@ -1,7 +1,8 @@
-"""Which run folders this user began on this machine: what such a folder asks for was asked for by its user.
+"""Settings that somebody else chose: which could harm this user, and when they are taken all the same.
 
-A folder may come from anywhere. Its settings could turn isolation off, or send a key to whom they like: such ones are
-taken only where the manifest is, byte by byte, one that was written here.
+A run folder may come from anywhere. Its settings could turn isolation off, or send a key to whom they like: such ones
+are taken only where the manifest is, byte by byte, one that was written here. Nor are they taken of a server's clients,
+unless its owner says so.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from nodes.models.address import OPENAI, find
 from nodes.roles import Speaker
 from nodes.settings import Settings
 
+TRUST_CLIENTS = "CUTEGEN_TRUST_CLIENTS"
+
 
 def remember(manifest: bytes) -> None:
     """Note that this user wrote the manifest here. Without a cache to note it in, its risks are asked about again."""
@@ -33,6 +36,15 @@ def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) 
     risk = next(risks(settings), None)
     if risk is not None and not _mark(manifest).exists():
         raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
+
+
+def require_harmless(settings: Settings) -> None:
+    """Raises `UserError` for what a server's clients may not choose, unless `CUTEGEN_TRUST_CLIENTS` is 1."""
+    if os.environ.get(TRUST_CLIENTS) == "1":
+        return
+    risk = next(risks(settings), "would write into a folder of this machine" if settings.run_dir else None)
+    if risk is not None:
+        raise UserError(f"These settings {risk}.", f"Whoever runs this server can allow that: {TRUST_CLIENTS}=1.")
 
 
 def risks(settings: Settings) -> Iterator[str]:

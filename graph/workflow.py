@@ -19,6 +19,7 @@ from graph.routing import (
     after_sweeper,
     after_tester,
 )
+from graph.trust import require_harmless
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
 from nodes.intake import intake
@@ -63,14 +64,19 @@ ROUTES: dict[str, Route] = {
 }
 
 
-def build_graph(open_model: OpenModel = open_model) -> StateGraph[RunState, Settings, TaskInput, RunState]:
-    """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model."""
+def build_graph(
+    open_model: OpenModel = open_model, *, admit: Callable[[Settings], None] | None = None
+) -> StateGraph[RunState, Settings, TaskInput, RunState]:
+    """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model.
+
+    `admit` is asked about the settings before each node, and raises for those that it does not take.
+    """
     shelf = ModelShelf(open_model)
     graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
     for agent, description in NODES:
         name = agent.__name__
         turn = TURN if name in get_args(Speaker) else None
-        graph.add_node(name, as_node(agent, shelf, turn), metadata={"description": description})
+        graph.add_node(name, as_node(agent, shelf, turn, admit), metadata={"description": description})
     graph.add_edge(START, "intake")
     graph.add_edge("intake", "generator")
     for name, route in ROUTES.items():
@@ -98,4 +104,5 @@ def _router(route: Route) -> Callable[[RunState], str]:
     return router
 
 
-graph = build_graph().compile(name="cutegen")
+graph = build_graph(admit=require_harmless).compile(name="cutegen")
+"""What a LangGraph server serves: to whoever reaches its port, so not with settings that could harm its owner."""

@@ -23,6 +23,7 @@ from test_routing import DRAWN_WITHIN, SPEAKERS
 from nodes.roles import Agent
 from nodes.state import Result, Step
 
+STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);"
 ROOT = Path(__file__).resolve().parents[2]
 UP_WITHIN_S = 90.0
 QUIET = {
@@ -117,6 +118,27 @@ def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
     assert settings["max_depth"]["title"] == "Depth"
     assert settings["max_depth"]["minimum"] == 0
     assert settings["target"]["enum"] == ["auto", "cpu", "cuda"]
+
+
+def test_whoever_reaches_the_port_cannot_turn_isolation_off(url: str) -> None:
+    """Neither by the settings nor by editing the state."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def told() -> list[str]:
+        client, errors = get_client(url=url), []
+        name, task = await assistant(client), {"source": SOURCE, "name": "softsign"}
+        thread = (await client.threads.create())["thread_id"]
+        await client.runs.wait(thread, name, input=task, context=manual)
+        await client.threads.update_state(thread, {"tier": "none"})
+        for given in ({"context": {**manual, "isolation": "none"}}, {"context": manual}):
+            answer = {"resume": f"```cpp\n{STUB}\n```"}
+            ended = await client.runs.wait(thread, name, command=answer, raise_error=False, **given)
+            errors.append(ended["__error__"]["message"])
+        return errors
+
+    settings, state = asyncio.run(told())
+    assert "These settings would run kernels without isolation" in settings
+    assert "The state asks for kernels without isolation" in state
 
 
 def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:

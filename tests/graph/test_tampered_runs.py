@@ -22,7 +22,7 @@ from graph.progress import Quiet
 from graph.run_loop import Session, execute
 from graph.run_store import PlainSerializer, open_saver
 from graph.runs import RunFolder, create, reopen
-from graph.trust import risks
+from graph.trust import require_harmless, risks
 from harness.errors import UserError
 from harness.reading import read_bounded
 from harness.verdict import Verdict
@@ -290,6 +290,27 @@ def test_the_best_kernel_is_one_that_passed_by_a_verdict_on_itself() -> None:
 def test_checkpoints_cannot_turn_isolation_off(folder: RunFolder) -> None:
     put(folder, tier="none")
     refused(call("optimize", "--resume", folder.path), "without isolation")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"isolation": "none"}, "run kernels without isolation"),
+        (
+            {"model": "openai:m", "base_url": "https://models.example.com/v1"},
+            "send OPENAI_API_KEY to models.example.com",
+        ),
+        ({"run_dir": "somewhere"}, "write into a folder of this machine"),
+    ],
+)
+def test_a_servers_clients_may_not_harm_its_owner(asked, told, monkeypatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
+    require_harmless(Settings(model="manual", base_url="http://localhost:8000/v1"))
+    with pytest.raises(UserError, match=told) as refused_settings:
+        require_harmless(Settings(**asked))
+    assert "CUTEGEN_TRUST_CLIENTS=1" in refused_settings.value.remedy
+    monkeypatch.setenv("CUTEGEN_TRUST_CLIENTS", "1")
+    require_harmless(Settings(**asked))
 
 
 def test_a_folder_from_elsewhere_cannot_turn_isolation_off(folder: RunFolder, answer: Path) -> None:
