@@ -12,10 +12,9 @@ demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
 
 # A file's tests in one process, three of those on two cores: many tests wait for kernels, and for their turn at the clock;
-# not in the order of the folders, whose first ones are full of those. Then, with nothing beside them, those that assert on
-# measured times.
+# in the order of tests/conftest.py. Then, with nothing beside them, those that assert on measured times.
 test: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
 check: .make/test

@@ -238,14 +238,14 @@ def test_a_comparison_is_kept_and_not_made_again(tmp_path: Path) -> None:
     assert compared(run) is None
     verdict = full.best.verdict.model_copy(update={"timing": timing(1.5)})
     (tmp_path / FILE).write_text(verdict.model_dump_json(), encoding="utf-8")
-    compare(run, full)  # judging would need a real kernel
+    compare(run, full, "auto")  # judging would need a real kernel
     assert compared(run) == timing(1.5)
     for text in ("", "{", '{"status": "passed"}'):
         (tmp_path / FILE).write_text(text, encoding="utf-8")
         assert compared(run) is None
     (tmp_path / FILE).unlink()
     for nothing in ({"best": None}, {"task": None}):
-        compare(run, full.model_copy(update=nothing))
+        compare(run, full.model_copy(update=nothing), "auto")
         assert not (tmp_path / FILE).exists()
 
 
