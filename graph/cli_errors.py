@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable
 from types import FrameType
@@ -12,15 +13,20 @@ from types import FrameType
 from harness.errors import CutegenError, UserError
 from harness.frozen import printable
 
+_stop = threading.Event()
+
 IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
 
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     """The exit code of `work`. Errors of ours become a sentence on stderr, and with `as_json` an object on stdout.
 
-    SIGTERM ends the work as Ctrl-C does: a service manager's stop must lose nothing either.
+    SIGTERM ends the work as Ctrl-C does: a service manager's stop must lose nothing either. Where Ctrl-C is ignored, as
+    behind nohup, it stays so.
     """
-    before = signal.signal(signal.SIGTERM, _as_keyboard_interrupt)
+    _stop.clear()
+    kinds = [kind for kind in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(kind) is not signal.SIG_IGN]
+    before = {kind: signal.signal(kind, _interrupt) for kind in kinds}
     try:
         return work()
     except CutegenError as error:
@@ -39,7 +45,8 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         print("cutegen: this is a defect in cutegen; please report the lines above.", file=sys.stderr)
         return DEFECT
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def guarded_with_hints(work: Callable[[list[str]], int], *, as_json: bool) -> int:
@@ -51,5 +58,12 @@ def guarded_with_hints(work: Callable[[list[str]], int], *, as_json: bool) -> in
     return code
 
 
-def _as_keyboard_interrupt(_signal: int, _frame: FrameType | None) -> None:
+def raise_if_stopped() -> None:
+    """Raise `KeyboardInterrupt` again: one that comes while a finalizer or a library's callback runs is lost there."""
+    if _stop.is_set():
+        raise KeyboardInterrupt
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    _stop.set()
     raise KeyboardInterrupt

@@ -15,6 +15,7 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
+from graph.cli_errors import raise_if_stopped
 from graph.runs import machine_error
 from nodes.state import FellBack, Step, Usage
 
@@ -110,7 +111,8 @@ class Terminal:
         self._fell_back: set[FellBack] = set()
 
     def started(self, agent: str) -> None:
-        """Show what is being done, below the lines."""
+        """Show what is being done, below the lines. Raises `KeyboardInterrupt` where a stop was asked for and lost."""
+        raise_if_stopped()
         if not self.console.is_terminal:
             return
         self.stop()

@@ -20,6 +20,7 @@ from harness.errors import UserError
 from nodes.models.address import OPENAI, find
 from nodes.roles import Speaker
 from nodes.settings import Settings
+from nodes.state import RunState
 
 TRUST_CLIENTS = "CUTEGEN_TRUST_CLIENTS"
 
@@ -38,13 +39,20 @@ def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) 
         raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
 
 
-def require_harmless(settings: Settings) -> None:
-    """Raises `UserError` for what a server's clients may not choose, unless `CUTEGEN_TRUST_CLIENTS` is 1."""
+def require_harmless(settings: Settings, state: RunState) -> None:
+    """Raises `UserError` for what a server's clients may not choose, unless `CUTEGEN_TRUST_CLIENTS` is 1.
+
+    They can edit a state, too.
+    """
     if os.environ.get(TRUST_CLIENTS) == "1":
         return
-    risk = next(risks(settings), "would write into a folder of this machine" if settings.run_dir else None)
+    risk = next(risks(settings), None)
+    if risk is None and settings.run_dir:
+        risk = "would write into a folder of this machine"
+    if risk is None and state.tier == "none":
+        risk = "would run kernels without isolation, as the state says"
     if risk is not None:
-        raise UserError(f"These settings {risk}.", f"Whoever runs this server can allow that: {TRUST_CLIENTS}=1.")
+        raise UserError(f"This run {risk}.", f"Whoever runs this server can allow that: {TRUST_CLIENTS}=1.")
 
 
 def risks(settings: Settings) -> Iterator[str]:

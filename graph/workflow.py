@@ -24,7 +24,7 @@ from nodes.diagnoser import diagnoser
 from nodes.generator import generator
 from nodes.intake import intake
 from nodes.models.select import open_model
-from nodes.node import Agent, as_node
+from nodes.node import Admission, Agent, as_node
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
@@ -65,11 +65,11 @@ ROUTES: dict[str, Route] = {
 
 
 def build_graph(
-    open_model: OpenModel = open_model, *, admit: Callable[[Settings], None] | None = None
+    open_model: OpenModel = open_model, *, admit: Admission | None = None
 ) -> StateGraph[RunState, Settings, TaskInput, RunState]:
     """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model.
 
-    `admit` is asked about the settings before each node, and raises for those that it does not take.
+    `admit` is asked about settings and state before each node, and raises for what it does not take.
     """
     shelf = ModelShelf(open_model)
     graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)

@@ -18,6 +18,7 @@ from nodes.workshop import ModelShelf, Workshop
 
 Update = dict[str, Any]
 Agent = Callable[[RunState, Workshop], Update]
+Admission = Callable[[Settings, RunState], None]
 
 
 class Node(Protocol):
@@ -32,20 +33,18 @@ class StateWriteError(TypeError):
     """A node wrote something that the state has no place for. Written unchecked, it would make the run unreadable."""
 
 
-def as_node(
-    agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admit: Callable[[Settings], None] | None = None
-) -> Node:
+def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admit: Admission | None = None) -> Node:
     """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes.
 
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
-    then draws it, streams it and shows its checkpoints. `admit` raises for settings that may not be used.
+    then draws it, streams it and shows its checkpoints. `admit` raises for settings and states that may not be used.
     """
 
     def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
         started = time.monotonic()
         workshop = workshop_of(runtime, shelf)
         if admit:
-            admit(workshop.settings)
+            admit(workshop.settings, state)
         update = agent(state, workshop if turn is None else replace(workshop, turn=turn))
         # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
         spoken: Usage = update.get("usage", Usage())

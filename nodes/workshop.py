@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from harness.errors import UserError
 from harness.judge import Judge
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
@@ -76,13 +75,8 @@ class Workshop:
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
     def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
-        """The judge of the run's target; a hurried one finds out less of a kernel, which is enough to rank several.
-
-        Raises `UserError` for a state, edited by somebody, whose kernels would run less isolated than the settings say.
-        """
+        """The judge of the run's target; a hurried one finds out less of a kernel, which is enough to rank several."""
         target, tier = present(state.target, "target"), present(state.tier, "tier")
-        if tier == "none" and self.settings.isolation != "none":
-            raise UserError("The state asks for kernels without isolation.", "Only the setting `isolation` can.")
         return judge_for(target, tier, self.settings.precision, hurried=hurried)
 
     def tools(self, state: RunState, *, hurried: bool = False) -> KernelTools:

@@ -1,15 +1,20 @@
 """Bad input over the real command line: one sentence with file, cause and remedy, the documented code, no traceback."""
 
+import io
 import re
+import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from chat_server import chat_endpoint
 from command_line import cutegen, one_object, softsign
+from rich.console import Console
 from typer.testing import CliRunner
 
 from graph.cli import app
 from graph.cli_errors import guarded
+from graph.progress import Terminal
 
 MODEL = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {body}\n"
 INPUTS = "\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return []\n"
@@ -140,3 +145,26 @@ def test_a_defect_of_ours_has_a_code_and_a_traceback_of_its_own(capsys: pytest.C
     said = capsys.readouterr().err
     assert "ZeroDivisionError: a bug" in said
     assert said.rstrip().endswith("please report the lines above.")
+
+
+def test_a_stop_that_was_lost_on_its_way_ends_the_next_step() -> None:
+    """As one that comes while a finalizer runs is: Python prints it, and goes on."""
+
+    def work() -> int:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        Terminal(Console(file=io.StringIO())).started("tester")
+        return 0
+
+    assert guarded(work, as_json=False) == 130
+    assert guarded(lambda: Terminal(Console(file=io.StringIO())).started("tester") or 0, as_json=False) == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_behind_nohup_ctrl_c_stays_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert guarded(lambda: signal.raise_signal(signal.SIGINT) or 0, as_json=False) == 0
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)

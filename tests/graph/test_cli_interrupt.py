@@ -8,6 +8,7 @@ import pytest
 from chat_server import Behaviour, Scripted, chat_endpoint
 from command_line import (
     UNWATCHED,
+    WITHIN_S,
     agent_began,
     cutegen,
     events,
@@ -32,7 +33,7 @@ def test_a_stopped_run_says_how_to_go_on(signal_number: int, tmp_path: Path) -> 
     process = start("optimize", never_built(tmp_path), "--target", "cpu", "--out", run, "--json", cwd=tmp_path)
     wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first test")
     process.send_signal(signal_number)
-    stdout, stderr = process.communicate(timeout=60)
+    stdout, stderr = process.communicate(timeout=WITHIN_S)
     assert process.returncode == 130, stderr
     assert "Go on with: cutegen optimize --resume run" in stderr
     assert one_object(stdout)["error"] == "interrupted"
@@ -45,7 +46,7 @@ def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path
     process = start("optimize", never_built(tmp_path), *UNWATCHED, "--depth", 1, "--out", run, cwd=tmp_path)
     wait_until(lambda: judged(run) or process.poll() is not None, "the first pass")
     process.send_signal(signal.SIGINT)
-    _, stderr = process.communicate(timeout=60)
+    _, stderr = process.communicate(timeout=WITHIN_S)
     if process.returncode != 130:
         pytest.skip("the run ended before the signal came")
     assert "The best kernel so far is run/kernel.cu." in stderr
@@ -66,7 +67,7 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
     process = start("optimize", never_built(tmp_path), *UNWATCHED, "--depth", 0, "--out", run, cwd=tmp_path)
     wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first build")
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=WITHIN_S)
     assert process.returncode == -signal.SIGKILL
     assert not (run / "kernel.cu").exists(), "it was killed before anything was verified"
     done = cutegen("optimize", "--resume", run, "--json")
@@ -89,7 +90,7 @@ def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answere
         process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path)
         wait_until(lambda: len(endpoint.requests) > answered or process.poll() is not None, "the call that hangs")
         process.kill()
-        process.communicate(timeout=60)
+        process.communicate(timeout=WITHIN_S)
         assert process.returncode == -signal.SIGKILL
         done = cutegen("optimize", "--resume", run, "--json")
     assert done.returncode == 1, done.stderr
@@ -109,6 +110,6 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first test")
     second = cutegen("optimize", "--resume", run)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=WITHIN_S)
     assert second.returncode == 2
     assert "Another process is working" in second.stderr

@@ -305,12 +305,15 @@ def test_checkpoints_cannot_turn_isolation_off(folder: RunFolder) -> None:
 )
 def test_a_servers_clients_may_not_harm_its_owner(asked, told, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-mine")
-    require_harmless(Settings(model="manual", base_url="http://localhost:8000/v1"))
+    state = RunState(source="")
+    require_harmless(Settings(model="manual", base_url="http://localhost:8000/v1"), state)
     with pytest.raises(UserError, match=told) as refused_settings:
-        require_harmless(Settings(**asked))
+        require_harmless(Settings(**asked), state)
     assert "CUTEGEN_TRUST_CLIENTS=1" in refused_settings.value.remedy
+    with pytest.raises(UserError, match="as the state says"):
+        require_harmless(Settings(), state.model_copy(update={"tier": "none"}))
     monkeypatch.setenv("CUTEGEN_TRUST_CLIENTS", "1")
-    require_harmless(Settings(**asked))
+    require_harmless(Settings(**asked), state)
 
 
 def test_a_folder_from_elsewhere_cannot_turn_isolation_off(folder: RunFolder, answer: Path) -> None:

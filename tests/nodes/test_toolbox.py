@@ -11,7 +11,6 @@ from langchain_core.tools import StructuredTool, ToolException
 from run_samples import DEVICE, kernel, task
 
 from harness.device_turns import one_at_a_time
-from harness.errors import UserError
 from nodes.answers import Declined, Written, parse_kernel
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
@@ -129,7 +128,7 @@ def test_several_calls_of_one_message_are_all_answered() -> None:
 def test_a_model_without_tools_answers_without() -> None:
     with pytest.raises(NotImplementedError, match="playbook calls no tools"):
         PlaybookModel().bind_tools([LOOK_UP])
-    shop = Workshop(settings=Settings(isolation="none"), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
+    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
     said = speak(REQUEST, lambda text: text, workshop=shop, state=RUN, tools=(LOOK_UP,))
     assert said.usage.calls == 1
 
@@ -160,7 +159,7 @@ def test_a_budget_ends_the_turn_between_two_calls(settings: dict[str, Any], run:
 
 def test_which_role_may_call_what() -> None:
     run = RunState(source="", task=task(), target="cpu", tier="none")
-    shop = Workshop(settings=Settings(isolation="none"), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
+    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
     named = {
         role: [tool.name for tool in tools_for(role, run, shop)] for role in ("generator", "diagnoser", "optimizer")
     }
@@ -170,13 +169,5 @@ def test_which_role_may_call_what() -> None:
     assert "profile_kernel" in [tool.name for tool in tools_for("optimizer", run, shop, profiled=True)]
     every = [*tools_for("diagnoser", run, shop), *tools_for("optimizer", run, shop, profiled=True)]
     assert {Offer.of(tool).argument for tool in every} == {"query", "source"}  # who answers by hand can call each
-    none = Workshop(settings=Settings(isolation="none", max_tool_calls=0), shelf=shop.shelf)
+    none = Workshop(settings=Settings(max_tool_calls=0), shelf=shop.shelf)
     assert tools_for("optimizer", run, none) == ()
-
-
-def test_an_edited_state_runs_no_kernel_less_isolated_than_the_settings_say() -> None:
-    run = RunState(source="", task=task(), target="cpu", tier="none")
-    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
-    for asked in (shop.judge, shop.tools):
-        with pytest.raises(UserError, match="without isolation"):
-            asked(run)
