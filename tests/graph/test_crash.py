@@ -182,7 +182,7 @@ USED: dict[str, tuple[str, Callable[[RunState], float], float]] = {
 
 
 @given(data=st.data())
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_no_budget_is_overrun_by_more_than_what_was_under_way_however_often_the_run_dies(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(USED)))
     stop, used, each = USED[name]
