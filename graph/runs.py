@@ -100,14 +100,15 @@ class RunFolder:
         """Put `text` into one of the folder's files. Raises `MachineError`."""
         replace_file(file, text)
 
-    def written(self) -> bytes:
-        """The manifest as it lies there. Raises `OSError`."""
-        return read_bounded(self.manifest_file, MOST_MANIFEST_BYTES)
-
     def manifest(self) -> Manifest:
         """What the run was asked to do. Raises `UserError` where that cannot be read."""
+        return self.read_manifest()[0]
+
+    def read_manifest(self) -> tuple[Manifest, bytes]:
+        """The manifest, and the bytes that say so. Raises `UserError`."""
         try:
-            return Manifest.model_validate_json(self.written())
+            written = read_bounded(self.manifest_file, MOST_MANIFEST_BYTES)
+            return Manifest.model_validate_json(written), written
         except OSError as error:
             raise UserError(
                 f"{self.path} holds no run: {self.manifest_file.name} cannot be read.",
@@ -197,8 +198,7 @@ def reopen(run: Path, *, trust: bool = False) -> tuple[RunFolder, Manifest]:
         raise UserError(f"There is no run {run}.", "Name the folder that an earlier run printed.")
     folder = RunFolder(path.absolute())
     folder.require_plain()
-    manifest = folder.manifest()
-    written = folder.written()
+    manifest, written = folder.read_manifest()
     if trust:
         remember(written)
     else:

@@ -240,33 +240,27 @@ def _timed(
     allowances: list[float],
 ) -> Timing:
     """Time the candidate beside the others, then verify what its timed calls left behind. Raises `UserError`."""
+    rival, compiled = others
+
+    def as_chosen() -> Timing:
+        _fill_for_timing(bench, payload["seed"])
+        pace = set_pace(bench, timeout_s)
+        outputs = TimedOutputs(bench, allowances)
+        try:
+            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, rival=rival, compiled=compiled)
+        except RivalFailedError:
+            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, compiled=compiled)
+        bench.results.clear()
+        outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
+        return timing
+
     try:
-        return _timed_as_chosen(bench, payload, timeout_s, others, allowances)
+        return as_chosen()
     except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
         if not bench.stirs:
             raise
         bench.stirs = bench.plants = False
-        return _timed_as_chosen(bench, payload, timeout_s, others, allowances)
-
-
-def _timed_as_chosen(
-    bench: Bench,
-    payload: dict[str, Any],
-    timeout_s: float,
-    others: tuple[Rival | None, CompiledReference | None],
-    allowances: list[float],
-) -> Timing:
-    rival, compiled = others
-    _fill_for_timing(bench, payload["seed"])
-    pace = set_pace(bench, timeout_s)
-    outputs = TimedOutputs(bench, allowances)
-    try:
-        timing = time_by_turns(bench, pace, payload["timing_s"], outputs, rival=rival, compiled=compiled)
-    except RivalFailedError:
-        timing = time_by_turns(bench, pace, payload["timing_s"], outputs, compiled=compiled)
-    bench.results.clear()
-    outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
-    return timing
+        return as_chosen()
 
 
 def _fill_for_timing(bench: Bench, seed: int) -> None:

@@ -7,11 +7,10 @@ import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from waiting import eventually, is_alive
 
 from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits, Tier
@@ -29,21 +28,6 @@ def run(work: Path, tier: Tier, *argv: str, limits: Limits | None = None, **rest
 
 def open_files() -> int:
     return sum(1 for _ in Path("/proc/self/fd").iterdir())
-
-
-def eventually(fact: Callable[[], bool], within_s: float = 10) -> bool:
-    deadline = time.monotonic() + within_s
-    while not fact():
-        if time.monotonic() > deadline:
-            return False
-    return True
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[0] not in b"ZX"
-    except OSError:
-        return False
 
 
 def test_streams_and_exit_code_come_back(work: Path, any_tier: Tier) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import eventually
 
 from harness.isolation.tree import (
     descendants,
@@ -33,14 +33,6 @@ def family() -> Iterator[subprocess.Popen[bytes]]:
         yield process
         resume_tree(process.pid)
         kill_tree(process.pid)
-
-
-def eventually(fact: Callable[[], bool], within_s: float = 10) -> bool:
-    deadline = time.monotonic() + within_s
-    while not fact():
-        if time.monotonic() > deadline:
-            return False
-    return True
 
 
 def state(pid: int) -> str:

@@ -6,13 +6,12 @@ import json
 import os
 import signal
 import sys
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import eventually, is_alive
 
 from harness.isolation.bubblewrap import bubblewrap_argv
 from harness.isolation.policy import MACHINE_WIDE, Access, Limits, Tier
@@ -56,21 +55,6 @@ print(json.dumps({
 def run(work: Path, tier: Tier, *argv: str, access: Access | None = None, limits: Limits | None = None) -> Completed:
     limits = limits or Limits(wall_s=30)
     return run_isolated(argv, cwd=work, access=access or Access(), limits=limits, environment={}, tier=tier)
-
-
-def eventually(fact: Callable[[], bool], within_s: float = 20) -> bool:
-    deadline = time.monotonic() + within_s
-    while not fact():
-        if time.monotonic() > deadline:
-            return False
-    return True
-
-
-def is_alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rsplit(b")", 1)[1].split()[0] not in b"ZX"
-    except OSError:
-        return False
 
 
 def inside(work: Path, tier: Tier, access: Access | None = None, **asked: list[str]) -> dict[str, Any]:
