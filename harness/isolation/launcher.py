@@ -51,11 +51,11 @@ def main(order_fd: int, status_fd: int, life_fd: int) -> None:
     adopt_orphans()
     wake_fd = _wake_on_child_end()
     failed, failure = os.pipe()
+    hide_from_same_user()  # before the fork: the command may be first to run, and starts visible through its exec
     child = os.fork()
     if child == 0:
         _become(order, failure)
     os.close(failure)
-    hide_from_same_user()
     set_name(GUARD_NAME)
     status = _outlive(child, wake_fd, life_fd)
     strays = kill_descendants(os.getpid())

@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
 RUNNER = """
-import json, os, sys
+import json, os, signal, sys
 from dataclasses import asdict
 sys.path.insert(0, sys.argv[1])
 from harness.isolation.policy import Access, Limits
@@ -33,9 +33,8 @@ else:
     argv = [part.replace("VICTIM", str(victim)) for part in order["argv"]]
     access, limits = Access(read=order["read"]), Limits(**order["limits"])
     completed = run_isolated(argv, cwd=order["cwd"], access=access, limits=limits, environment={}, tier=order["tier"])
-    victim_lives = os.waitpid(victim, os.WNOHANG)[0] == 0
-    if victim_lives:
-        os.kill(victim, 9)
+    os.kill(victim, signal.SIGTERM)  # that it was killed before stands even where it had no core to end on yet
+    victim_lives = os.WTERMSIG(os.waitpid(victim, 0)[1]) == signal.SIGTERM
     shown = {**asdict(completed), "stdout": completed.stdout.decode(), "stderr": completed.stderr.decode()}
     print(json.dumps({**shown, "victim_lives": victim_lives}))
 """
