@@ -12,13 +12,17 @@ from harness.frozen import Frozen
 
 
 class GpuTests(Frozen):
-    """The outcome of the GPU-marked tests. `failures` name those that failed."""
+    """The outcome of the GPU-marked tests. `failures` name those that failed.
+
+    Where the time was over before all had run, `complete` is false, and the counts are of those that had.
+    """
 
     passed: int
     failed: int
     skipped: int
     seconds: float
     failures: tuple[str, ...] = ()
+    complete: bool = True
 
 
 class ProfiledKernel(Frozen):

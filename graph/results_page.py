@@ -74,7 +74,8 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
         parts.append(f"At most {VERDICT_S:g} s are asked: {'met' if whole <= VERDICT_S else 'missed'}.")
     if result.tests is not None:
         tests = result.tests
-        parts.append(f"GPU tests: {tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped.")
+        unfinished = "" if tests.complete else " The others were not reached."
+        parts.append(f"GPU tests: {tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped.{unfinished}")
     if result.problems:
         parts += ["Not measured:", "\n".join(f"- {problem}" for problem in result.problems)]
     return parts

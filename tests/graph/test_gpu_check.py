@@ -1,17 +1,19 @@
 """The check of a GPU machine: what of it runs without one."""
 
+import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 import typer
 from command_line import REPOSITORY
+from scheduling import LONG, SHARING_A_BUILD, scope_of
 from suite_records import row, suite_record
 from typer.testing import CliRunner
 
 from graph.gpu_check import SMOKE, exit_code, main
 from graph.gpu_model import GpuResult, GpuTests
-from graph.gpu_tests import counted, run_gpu_tests
+from graph.gpu_tests import run_gpu_tests
 from graph.run_machine import this_machine
 from graph.suite_tasks import load_suite
 from harness.errors import MachineError
@@ -43,7 +45,7 @@ def checkout(tmp_path: Path, tests: str) -> Path:
 def test_marked_tests_are_run_and_counted(tmp_path: Path) -> None:
     found = run_gpu_tests(limit_s=120, root=checkout(tmp_path, MARKED))
     assert (found.passed, found.failed, found.skipped) == (1, 1, 1)
-    assert found.failures == ("tests.test_marked::test_wrong",)
+    assert found.failures == ("tests/test_marked.py::test_wrong",)
     assert found.seconds > 0
 
 
@@ -57,31 +59,80 @@ def test_it(number): Path(__file__).with_suffix(".pids").open("a").write(f"{os.g
 """
 
 
-def test_files_run_beside_each_other_each_in_one_process(tmp_path: Path) -> None:
+def test_tests_run_beside_each_other_those_that_share_a_build_in_one_process(tmp_path: Path) -> None:
     pytest.importorskip("xdist")
     root = checkout(tmp_path, ONE_PROCESS)
-    (root / "tests" / "test_other.py").write_text(ONE_PROCESS, encoding="utf-8")
+    (root / "tests" / "test_exemplars_runs.py").write_text(ONE_PROCESS, encoding="utf-8")
+    for name in ("conftest.py", "scheduling.py"):
+        shutil.copy(REPOSITORY / "tests" / name, root / "tests")
     assert run_gpu_tests(limit_s=120, root=root, workers=2).passed == 8
-    marked, other = (
-        set((root / "tests" / name).read_text().split()) for name in ("test_marked.pids", "test_other.pids")
+    spread, together = (
+        set((root / "tests" / name).read_text().split()) for name in ("test_marked.pids", "test_exemplars_runs.pids")
     )
-    assert len(marked) == len(other) == 1
-    assert marked != other
+    assert len(together) == 1
+    assert spread - together
+
+
+def test_the_files_that_share_a_build_exist() -> None:
+    scopes = {file.stem: scope_of(f"{file}::test_it[a]") for file in (REPOSITORY / "tests").rglob("test_*.py")}
+    assert {name for name, scope in scopes.items() if "::" not in scope} == set(SHARING_A_BUILD)
+    assert set(LONG) <= set(scopes)
+
+
+ENDLESS = """
+import pytest, time
+
+@pytest.mark.gpu
+def test_right(): pass
+
+@pytest.mark.gpu
+def test_hangs(): time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_had_ended_when_the_time_is_over_counts(tmp_path: Path, workers: int) -> None:
+    if workers > 1:
+        pytest.importorskip("xdist")
+    found = run_gpu_tests(limit_s=12, root=checkout(tmp_path, ENDLESS), workers=workers)
+    assert (found.passed, found.failed, found.complete) == (1, 0, False)
+    assert found.seconds < 60
+
+
+LEFT_BEHIND = """
+import pytest
+
+@pytest.fixture
+def full():
+    yield
+    assert False
+
+@pytest.mark.gpu
+def test_leaves(full): pass
+
+@pytest.mark.gpu
+def test_fine(): pass
+"""
 
 
 def test_tests_that_hang_or_are_missing_are_the_machines_fault(tmp_path: Path) -> None:
-    hanging = checkout(tmp_path, "import time\ntime.sleep(600)\n")
-    with pytest.raises(MachineError, match="not done within 3 s"):
-        run_gpu_tests(limit_s=3, root=hanging)
+    root = checkout(tmp_path, "import time\ntime.sleep(600)\n")
+    with pytest.raises(MachineError, match="No GPU test was done within 3 s"):
+        run_gpu_tests(limit_s=3, root=root)
+    (root / "pytest.ini").write_text("[pytest]\naddopts = --unheard-of\n", encoding="utf-8")
+    with pytest.raises(MachineError, match=r"(?s)pytest broke down with exit code 4: .*unheard-of"):
+        run_gpu_tests(limit_s=120, root=root)
     with pytest.raises(MachineError, match="a checkout with its tests"):
         run_gpu_tests(limit_s=3, root=tmp_path / "nowhere")
 
 
-def test_an_error_while_collecting_is_a_failure() -> None:
-    report = (
-        '<testsuites><testsuite><testcase classname="" name="tests.test_a"><error/></testcase></testsuite></testsuites>'
-    )
-    assert counted(report, seconds=1.0).failures == ("::tests.test_a",)
+def test_an_error_while_collecting_or_tearing_down_is_a_failure(tmp_path: Path) -> None:
+    root = checkout(tmp_path, LEFT_BEHIND)
+    (root / "tests" / "test_broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
+    assert run_gpu_tests(limit_s=120, root=root).failures == ("tests/test_broken.py",)
+    (root / "tests" / "test_broken.py").unlink()
+    found = run_gpu_tests(limit_s=120, root=root)
+    assert (found.passed, found.failures) == (1, ("tests/test_marked.py::test_leaves",))
 
 
 def test_the_exit_code_says_whether_all_of_it_worked() -> None:

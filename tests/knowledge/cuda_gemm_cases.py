@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+import tvm_ffi
 
 from harness.building.cuda_build import CudaToolchain
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
@@ -19,6 +26,8 @@ from knowledge.playbook.recipe import Plan
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
 RECIPE = GemmRecipe()
+CORES_A_FILE = 3
+"""Reading CuTe's headers costs each file 6 s of a core; a test should take neither many cores nor minutes."""
 
 
 def on_gpu(problem: Problem, **changes: object) -> Problem:
@@ -69,7 +78,7 @@ def tensor_plan(problem: Problem) -> Plan:
     return next(move.plan for move in moves if move.plan.knobs["kernel"] == tensor.KERNEL)
 
 
-def joined(sources: list[str]) -> str:
+def joined(sources: Sequence[str]) -> str:
     """Several kernels as one file, since reading CuTe's headers takes most of a build."""
     texts = []
     for number, source in enumerate(sources):
@@ -78,8 +87,39 @@ def joined(sources: list[str]) -> str:
     return "\n".join(texts)
 
 
-def build(sources: list[str], folder: Path, architectures: tuple[str, ...]) -> str:
-    """Builds them, as the judge does, as `all.so` with the entry points run0, run1, ...; what nvcc and ptxas said."""
+@dataclass(frozen=True)
+class Kernels:
+    """Kernels that were built together, in a few libraries. `said` is what nvcc and ptxas printed."""
+
+    parts: tuple[tuple[Path, int], ...]
+    said: str
+
+    def spilled(self) -> list[int]:
+        """Bytes that each kernel spills, the libraries' helpers among them."""
+        return [int(count) for count in re.findall(r"(\d+) bytes spill stores", self.said)]
+
+    def run(self, number: int) -> Any:
+        """The entry point of the kernel of this number."""
+        for library, count in self.parts:
+            if number < count:
+                return getattr(tvm_ffi.load_module(str(library)), f"run{number}")
+            number -= count
+        raise IndexError(number)
+
+
+def build(sources: Sequence[str], folder: Path, architectures: tuple[str, ...]) -> Kernels:
+    """Builds them as the judge does: in one file on two cores, in several side by side where there are more."""
+    files = max(1, min(len(sources), len(os.sched_getaffinity(0)) // CORES_A_FILE))
+    each = -(-len(sources) // files)
+    parts = [sources[first : first + each] for first in range(0, len(sources), each)]
+    folders = [folder / f"part{number}" for number in range(len(parts))]
+    with ThreadPoolExecutor(len(parts)) as pool:
+        said = list(pool.map(lambda part, own: _build(part, own, architectures), parts, folders))
+    return Kernels(tuple((own / "all.so", len(part)) for part, own in zip(parts, folders, strict=True)), "".join(said))
+
+
+def _build(sources: Sequence[str], folder: Path, architectures: tuple[str, ...]) -> str:
+    folder.mkdir()
     source = joined(sources)
     (folder / "kernel.cu").write_text(source)
     (folder / MODULE_ID).write_text(MODULE_ID_TEXT)

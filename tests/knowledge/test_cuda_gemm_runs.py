@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 import torch
-import tvm_ffi
 from cuda_gemm_cases import H200, RECIPE, build, on_gpu, tensor_plan
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
 from traced import scaled_error
@@ -19,7 +18,10 @@ from traced import scaled_error
 from harness.machine.gpu import find_gpu
 from knowledge.playbook.recipe import Plan
 
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here"),
+]
 
 Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int]]
 
@@ -60,9 +62,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Any, An
         assert isinstance(plain, Plan)
         plan = tensor_plan(problem)
         sources += [RECIPE.render(problem, plain), RECIPE.render(problem, plan.with_knobs(**knobs))]
-    build(sources, folder, (H200.architecture.removeprefix("sm_"),))
-    module = tvm_ffi.load_module(str(folder / "all.so"))
-    runs = [getattr(module, f"run{number}") for number in range(len(sources))]
+    built = build(sources, folder, (H200.architecture.removeprefix("sm_"),))
+    runs = [built.run(number) for number in range(len(sources))]
     return dict(zip(CASES, zip(runs[::2], runs[1::2], strict=True), strict=True))
 
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 import torch
-import tvm_ffi
 from cuda_gemm_cases import build
 
 from harness.machine.gpu import find_gpu
 from knowledge.exemplars.source import load
 
 GPU = find_gpu()
-pytestmark = [pytest.mark.gpu, pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here")]
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here"),
+]
 
 SIMT = ("gemm_simt", "gemm_simt_vectorized", "gemm_simt_multistage", "gemm_simt_swizzled")
 # Batches, rows, columns, K. Nothing of the first can be moved by vectors, all of the second.
@@ -74,9 +76,8 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Any]:
     """The entry points of all cases, in order."""
     assert GPU is not None
     folder: Path = tmp_path_factory.mktemp("exemplars")
-    build([source(*case) for case in CASES], folder, (GPU.architecture.removeprefix("sm_"),))
-    module = tvm_ffi.load_module(str(folder / "all.so"))
-    return [getattr(module, f"run{number}") for number in range(len(CASES))]
+    built = build([source(*case) for case in CASES], folder, (GPU.architecture.removeprefix("sm_"),))
+    return [built.run(number) for number in range(len(CASES))]
 
 
 @pytest.mark.timeout(900)
