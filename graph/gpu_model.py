@@ -14,7 +14,8 @@ from harness.frozen import Frozen
 class GpuTests(Frozen):
     """The outcome of the GPU-marked tests. `failures` name those that failed.
 
-    Where the time was over before all had run, `complete` is false, and the counts are of those that had.
+    Where the time was over before all had run, `complete` is false, and the counts are of those that had. `slowest` are
+    those that took longest, with their seconds.
     """
 
     passed: int
@@ -23,6 +24,7 @@ class GpuTests(Frozen):
     seconds: float
     failures: tuple[str, ...] = ()
     complete: bool = True
+    slowest: tuple[str, ...] = ()
 
 
 class ProfiledKernel(Frozen):

@@ -1,4 +1,7 @@
-"""A pytest plugin, `-p graph.gpu_test_log`: a line for each test that has ended, so that a stopped run has counts."""
+"""A pytest plugin, `-p graph.gpu_test_log`: lines for each test that has ended, so that a stopped run has counts.
+
+Each is a JSON list: the test, its phase ("collect", "setup", "call", "teardown"), its outcome and its seconds.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ class _Report(Protocol):
     nodeid: str
     when: str
     outcome: str
+    duration: float
 
 
 def pytest_configure(config: object) -> None:
@@ -25,16 +29,15 @@ def pytest_configure(config: object) -> None:
 def pytest_collectreport(report: _Report) -> None:
     """A file that cannot be read is a failure; one that can is no test."""
     if report.outcome == "failed":
-        _append(report.nodeid, "failed")
+        _append(report.nodeid, "collect", "failed", 0.0)
 
 
 def pytest_runtest_logreport(report: _Report) -> None:
-    """A test has an outcome once its call has ended, or its setup where that did not pass; its teardown may add one."""
-    if report.when == "call" or report.outcome != "passed":
-        _append(report.nodeid, report.outcome)
+    """A phase of a test has ended."""
+    _append(report.nodeid, report.when, report.outcome, report.duration)
 
 
-def _append(test: str, outcome: str) -> None:
+def _append(*facts: object) -> None:
     if path := os.environ.get(LOG_VARIABLE):
         with Path(path).open("a", encoding="utf-8") as log:
-            log.write(json.dumps([test, outcome]) + "\n")
+            log.write(json.dumps(facts) + "\n")

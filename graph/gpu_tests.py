@@ -23,6 +23,7 @@ from harness.errors import MachineError
 ROOT = Path(__file__).parents[1]
 WORKERS = min(len(os.sched_getaffinity(0)) * 3 // 4, 12)
 """Most of these tests' time is a compiler's; but each worker holds PyTorch and a context on the GPU."""
+_SLOWEST = 12
 _TIDYING_S = 10.0
 """What pytest is given to tidy up once its time is over."""
 
@@ -72,13 +73,24 @@ def _ended(command: Sequence[str], root: Path, settings: Mapping[str, str], limi
 
 def _beside_each_other(workers: int) -> tuple[str, ...]:
     """Options for so many processes. What has to stay in one of them, tests/conftest.py says."""
-    return ("-n", str(workers), "--dist", "loadgroup") if workers > 1 and find_spec("xdist") else ()
+    return (
+        ("-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder")
+        if workers > 1 and find_spec("xdist")
+        else ()
+    )
 
 
 def counted(log: str, *, seconds: float, complete: bool) -> GpuTests:
-    """The counts of `gpu_test_log`'s lines. A test that passes and cannot be torn down has failed."""
-    outcomes = dict(sorted((json.loads(line) for line in log.splitlines()), key=lambda each: each[1] == "failed"))
+    """The counts of `gpu_test_log`'s lines. A test that passes and cannot be torn down has failed; one that was only
+    set up has not ended."""
+    outcomes: dict[str, str] = {}
+    taken: dict[str, float] = {}
+    for test, phase, outcome, duration in map(json.loads, log.splitlines()):
+        taken[test] = taken.get(test, 0.0) + duration
+        if outcome != "passed" or (phase == "call" and test not in outcomes):
+            outcomes[test] = outcome
     kinds = Counter(outcomes.values())
+    slowest = sorted(((taken[test], test) for test in outcomes), reverse=True)[:_SLOWEST]
     return GpuTests(
         passed=kinds["passed"],
         failed=kinds["failed"],
@@ -86,4 +98,5 @@ def counted(log: str, *, seconds: float, complete: bool) -> GpuTests:
         seconds=seconds,
         complete=complete,
         failures=tuple(test for test, outcome in outcomes.items() if outcome == "failed"),
+        slowest=tuple(f"{spent:.1f} s {test}" for spent, test in slowest),
     )

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG, scope_of
+from scheduling import LONG, LONG_ON_A_GPU, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -16,11 +16,12 @@ settings.register_profile("fuzz", max_examples=2000, deadline=None)
 settings.load_profile("repeatable")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the long files first, then those of many tests."""
     counts = Counter(item.path for item in items)
-    ranks = {name: rank for rank, name in enumerate(LONG)}
-    items.sort(key=lambda item: (ranks.get(item.path.stem, len(LONG)), -counts[item.path], str(item.path)))
+    long = list(dict.fromkeys(LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG))
+    ranks = {name: rank for rank, name in enumerate(long)}
+    items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), -counts[item.path], str(item.path)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -21,6 +21,9 @@ SHARING_A_BUILD = (
 )  # fmt: skip
 """Files whose tests on a GPU use one build of a minute or two: they stay in one process where others are spread."""
 
+LONG_ON_A_GPU = ("test_cuda_gemm_runs", "test_ending_on_gpu", "test_device_sanitizers", *SHARING_A_BUILD)
+"""What takes longest there, a compute-sanitizer's watch above all."""
+
 
 def scope_of(test: str) -> str:
     """Tests of the same scope run in the same process: the test alone, or all of its file."""

@@ -150,19 +150,23 @@ def test_the_seconds_to_a_verdict_are_those_of_the_suites_own_product(tmp_path: 
 
 
 @pytest.mark.parametrize(
-    ("outcomes", "counts"),
+    ("phases", "counts"),
     [
-        (["passed"], (1, 0, 0)),
-        (["failed"], (0, 1, 0)),
-        (["skipped"], (0, 0, 1)),
-        (["passed", "failed"], (0, 1, 0)),
-        (["failed", "passed"], (0, 1, 0)),
+        ({"setup": "passed", "call": "passed", "teardown": "passed"}, (1, 0, 0)),
+        ({"setup": "passed", "call": "failed", "teardown": "passed"}, (0, 1, 0)),
+        ({"setup": "passed", "call": "passed", "teardown": "failed"}, (0, 1, 0)),
+        ({"setup": "failed", "teardown": "passed"}, (0, 1, 0)),
+        ({"setup": "skipped", "teardown": "passed"}, (0, 0, 1)),
+        ({"setup": "passed", "call": "skipped", "teardown": "passed"}, (0, 0, 1)),
+        ({"collect": "failed"}, (0, 1, 0)),
+        ({"setup": "passed"}, (0, 0, 0)),
     ],
 )
-def test_a_test_is_counted_once(outcomes: list[str], counts: tuple[int, int, int]) -> None:
+def test_a_test_is_counted_once(phases: dict[str, str], counts: tuple[int, int, int]) -> None:
     tests = ("tests/test_a.py::test_b[1]", "tests/test_a.py::test_b[2]")
-    log = "".join(f"{json.dumps([test, outcome])}\n" for outcome in outcomes for test in tests)
-    found = counted(log, seconds=2.5, complete=True)
+    lines = [json.dumps([test, phase, outcome, 1.5]) for phase, outcome in phases.items() for test in tests]
+    found = counted("\n".join(lines), seconds=2.5, complete=False)
     assert (found.passed, found.failed, found.skipped) == tuple(2 * count for count in counts)
-    assert (found.seconds, found.failures) == (2.5, tests if counts[1] else ())
-    assert counted("", seconds=0, complete=False).passed == 0
+    assert (found.seconds, found.complete, found.failures) == (2.5, False, tests if counts[1] else ())
+    assert len(found.slowest) == 2 * sum(counts)
+    assert set(found.slowest) <= {f"{1.5 * len(phases)} s {test}" for test in tests}
