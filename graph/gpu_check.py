@@ -15,6 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
+from textwrap import indent
 from typing import Annotated
 
 import typer
@@ -99,11 +100,11 @@ class Check:
         """The GPU-marked tests."""
         found = self.result.tests
         if found is None or not found.complete:
-            found = run_gpu_tests(limit_s=60 * self.minutes_left)
+            found = run_gpu_tests(self.folder / "gpu-tests.jsonl", limit_s=60 * self.minutes_left)
             self.keep(tests=found)
         self.console.print(Text(_told(found)), soft_wrap=True)
         if not found.complete:
-            self._note(f"tests: not done within {found.seconds:.0f} s; the same command begins them again.")
+            self._note("tests: the minutes were over before all had ended; the same command goes on with them.")
 
     def suite(self, ids: str, settings: Settings, jobs: int) -> None:
         """The suite's tasks, as many as the time allows."""
@@ -219,13 +220,13 @@ def main(
         int | None, typer.Option(help="Show profiles from this depth on.", show_default="as published, by op class")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Tasks side by side; 0: as `cutegen suite`.")] = 0,
-    minutes: Annotated[float, typer.Option(help="Begin nothing more after so many.")] = 7.0,
+    minutes: Annotated[float, typer.Option(help="Begin nothing more after so many.")] = 7.6,
     tests: Annotated[bool, typer.Option(help="Run the GPU-marked tests.")] = True,
     ablate: Annotated[list[str] | None, typer.Option(help="Also this task's ablation, as level1:1.")] = None,
     ablate_depth: Annotated[int, typer.Option(help="Optimizations a schedule, at most.")] = 13,
     verdicts: Annotated[int, typer.Option(help="New kernels for the time of a verdict.")] = 3,
     sanitize: Annotated[bool, typer.Option(help="Watch each final kernel too: 15 to 60 s a task.")] = False,
-    compile_baseline: Annotated[bool, typer.Option(help="Time the best kernels beside torch.compile, at last.")] = True,
+    compile_baseline: Annotated[bool, typer.Option(help="At last, time the best beside torch.compile.")] = False,
 ) -> None:
     """Measure, and store after every part."""
     console = Console()
@@ -270,8 +271,8 @@ def exit_code(result: GpuResult) -> int:
 
 
 def _told(tests: GpuTests) -> str:
-    failures = "".join(f"\n  {name}" for name in tests.failures)
-    return f"{tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped, {tests.seconds:.0f} s{failures}"
+    failures = "".join(f"\n{failure.test}\n{indent(failure.said, '  ')}" for failure in tests.failures)
+    return f"{tests.passed} passed, {tests.failed} failed, {tests.skipped} skipped{failures}"
 
 
 def _best(record: RunRecord) -> str:

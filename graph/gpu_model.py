@@ -8,11 +8,18 @@ from typing import Literal
 from graph.ablation import Ablation
 from graph.run_machine import Machine
 from graph.suite_record import SuiteRecord
-from harness.frozen import Frozen
+from harness.frozen import Frozen, Said
+
+
+class FailedTest(Frozen):
+    """A test's name, and the end of what pytest said of it."""
+
+    test: str
+    said: Said
 
 
 class GpuTests(Frozen):
-    """The outcome of the GPU-marked tests. `failures` name those that failed.
+    """The outcome of the GPU-marked tests. `seconds` are the tests' own, which run side by side.
 
     Where the time was over before all had run, `complete` is false, and the counts are of those that had. `slowest` are
     those that took longest, with their seconds.
@@ -22,7 +29,7 @@ class GpuTests(Frozen):
     failed: int
     skipped: int
     seconds: float
-    failures: tuple[str, ...] = ()
+    failures: tuple[FailedTest, ...] = ()
     complete: bool = True
     slowest: tuple[str, ...] = ()
 

@@ -1,54 +1,58 @@
-"""Run the GPU-marked tests in a process of their own, and count."""
+"""Run the GPU-marked tests in processes of their own, and count."""
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from graph import gpu_test_log
-from graph.gpu_model import GpuTests
-from graph.gpu_test_log import LOG_VARIABLE
+from graph.gpu_model import FailedTest, GpuTests
+from graph.gpu_test_log import ENDED_VARIABLE, LOG_VARIABLE, read_log
 from harness.errors import MachineError
 
 ROOT = Path(__file__).parents[1]
 WORKERS = min(len(os.sched_getaffinity(0)) * 3 // 4, 12)
 """Most of these tests' time is a compiler's; but each worker holds PyTorch and a context on the GPU."""
 _SLOWEST = 12
+_NOTHING_LEFT = 5  # pytest's exit code where all tests were left out
 _TIDYING_S = 10.0
 """What pytest is given to tidy up once its time is over."""
 
 
-def run_gpu_tests(*, limit_s: float, root: Path = ROOT, mark: str = "gpu", workers: int = WORKERS) -> GpuTests:
-    """The counts; of what had ended after `limit_s`, if not all had. Raises `MachineError` where pytest is missing,
-    breaks down, or has nothing to show."""
+def run_gpu_tests(
+    log: Path, *, limit_s: float, root: Path = ROOT, mark: str = "gpu", workers: int = WORKERS
+) -> GpuTests:
+    """Run those that `log` does not hold yet, for `limit_s` at most: the counts of all that have ended.
+
+    Raises `MachineError` where pytest is missing, breaks down, or has nothing to show.
+    """
     if find_spec("pytest") is None or not (root / "tests").is_dir():
         raise MachineError(
             "The GPU tests need pytest and a checkout with its tests.", "pip install pytest pytest-timeout hypothesis"
         )
-    with tempfile.TemporaryDirectory(prefix="cutegen-tests-") as scratch:
-        log = Path(scratch) / "tests.jsonl"
-        log.touch()
-        command = [
-            sys.executable, "-m", "pytest", "-q", "-m", mark, "-p", "no:cacheprovider", "-p", gpu_test_log.__name__,
-            *_beside_each_other(workers),
-        ]  # fmt: skip
-        path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
-        began = time.monotonic()
-        said, code = _ended(command, root, {LOG_VARIABLE: str(log), "PYTHONPATH": path}, limit_s)
-        found = counted(log.read_text(encoding="utf-8"), seconds=time.monotonic() - began, complete=code is not None)
+    command = [
+        sys.executable, "-m", "pytest", "-q", "-m", mark, "-p", "no:cacheprovider", "-p", gpu_test_log.__name__,
+        *_beside_each_other(workers),
+    ]  # fmt: skip
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", suffix=".txt") as ended:
+        ended.writelines(f"{test}\n" for test, phase, *_ in read_log(log) if phase == "teardown")
+        ended.flush()
+        variables = {LOG_VARIABLE: str(log), ENDED_VARIABLE: ended.name, "PYTHONPATH": path}
+        said, code = _ended(command, root, variables, limit_s)
+    found = counted(read_log(log), complete=code is not None)
     if code is None and found.passed + found.failed + found.skipped == 0:
         raise MachineError(f"No GPU test was done within {limit_s:.0f} s.", "Give them more: --minutes.")
-    if code not in (None, 0) and not found.failed:
+    if code not in (None, 0, _NOTHING_LEFT) and not found.failed:
         raise MachineError(f"pytest broke down with exit code {code}: {said[-400:]}.", "Run it by hand.")
     return found
 
@@ -80,23 +84,28 @@ def _beside_each_other(workers: int) -> tuple[str, ...]:
     )
 
 
-def counted(log: str, *, seconds: float, complete: bool) -> GpuTests:
-    """The counts of `gpu_test_log`'s lines. A test that passes and cannot be torn down has failed; one that was only
-    set up has not ended."""
+def counted(log: Iterable[Sequence[Any]], *, complete: bool) -> GpuTests:
+    """The counts of `gpu_test_log`'s lines, in which a test that a run did not end may be begun more than once.
+
+    A test that passes and cannot be torn down has failed; one that was only set up has not ended.
+    """
     outcomes: dict[str, str] = {}
     taken: dict[str, float] = {}
-    for test, phase, outcome, duration in map(json.loads, log.splitlines()):
-        taken[test] = taken.get(test, 0.0) + duration
+    failures: dict[str, str] = {}
+    for test, phase, outcome, duration, said in log:
+        taken[test] = taken.get(test, 0.0) * (phase != "setup") + duration
         if outcome != "passed" or (phase == "call" and test not in outcomes):
             outcomes[test] = outcome
+        if outcome == "failed":
+            failures[test] = said
     kinds = Counter(outcomes.values())
     slowest = sorted(((taken[test], test) for test in outcomes), reverse=True)[:_SLOWEST]
     return GpuTests(
         passed=kinds["passed"],
         failed=kinds["failed"],
         skipped=kinds["skipped"],
-        seconds=seconds,
+        seconds=sum(taken.values()),
         complete=complete,
-        failures=tuple(test for test, outcome in outcomes.items() if outcome == "failed"),
+        failures=tuple(FailedTest(test=test, said=said) for test, said in failures.items()),
         slowest=tuple(f"{spent:.1f} s {test}" for spent, test in slowest),
     )

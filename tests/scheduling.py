@@ -16,13 +16,13 @@ at the clock alternate with those that compile."""
 
 
 SHARING_A_BUILD = (
-    "test_cuda_gemm_16bit", "test_cuda_gemm_fused", "test_cuda_gemm_runs", "test_cuda_gemm_wgmma",
-    "test_exemplars_runs",
+    "test_cuda_gemm_runs", "test_exemplars_runs", "test_cuda_gemm_16bit", "test_cuda_gemm_fused",
+    "test_cuda_gemm_wgmma", "test_cuda_judging", "test_cheats",
 )  # fmt: skip
-"""Files whose tests on a GPU use one build of a minute or two: they stay in one process where others are spread."""
+"""Files whose tests on a GPU use kernels that are all built at first: each stays in one process."""
 
-LONG_ON_A_GPU = ("test_cuda_gemm_runs", "test_ending_on_gpu", "test_device_sanitizers", *SHARING_A_BUILD)
-"""What takes longest there, a compute-sanitizer's watch above all."""
+LONG_ON_A_GPU = ("test_ending_on_gpu", *SHARING_A_BUILD, "test_device_sanitizers")
+"""What takes longest there."""
 
 
 def scope_of(test: str) -> str:

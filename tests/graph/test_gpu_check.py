@@ -43,9 +43,11 @@ def checkout(tmp_path: Path, tests: str) -> Path:
 
 
 def test_marked_tests_are_run_and_counted(tmp_path: Path) -> None:
-    found = run_gpu_tests(limit_s=120, root=checkout(tmp_path, MARKED))
+    found = run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=checkout(tmp_path, MARKED))
     assert (found.passed, found.failed, found.skipped) == (1, 1, 1)
-    assert found.failures == ("tests/test_marked.py::test_wrong",)
+    failure = found.failures[0]
+    assert failure.test == "tests/test_marked.py::test_wrong"
+    assert "def test_wrong(): assert False" in failure.said
     assert found.seconds > 0
 
 
@@ -65,7 +67,7 @@ def test_tests_run_beside_each_other_those_that_share_a_build_in_one_process(tmp
     (root / "tests" / "test_exemplars_runs.py").write_text(ONE_PROCESS, encoding="utf-8")
     for name in ("conftest.py", "scheduling.py"):
         shutil.copy(REPOSITORY / "tests" / name, root / "tests")
-    assert run_gpu_tests(limit_s=120, root=root, workers=2).passed == 8
+    assert run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=root, workers=2).passed == 8
     spread, together = (
         set((root / "tests" / name).read_text().split()) for name in ("test_marked.pids", "test_exemplars_runs.pids")
     )
@@ -91,12 +93,18 @@ def test_hangs(): time.sleep(600)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_what_had_ended_when_the_time_is_over_counts(tmp_path: Path, workers: int) -> None:
+def test_what_had_ended_when_the_time_is_over_counts_and_is_not_done_again(tmp_path: Path, workers: int) -> None:
     if workers > 1:
         pytest.importorskip("xdist")
-    found = run_gpu_tests(limit_s=12, root=checkout(tmp_path, ENDLESS), workers=workers)
+    root, log = checkout(tmp_path, ENDLESS), tmp_path / "log.jsonl"
+    found = run_gpu_tests(log, limit_s=12, root=root, workers=workers)
     assert (found.passed, found.failed, found.complete) == (1, 0, False)
-    assert found.seconds < 60
+    with log.open("a", encoding="utf-8") as file:
+        file.write('\n["tests/test_marked.py::test_han')  # killed while it wrote
+    (root / "tests" / "test_marked.py").write_text(ENDLESS.replace("pass", "assert False").replace("600", "0"))
+    found = run_gpu_tests(log, limit_s=120, root=root, workers=workers)
+    assert (found.passed, found.failed, found.complete) == (2, 0, True)
+    assert run_gpu_tests(log, limit_s=120, root=root, workers=workers).passed == 2
 
 
 LEFT_BEHIND = """
@@ -118,21 +126,23 @@ def test_fine(): pass
 def test_tests_that_hang_or_are_missing_are_the_machines_fault(tmp_path: Path) -> None:
     root = checkout(tmp_path, "import time\ntime.sleep(600)\n")
     with pytest.raises(MachineError, match="No GPU test was done within 3 s"):
-        run_gpu_tests(limit_s=3, root=root)
+        run_gpu_tests(tmp_path / "log.jsonl", limit_s=3, root=root)
     (root / "pytest.ini").write_text("[pytest]\naddopts = --unheard-of\n", encoding="utf-8")
     with pytest.raises(MachineError, match=r"(?s)pytest broke down with exit code 4: .*unheard-of"):
-        run_gpu_tests(limit_s=120, root=root)
+        run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=root)
     with pytest.raises(MachineError, match="a checkout with its tests"):
-        run_gpu_tests(limit_s=3, root=tmp_path / "nowhere")
+        run_gpu_tests(tmp_path / "log.jsonl", limit_s=3, root=tmp_path / "nowhere")
 
 
 def test_an_error_while_collecting_or_tearing_down_is_a_failure(tmp_path: Path) -> None:
     root = checkout(tmp_path, LEFT_BEHIND)
     (root / "tests" / "test_broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
-    assert run_gpu_tests(limit_s=120, root=root).failures == ("tests/test_broken.py",)
+    found = run_gpu_tests(tmp_path / "broken.jsonl", limit_s=120, root=root)
+    assert [failure.test for failure in found.failures] == ["tests/test_broken.py"]
+    assert "nowhere_at_all" in found.failures[0].said
     (root / "tests" / "test_broken.py").unlink()
-    found = run_gpu_tests(limit_s=120, root=root)
-    assert (found.passed, found.failures) == (1, ("tests/test_marked.py::test_leaves",))
+    found = run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=root)
+    assert (found.passed, found.failed, found.failures[0].test) == (1, 1, "tests/test_marked.py::test_leaves")
 
 
 def test_the_exit_code_says_whether_all_of_it_worked() -> None:

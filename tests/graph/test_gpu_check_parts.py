@@ -12,7 +12,7 @@ from rich.console import Console
 from suite_records import row, suite_record
 
 from graph.gpu_check import Check
-from graph.gpu_model import GpuResult, GpuTests
+from graph.gpu_model import FailedTest, GpuResult, GpuTests
 from graph.gpu_tests import counted
 from harness.errors import MachineError
 from harness.machine.gpu import Gpu
@@ -86,12 +86,14 @@ def test_a_result_that_cannot_be_read_is_begun_anew(tmp_path: Path, text: str) -
 def test_what_was_measured_is_not_measured_again(tmp_path: Path) -> None:
     console = Console(width=100, record=True)
     check = Check(tmp_path, console, GPU, time.monotonic() + 60)
-    failed = GpuTests(passed=3, failed=2, skipped=1, seconds=61.4, failures=("a::b", "c::[d]"))
+    failed = GpuTests(
+        passed=3, failed=2, skipped=1, seconds=61.4, failures=(FailedTest(test="c::[d]", said="E  1\nE  2"),)
+    )
     check.keep(tests=failed, phases={"build": 7.0, "in all": 9.5})
     check.part("tests", check.tests)  # in earnest they would take minutes, and a GPU
     check.part("phases", lambda: check.phases(3))
     text = console.export_text()
-    assert "3 passed, 2 failed, 1 skipped, 61 s\n  a::b\n  c::[d]" in text
+    assert "3 passed, 2 failed, 1 skipped\nc::[d]\n  E  1\n  E  2\n" in text
     assert "build: 7.00 s" in text and "in all: 9.50 s" in text
     assert check.result.problems == ()
 
@@ -164,9 +166,16 @@ def test_the_seconds_to_a_verdict_are_those_of_the_suites_own_product(tmp_path: 
 )
 def test_a_test_is_counted_once(phases: dict[str, str], counts: tuple[int, int, int]) -> None:
     tests = ("tests/test_a.py::test_b[1]", "tests/test_a.py::test_b[2]")
-    lines = [json.dumps([test, phase, outcome, 1.5]) for phase, outcome in phases.items() for test in tests]
-    found = counted("\n".join(lines), seconds=2.5, complete=False)
+    said = {"failed": "E  assert False"}
+    log = [(test, phase, outcome, 1.5, said.get(outcome, "")) for phase, outcome in phases.items() for test in tests]
+    found = counted(log, complete=False)
     assert (found.passed, found.failed, found.skipped) == tuple(2 * count for count in counts)
-    assert (found.seconds, found.complete, found.failures) == (2.5, False, tests if counts[1] else ())
-    assert len(found.slowest) == 2 * sum(counts)
-    assert set(found.slowest) <= {f"{1.5 * len(phases)} s {test}" for test in tests}
+    assert found.failures == tuple(FailedTest(test=test, said="E  assert False") for test in tests * counts[1])
+    assert (found.complete, found.seconds) == (False, 3 * len(phases))
+    assert found.slowest == tuple(f"{1.5 * len(phases)} s {test}" for test in reversed(tests * sum(counts)))
+
+
+def test_a_test_that_is_begun_again_is_counted_once() -> None:
+    log = [("a", "setup", "passed", 9.0, ""), ("a", "setup", "passed", 1.0, ""), ("a", "call", "passed", 2.0, "")]
+    found = counted(log, complete=True)
+    assert (found.passed, found.seconds, found.slowest) == (1, 3.0, ("3.0 s a",))

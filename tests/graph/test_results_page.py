@@ -8,7 +8,7 @@ from suite_records import row, suite_record
 from test_ablation import ablation, gated
 
 from graph.ablation import schedule_of
-from graph.gpu_model import GpuResult, GpuTests, ProfiledKernel
+from graph.gpu_model import FailedTest, GpuResult, GpuTests, ProfiledKernel
 from graph.results_page import ASKED, GPU, PAGE, page, picture, stored
 from graph.run_machine import this_machine
 
@@ -20,7 +20,7 @@ def gpu_result() -> GpuResult:
         driver="580.65.06",
         measured_at=datetime(2026, 1, 31, tzinfo=UTC),
         commands=("python -m graph.gpu_check --minutes 8",),
-        tests=GpuTests(passed=40, failed=1, skipped=2, seconds=60.0, failures=("t::a",)),
+        tests=GpuTests(passed=40, failed=1, skipped=2, seconds=60.0, failures=(FailedTest(test="t::a", said="no"),)),
         phases={"build": 7.0, "in all": 9.5},
         suite=suite_record(*rows),
         ablations=(ablation(schedule_of(gated(1, 4)), schedule_of(gated(11, None))),),

@@ -112,10 +112,16 @@ def build(sources: Sequence[str], folder: Path, architectures: tuple[str, ...]) 
     files = max(1, min(len(sources), len(os.sched_getaffinity(0)) // CORES_A_FILE))
     each = -(-len(sources) // files)
     parts = [sources[first : first + each] for first in range(0, len(sources), each)]
-    folders = [folder / f"part{number}" for number in range(len(parts))]
+    folders = [folder / f"part{number}-{len(part)}" for number, part in enumerate(parts)]
     with ThreadPoolExecutor(len(parts)) as pool:
         said = list(pool.map(lambda part, own: _build(part, own, architectures), parts, folders))
-    return Kernels(tuple((own / "all.so", len(part)) for part, own in zip(parts, folders, strict=True)), "".join(said))
+    return built_before(folder, "".join(said))
+
+
+def built_before(folder: Path, said: str = "") -> Kernels:
+    """What `build` left in a folder."""
+    libraries = sorted(folder.glob("part*/all.so"))
+    return Kernels(tuple((library, int(library.parent.name.partition("-")[2])) for library in libraries), said)
 
 
 def _build(sources: Sequence[str], folder: Path, architectures: tuple[str, ...]) -> str:
