@@ -13,12 +13,12 @@ from statistics import median
 import torch
 
 from harness.statistics import median_ratio
-from harness.verdict import Clocks, Compiled, Conditions, Duel, Timing
+from harness.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
 from harness.worker.compiled import CompiledReference, Model
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench, digest, require_same_inputs
+from harness.worker.trials import Bench, MessageCost, digest, require_same_inputs
 
 FEW = 32
 """Calls that give a first idea of one call's time, and warm a side up."""
@@ -105,7 +105,8 @@ def time_by_turns(
             break
     _touched_burst(bench, pace, len(samples[0]) - 1, outputs)
     candidate, baseline = samples[:2]
-    speedup, interval = median_ratio(baseline, candidate)
+    doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
+    speedup, interval = _over_torch(baseline, candidate, doubt_s)
     return Timing(
         candidate_ms=median(candidate) * 1e3,
         baseline_ms=median(baseline) * 1e3,
@@ -115,7 +116,7 @@ def time_by_turns(
         threads=torch.get_num_threads(),
         converged=_converged(samples),
         duel=_duel(rival.digest, samples[-1], candidate) if rival else None,
-        compiled=_compiled(samples[2], candidate) if compiled and compiled.replicas else None,
+        compiled=_compiled(samples[2], candidate, doubt_s) if compiled and compiled.replicas else None,
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
     )
@@ -151,12 +152,20 @@ def _duel(digest: str, rival: list[float], candidate: list[float]) -> Duel:
     return Duel(rival=digest, rival_ms=median(rival) * 1e3, speedup=speedup, interval=interval)
 
 
-def _compiled(baseline: list[float], candidate: list[float]) -> Compiled:
+def _over_torch(baseline: list[float], candidate: list[float], doubt_s: float) -> tuple[float, Interval]:
+    """The speed-up over a side that is sent no messages. Where the candidate's may have cost `doubt_s` a call less than
+    was taken off, as on a host that is busy while they are measured, the interval reaches down to that."""
     speedup, interval = median_ratio(baseline, candidate)
+    spent = median(candidate)
+    return speedup, interval.model_copy(update={"low": interval.low * spent / (spent + doubt_s)})
+
+
+def _compiled(baseline: list[float], candidate: list[float], doubt_s: float) -> Compiled:
+    speedup, interval = _over_torch(baseline, candidate, doubt_s)
     return Compiled(ms=median(baseline) * 1e3, speedup=speedup, interval=interval)
 
 
-def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
+def message_cost(link: RunnerLink, memory: SharedMemory) -> MessageCost:
     """What an order costs beside the work that it asks for: the message, switching contexts, reading the sample.
 
     Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
@@ -173,7 +182,7 @@ def message_seconds(link: RunnerLink, memory: SharedMemory) -> float:
         device.empty_caches()
         watch = _clocked(Kernel(link, memory), slots, lambda: link.work(0), partial(link.work, device.known_work))
         costs.append(watch.seconds - _counted(link))
-    return sorted(costs)[int(device.usual_cost * len(costs))]
+    return MessageCost(usual_s=sorted(costs)[int(device.usual_cost * len(costs))], least_s=min(costs))
 
 
 def _counted(link: RunnerLink) -> float:
@@ -235,7 +244,7 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     some = list(range(min(bench.memory.slots, FEW)))
 
     def candidate(slots: list[int]) -> float:
-        return _kernel_seconds(kernel, slots, timeout_s) - bench.message_s
+        return _kernel_seconds(kernel, slots, timeout_s) - bench.message.usual_s
 
     def eager(slots: list[int]) -> float:
         return _torch_seconds(bench, slots, bench.replicas)
@@ -298,7 +307,7 @@ def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
         kernel.memory.poison(slot)
     bench.device.empty_caches()
     spent = _kernel_seconds(kernel, slots, pace.timeout_s)
-    return max(spent - bench.message_s, LEAST_SHARE * spent) / len(slots)
+    return max(spent - bench.message.usual_s, LEAST_SHARE * spent) / len(slots)
 
 
 def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:

@@ -16,7 +16,7 @@ from harness.checks.filters import defect_of, sample
 from harness.errors import MachineError, UserError
 from harness.task import ScalarSpec, Signature, Variant
 from harness.verdict import Correctness, Timing, Trial
-from harness.worker.clock import Kernel, Rival, RivalFailedError, message_seconds, set_pace, time_by_turns
+from harness.worker.clock import Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
 from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
 from harness.worker.devices import open_device
@@ -26,7 +26,7 @@ from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
 from harness.worker.repeats import needs_repeating, repeated
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench, plan_trials, run_trial
+from harness.worker.trials import Bench, MessageCost, plan_trials, run_trial
 
 MAX_SLOTS = 256
 """A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
@@ -114,7 +114,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
     link.share(memory, numbers)
-    message_s = message_seconds(link, memory) if payload["timing_s"] else 0.0
+    message = message_cost(link, memory) if payload["timing_s"] else MessageCost()
     link.load(payload["library"])
     return Bench(
         device=device,
@@ -126,7 +126,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         numbers=numbers,
         replicas=replicas,
         pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
-        message_s=message_s,
+        message=message,
     )
 
 

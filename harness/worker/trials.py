@@ -28,12 +28,20 @@ MORE_DRAWS = 7
 """Of inputs, where an output of few elements looks wrong."""
 
 
+@dataclass(frozen=True)
+class MessageCost:
+    """Seconds that ordering no call at all takes: what is taken off each burst, and the least that was seen."""
+
+    usual_s: float = 0.0
+    least_s: float = 0.0
+
+
 @dataclass
 class Bench:
     """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
 
     `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
-    except while a call of theirs is waited for. `message_s` is what ordering no call at all takes.
+    except while a call of theirs is waited for.
     `results` are eager's last ones, by slot, on a device that keeps them.
     """
 
@@ -46,7 +54,7 @@ class Bench:
     numbers: list[Numbers]
     replicas: list[torch.nn.Module]
     pattern: list[Value]
-    message_s: float = 0.0
+    message: MessageCost = MessageCost()
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from itertools import pairwise
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -20,14 +21,14 @@ from harness.worker.clock import (
     Pace,
     Rival,
     RivalFailedError,
-    message_seconds,
+    message_cost,
     set_pace,
     time_by_turns,
 )
 from harness.worker.compiled import CompiledReference
 from harness.worker.link import CandidateFailedError
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench
+from harness.worker.trials import Bench, MessageCost
 
 PACE = Pace(calls=3, timeout_s=20.0)
 
@@ -258,8 +259,31 @@ def test_both_sides_are_warm_before_their_pace_is_known():
 
 def test_a_message_costs_less_than_a_millisecond_or_so():
     with bench_of(right) as bench:
-        assert 0 < message_seconds(bench.link, bench.memory) < 1
-        bench.message_s = math.inf
+        cost = message_cost(bench.link, bench.memory)
+        assert 0 < cost.least_s <= cost.usual_s < 1
+        bench.message = MessageCost(usual_s=math.inf)
         bench.fill(0, 1, "given")
         spent = clock._kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0)
         assert 0 < spent < 20  # a tenth is left of a burst that looked shorter than nothing
+
+
+@given(st.floats(0.1, 10), st.floats(0, 1), st.integers(1, 40))
+def test_what_a_message_may_not_have_cost_is_in_the_interval(speedup, doubt_s, rounds):
+    """A candidate that took `doubt_s` longer a call than its samples say would have the interval's lower end."""
+    candidate = [1.0 + 0.01 * (turn % 3) for turn in range(rounds)]
+    baseline = [speedup * spent for spent in candidate]
+    found, interval = clock._over_torch(baseline, candidate, doubt_s)
+    assert found == pytest.approx(speedup)
+    assert interval.high == pytest.approx(speedup)
+    spent = median(candidate)
+    assert interval.low == pytest.approx(speedup * spent / (spent + doubt_s))
+
+
+def test_a_message_of_doubtful_cost_makes_no_win():
+    with bench_of(right) as bench:
+        bench.message = MessageCost(usual_s=1e-9, least_s=1e-9)
+        sure = timed(bench)[0]
+        bench.message = MessageCost(usual_s=1e-9, least_s=1e-9 - 3 * PACE.calls)
+        doubtful = timed(bench)[0]
+    assert sure.speedup_interval.low > 100 * doubtful.speedup_interval.low
+    assert doubtful.speedup_interval.high > doubtful.speedup > doubtful.speedup_interval.low
