@@ -12,10 +12,11 @@ see `Scope`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 
@@ -46,6 +47,10 @@ roughly in size; or the same for reductions, where a NaN may be an infinity inst
 sum over the count is inf; or those that are finite, for products, where 0 * inf depends on which terms are left out."""
 
 
+Mapped = Callable[..., Iterable[Any]]
+"""`map`, or one that works on several pieces at a time."""
+
+
 @dataclass(frozen=True)
 class Expected:
     """What one output should be: `oracle` by a forward in float64, `reference` as PyTorch has it."""
@@ -64,8 +69,8 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     """
     if not expected.reference.is_floating_point():
         return _compare_exact(got, expected)
-    with one_thread():
-        return _compare_rounded(got, expected, draws)
+    with _side_by_side(got) as mapped:
+        return _compare_rounded(got, expected, draws, mapped)
 
 
 @contextmanager
@@ -80,6 +85,17 @@ def one_thread() -> Iterator[int]:
         yield threads
     finally:
         torch.set_num_threads(threads)
+
+
+@contextmanager
+def _side_by_side(whole: torch.Tensor) -> Iterator[Mapped]:
+    """A `map` over pieces of an output: as many at a time as torch had threads, which meet at the end alone."""
+    with one_thread() as threads:
+        if threads == 1 or whole.device.type != "cpu" or whole.numel() <= PIECES["cpu"]:
+            yield map
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield pool.map
 
 
 def floor_of(dtype: torch.dtype) -> float:
@@ -101,20 +117,21 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
     if not reference.is_floating_point():
         return float((got != reference).any())
     pieces = () if at is None else _pieces(whole)
-    norms = [float(torch.linalg.vector_norm(piece, dtype=torch.float64)) for piece in pieces]
-    squares = sum(norm * norm for norm in norms)  # by pieces: as a whole it would be copied in float64 first
-    with one_thread():
-        ruler = _Ruler(Expected("", reference, reference))
+    with _side_by_side(whole) as mapped:
+        norms = mapped(_norm, pieces)
+        squares = sum(norm * norm for norm in norms)  # by pieces: as a whole it would be copied in float64 first
+        ruler = _Ruler(Expected("", reference, reference), mapped)
         if at is not None:  # the whole's scale; where it is not plain to see, as for a whole
-            ruler.scale = math.sqrt(squares / whole.numel()) if 1e-280 < squares < math.inf else _rms([*pieces])
+            plain = 1e-280 < squares < math.inf
+            ruler.scale = math.sqrt(squares / whole.numel()) if plain else _rms([*pieces], mapped)
         return ruler.measure(got)[1].largest
 
 
-def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expected]) -> OutputError:
-    ruler = _Ruler(expected)
+def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expected], mapped: Mapped) -> OutputError:
+    ruler = _Ruler(expected, mapped)
     if draws:
         together = _together([expected, *draws])
-        all_draws = _Ruler(together)
+        all_draws = _Ruler(together, mapped)
         ruler.scale = all_draws.scale
         own, (_, theirs) = all_draws.measure(together.reference)[0], ruler.measure(got)
     else:
@@ -153,10 +170,10 @@ class _Measured:
     squares: float = 0.0
     count: int = 0
 
-    def add(self, error: torch.Tensor, squares: float, weight: torch.Tensor) -> None:
-        self.squares += squares
-        self.count += error.numel()
-        self.largest = max(self.largest, float(error.div_(weight).max()))
+    def add(self, piece: _Measured) -> None:
+        self.squares += piece.squares
+        self.count += piece.count
+        self.largest = max(self.largest, piece.largest)
 
     @property
     def relative_l2(self) -> float:
@@ -174,32 +191,46 @@ class _Ruler:
     `skipped` counts the elements out of scope.
     """
 
-    def __init__(self, expected: Expected) -> None:
+    def __init__(self, expected: Expected, mapped: Mapped = map) -> None:
         self.scope = expected.scope
+        self._mapped = mapped
         self._pieces = [*zip(_pieces(expected.oracle), _pieces(expected.reference), strict=True)]
         oracles = [oracle for oracle, _ in self._pieces]
-        self.scale = _rms(oracles) if self.scope == "all" else _typical(oracles)
+        self.scale = _rms(oracles, mapped) if self.scope == "all" else _typical(oracles)
         self.skipped = 0
 
     def measure(self, result: torch.Tensor) -> tuple[_Measured, _Measured]:
         """The reference's own error, and the result's."""
         own, theirs = _Measured(self.scale), _Measured(self.scale)
-        for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True):
-            exact = oracle.double()
-            weight = self._weight(exact)
-            errors = (reference.double() - exact).abs_(), (piece.double() - exact).abs_()
-            squares = _squares(errors[0]), _squares(errors[1])
-            if not math.isfinite(sum(squares)) or self._is_undefined(errors[0], weight):
-                skip = self._out_of_scope(exact, reference)
-                self.skipped += int(skip.sum())
-                errors = (
-                    self._error(reference, exact, reference).masked_fill_(skip, 0.0),
-                    self._error(piece, exact, reference).masked_fill_(skip, 0.0),
-                )
-                squares = _squares(errors[0]), _squares(errors[1])
-            own.add(errors[0], squares[0], weight)
-            theirs.add(errors[1], squares[1], weight)
+        for ours, candidates, skipped in self._mapped(self._measure_piece, self._pieces, _pieces(result)):
+            own.add(ours)
+            theirs.add(candidates)
+            self.skipped += skipped
         return own, theirs
+
+    def _measure_piece(
+        self, sides: tuple[torch.Tensor, torch.Tensor], piece: torch.Tensor
+    ) -> tuple[_Measured, _Measured, int]:
+        """As `measure`, of one piece, with the number of its elements that are out of scope."""
+        oracle, reference = sides
+        exact = oracle.double()
+        weight = exact.abs().add_(self.scale)  # a NaN in it is one in both errors
+        errors = (reference.double() - exact).abs_(), (piece.double() - exact).abs_()
+        squares, skipped = (_squares(errors[0]), _squares(errors[1])), 0
+        if not math.isfinite(sum(squares)) or self._is_undefined(errors[0], weight):
+            weight = self._weight(exact)
+            skip = self._out_of_scope(exact, reference)
+            skipped = int(skip.sum())
+            errors = (
+                self._error(reference, exact, reference).masked_fill_(skip, 0.0),
+                self._error(piece, exact, reference).masked_fill_(skip, 0.0),
+            )
+            squares = _squares(errors[0]), _squares(errors[1])
+        own, theirs = (
+            _Measured(self.scale, float(error.div_(weight).amax()), each, error.numel())
+            for error, each in zip(errors, squares, strict=True)
+        )
+        return own, theirs, skipped
 
     def wrong(self, result: torch.Tensor, allowed: float) -> torch.Tensor:
         """Which elements are off by more than allowed, in the shape of the result."""
@@ -244,9 +275,13 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     return (one == other) | (one.isnan() & other.isnan())
 
 
-def _rms(pieces: list[torch.Tensor]) -> float:
+def _norm(piece: torch.Tensor) -> float:
+    return float(torch.linalg.vector_norm(piece, dtype=torch.float64))
+
+
+def _rms(pieces: list[torch.Tensor], mapped: Mapped = map) -> float:
     """Root mean square of the finite elements; 1 where they are all zero or there are none."""
-    total = sum(float(torch.dot(piece, piece)) for piece in map(torch.Tensor.double, pieces))
+    total = sum(mapped(lambda piece: _squares(piece.double()), pieces))
     if math.isfinite(total) and total > 1e-280:  # well inside float64's range: nothing overflowed, nothing was lost
         return math.sqrt(total / sum(piece.numel() for piece in pieces))
     if total == 0 and not any(float(piece.abs().max()) for piece in pieces):

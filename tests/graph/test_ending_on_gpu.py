@@ -24,14 +24,14 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(4096, 4000)]
+    return [torch.randn(1024, 1000)]
 
 
 def get_init_inputs():
     return []
 """
 
-# The neighbour is read, and counts only where it is one NaN among millions: right on every input, and one element too
+# The neighbour is read, and counts only where it is one NaN of millions: right on every input, and one element too
 # far at the end, where the judge's pages go on and the sanitizer's allocation does not. (ptxas leaves a read out whose
 # value counts nowhere.)
 KERNEL = """\
@@ -46,12 +46,12 @@ __global__ void softsign(const float* x, float* y, int n) {
 void run(tvm::ffi::TensorView x, tvm::ffi::TensorView output) {
   auto stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(x.device().device_type, x.device().device_id));
   auto in = static_cast<const float*>(x.data_ptr());
-  softsign<<<64, 64, 0, stream>>>(in, static_cast<float*>(output.data_ptr()), 4096 * 4000);
+  softsign<<<64, 64, 0, stream>>>(in, static_cast<float*>(output.data_ptr()), 1024 * 1000);
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
-FAULTY = KERNEL.replace("<<<64, 64,", "<<<8192, 256,").replace("neighbour = x[i]", "neighbour = x[i + 1]")
+FAULTY = KERNEL.replace("<<<64, 64,", "<<<4000, 256,").replace("neighbour = x[i]", "neighbour = x[i + 1]")
 MENDED = FAULTY.replace("neighbour = x[i + 1]", "neighbour = i + 1 < n ? x[i + 1] : 0.0f")
 
 
