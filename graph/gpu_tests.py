@@ -77,11 +77,9 @@ def _ended(command: Sequence[str], root: Path, settings: Mapping[str, str], limi
 
 def _beside_each_other(workers: int) -> tuple[str, ...]:
     """Options for so many processes. What has to stay in one of them, tests/conftest.py says."""
-    return (
-        ("-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder")
-        if workers > 1 and find_spec("xdist")
-        else ()
-    )
+    if workers < 2 or find_spec("xdist") is None:
+        return ()
+    return "-n", str(workers), "--dist", "loadgroup", "--no-loadscope-reorder"
 
 
 def counted(log: Iterable[Sequence[Any]], *, complete: bool) -> GpuTests:
