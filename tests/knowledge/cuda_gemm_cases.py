@@ -134,7 +134,7 @@ def _build(sources: Sequence[str], folder: Path, architectures: tuple[str, ...])
     generated = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in architectures]
     tvm = tvm_ffi_folder() / "lib"
     command = [
-        *cuda_compiler().command, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr",
+        *cuda_compiler().command, "-ccbin", host_compiler().command[0], "-std=c++17", "-O2", "--expt-relaxed-constexpr",
         *generated, "-diag-suppress", "20012,20013,20014,20015", "-Xptxas", "-v", *include, "-shared",
         "-Xcompiler", "-fPIC", f"-L{tvm}", "-ltvm_ffi", "-Xlinker", f"-rpath={tvm}",
     ]  # fmt: skip

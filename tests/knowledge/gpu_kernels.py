@@ -57,7 +57,7 @@ def _nvcc(file: Path, architecture: str, *arguments: str) -> str:
     folders = (file.parent / FOLDER,) * lean + headers().include
     include = [word for each in folders for word in ("-isystem", str(each))]
     command = [
-        *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "-O3", "--expt-relaxed-constexpr", "--cudart",
+        *nvcc, "-ccbin", host_compiler().command[0], "-std=c++17", "-O2", "--expt-relaxed-constexpr", "--cudart",
         "shared", f"-arch={architecture}", "-diag-suppress", "20012,20013,20014,20015", *include, str(file), *arguments,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
