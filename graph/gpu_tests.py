@@ -23,7 +23,8 @@ ROOT = Path(__file__).parents[1]
 WORKERS = min(len(os.sched_getaffinity(0)) * 3 // 4, 12)
 """Most of these tests' time is a compiler's; but each worker holds PyTorch and a context on the GPU."""
 _SLOWEST = 12
-_NOTHING_LEFT = 5  # pytest's exit code where all tests were left out
+_TO_THE_END = (0, 1, 5)
+"""pytest's exit codes where all passed, some failed, or all were left out; 2 is an error while collecting."""
 _TIDYING_S = 10.0
 """What pytest is given to tidy up once its time is over."""
 
@@ -49,10 +50,10 @@ def run_gpu_tests(
         ended.flush()
         variables = {LOG_VARIABLE: str(log), ENDED_VARIABLE: ended.name, "PYTHONPATH": path}
         said, code = _ended(command, root, variables, limit_s)
-    found = counted(read_log(log), complete=code is not None)
+    found = counted(read_log(log), complete=code in _TO_THE_END)
     if code is None and found.passed + found.failed + found.skipped == 0:
         raise MachineError(f"No GPU test was done within {limit_s:.0f} s.", "Give them more: --minutes.")
-    if code not in (None, 0, _NOTHING_LEFT) and not found.failed:
+    if code not in (None, 2, *_TO_THE_END) or (code == 2 and not found.failed):
         raise MachineError(f"pytest broke down with exit code {code}: {said[-400:]}.", "Run it by hand.")
     return found
 

@@ -19,7 +19,7 @@ settings.load_profile("repeatable")
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the long files first, then those of many tests."""
     counts = Counter(item.path for item in items)
-    long = list(dict.fromkeys(LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG))
+    long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG
     ranks = {name: rank for rank, name in enumerate(long)}
     items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), -counts[item.path], str(item.path)))
 

@@ -202,17 +202,18 @@ class _Ruler:
     def measure(self, result: torch.Tensor) -> tuple[_Measured, _Measured]:
         """The reference's own error, and the result's."""
         own, theirs = _Measured(self.scale), _Measured(self.scale)
-        for ours, candidates, skipped in self._mapped(self._measure_piece, self._pieces, _pieces(result)):
+        pairs = zip(self._pieces, _pieces(result), strict=True)
+        for ours, candidates, skipped in self._mapped(self._measure_piece, pairs):
             own.add(ours)
             theirs.add(candidates)
             self.skipped += skipped
         return own, theirs
 
     def _measure_piece(
-        self, sides: tuple[torch.Tensor, torch.Tensor], piece: torch.Tensor
+        self, pair: tuple[tuple[torch.Tensor, torch.Tensor], torch.Tensor]
     ) -> tuple[_Measured, _Measured, int]:
         """As `measure`, of one piece, with the number of its elements that are out of scope."""
-        oracle, reference = sides
+        (oracle, reference), piece = pair
         exact = oracle.double()
         weight = exact.abs().add_(self.scale)  # a NaN in it is one in both errors
         errors = (reference.double() - exact).abs_(), (piece.double() - exact).abs_()

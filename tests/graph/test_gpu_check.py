@@ -125,8 +125,10 @@ def test_tests_that_hang_or_are_missing_are_the_machines_fault(tmp_path: Path) -
     with pytest.raises(MachineError, match="No GPU test was done within 3 s"):
         run_gpu_tests(tmp_path / "log.jsonl", limit_s=3, root=root)
     (root / "pytest.ini").write_text("[pytest]\naddopts = --unheard-of\n", encoding="utf-8")
-    with pytest.raises(MachineError, match=r"(?s)pytest broke down with exit code 4: .*unheard-of"):
-        run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=root)
+    (tmp_path / "failed.jsonl").write_text('["t", "call", "failed", 1.0, "no"]', encoding="utf-8")
+    for log in ("log.jsonl", "failed.jsonl"):  # a failure of an earlier run hides nothing
+        with pytest.raises(MachineError, match=r"(?s)pytest broke down with exit code 4: .*unheard-of"):
+            run_gpu_tests(tmp_path / log, limit_s=120, root=root)
     with pytest.raises(MachineError, match="a checkout with its tests"):
         run_gpu_tests(tmp_path / "log.jsonl", limit_s=3, root=tmp_path / "nowhere")
 
@@ -136,6 +138,7 @@ def test_an_error_while_collecting_or_tearing_down_is_a_failure(tmp_path: Path) 
     (root / "tests" / "test_broken.py").write_text("import nowhere_at_all\n", encoding="utf-8")
     found = run_gpu_tests(tmp_path / "broken.jsonl", limit_s=120, root=root)
     assert [failure.test for failure in found.failures] == ["tests/test_broken.py"]
+    assert not found.complete
     assert "nowhere_at_all" in found.failures[0].said
     (root / "tests" / "test_broken.py").unlink()
     found = run_gpu_tests(tmp_path / "log.jsonl", limit_s=120, root=root)

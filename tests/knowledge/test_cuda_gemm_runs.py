@@ -19,10 +19,7 @@ from traced import scaled_error
 from harness.machine.gpu import find_gpu
 from knowledge.playbook.recipe import Plan
 
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")]
 
 BUILT = "CUTEGEN_TEST_PRODUCTS"
 

@@ -13,10 +13,7 @@ from harness.machine.gpu import find_gpu
 from knowledge.exemplars.source import load
 
 GPU = find_gpu()
-pytestmark = [
-    pytest.mark.gpu,
-    pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here"),
-]
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here")]
 
 SIMT = ("gemm_simt", "gemm_simt_vectorized", "gemm_simt_multistage", "gemm_simt_swizzled")
 # Batches, rows, columns, K. Nothing of the first can be moved by vectors, all of the second.

@@ -419,3 +419,11 @@ def test_some_elements_are_measured_on_the_scale_of_the_whole(strange):
     at = torch.tensor([7, 8, 9, 7])
     assert scaled_error(got, whole, at) == pytest.approx(scaled_error(got, whole), rel=1e-6)
     assert scaled_error(got, whole, at[1:3]) == 0
+
+
+@pytest.mark.parametrize("more", [-PIECES["cpu"], PIECES["cpu"]])
+def test_no_piece_goes_without_a_look(more):
+    """However many are compared at a time: `map` would end with the shorter side."""
+    wanted = expected(torch.ones(3 * PIECES["cpu"], dtype=torch.float64))
+    with pytest.raises(ValueError, match="argument"):
+        compare(torch.ones(3 * PIECES["cpu"] + more), wanted)
