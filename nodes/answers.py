@@ -36,6 +36,7 @@ AnswerProblem = Literal[
     "prose",
     "no_move",
     "unchanged",
+    "failed_before",
     "code_and_refusal",
     "no_json",
     "bad_json",
@@ -53,10 +54,19 @@ _NO_HARM = "All that is asked for is a program that computes what the task says.
 # Some templates open the thoughts in the prompt: the answer then holds the closing mark only.
 _THINKING = re.compile(r"\A.*?</think>(?:\s*<think>.*?</think>)*", re.DOTALL)
 _ENDLESS_THINKING = re.compile(r"\A\s*<think>")
-_REFUSAL = re.compile(r"^[\s*_#]*(?:CANNOT|DONE)[*_]*:[*_]*[ \t]*(?P<reason>\S.*)$", re.MULTILINE)
+# What may stand before a word of command: headings, quotations, marks of lists, emphasis, backticks, quotation marks.
+_QUOTES = "\"'\N{LEFT DOUBLE QUOTATION MARK}\N{RIGHT DOUBLE QUOTATION MARK}"
+_DRESS = rf"^[ \t]*(?:(?:[-+*>\N{{BULLET}}]|#+|\d+[.)])[ \t]+)*[>*_#`{_QUOTES}]*"
+_REFUSAL = re.compile(rf"{_DRESS}(?:CANNOT|DONE)[*_`]*:[*_`]*[ \t]*(?P<reason>\S.*)$", re.MULTILINE)
+_LOOSE_REFUSAL = re.compile(_REFUSAL.pattern, re.MULTILINE | re.IGNORECASE)
+"""Beside a kernel "Done: it compiles" is a remark; where there is none it is the answer."""
 _MOVE = re.compile(
-    r"^[\s*_#]*MOVE[*_]*:[*_]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{EN DASH}\N{EM DASH}]+\s+(?P<why>.*))?$", re.MULTILINE
+    rf"{_DRESS}MOVE[*_`]*:[*_`]*[ \t]*(?P<name>\S.*?)(?:\s+[-\N{{EN DASH}}\N{{EM DASH}}]+\s+(?P<why>.*))?$",
+    re.MULTILINE | re.IGNORECASE,
 )
+_EXPORT = re.compile(r"^\s*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*run\s*,", re.MULTILINE)
+_FIRST_OF_A_SOURCE = re.compile(r"^(?:#[ \t]*(?:include|pragma|define|if|ifdef|ifndef)\b|//|/\*)", re.MULTILINE)
+_COMMA_AT_THE_END = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
 _DIFF_FENCES = ("diff", "patch")
 # Four words and more, the first with a capital, a full stop or colon at the end, and nothing that code is made of.
 # One word at least is spelt out: single letters and numbers in a row are a table, not a sentence.
@@ -92,12 +102,13 @@ def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
     """The generator's or optimizer's answer. Raises `AnswerError`."""
     text = _readable(answer)
     prose, blocks = split(text)
-    refusal = _REFUSAL.search(prose)
     if not blocks:
-        if refusal:
-            return Declined(reason=refusal["reason"].strip()[:MAX_REASON_CHARS])
+        prose, blocks = _unfenced(text)
+    if not blocks:
+        if refusal := _LOOSE_REFUSAL.search(prose):
+            return _declined(refusal)
         raise AnswerError("no_code", "There is no fenced code block. Give the whole source file in one ```cpp block.")
-    if refusal:
+    if refusal := _REFUSAL.search(prose):
         raise AnswerError(
             "code_and_refusal", f'There is a code block and the line "{refusal[0].strip()}". Give one or the other.'
         )
@@ -135,9 +146,8 @@ def parse_patch(answer: str) -> Patch | Declined:
     """The repairer's answer. Raises `AnswerError`."""
     text = _readable(answer)
     prose, blocks = split(text)
-    refusal = _REFUSAL.search(prose)
-    if refusal and not blocks:
-        return Declined(reason=refusal["reason"].strip()[:MAX_REASON_CHARS])
+    if not blocks and (refusal := _LOOSE_REFUSAL.search(prose)):
+        return _declined(refusal)
     if _looks_like_diff(text, blocks):
         raise AnswerError("diff", 'This is a diff. Answer with one JSON object {"edits": [...]} of line edits instead.')
     return _model(Patch, _json(text))
@@ -182,7 +192,7 @@ def _shortened(text: str) -> str:
 
 def _readable(answer: str) -> str:
     """The answer without a leading chain of thought, if it is text at all."""
-    text = _THINKING.sub("", answer).replace("\r\n", "\n")
+    text = _THINKING.sub("", answer).replace("\r\n", "\n").replace("\N{BYTE ORDER MARK}", "")
     if _ENDLESS_THINKING.match(text):
         raise AnswerError("cut_off", "The answer ends within its thoughts. Think less, then answer as was asked for.")
     if not text.strip():
@@ -200,17 +210,36 @@ def _utf8(text: str) -> str:
     return text
 
 
+def _declined(refusal: re.Match[str]) -> Declined:
+    return Declined(reason=_one_line(refusal["reason"])[:MAX_REASON_CHARS])
+
+
+def _unfenced(text: str) -> tuple[str, list[Block]]:
+    """A source that stands in no fence: from its first line, which nothing but code begins like, to the end."""
+    first = _FIRST_OF_A_SOURCE.search(text)
+    if first is None or not _EXPORT.search(text, first.start()):
+        return text, []
+    return text[: first.start()], [Block("", text[first.start() :].rstrip("\n"), closed=True)]
+
+
 def _only(blocks: list[Block]) -> Block:
-    if not blocks[-1].closed:
+    """The block that holds the answer: the one there is, or beside snippets the one that exports the entry point.
+
+    The same block twice is one.
+    """
+    different = [*{block.text.strip(): block for block in sorted(blocks, key=lambda each: each.closed)}.values()]
+    whole = [block for block in different if _EXPORT.search(block.text)]
+    chosen = whole if len(whole) == 1 else different
+    if not all(block.closed for block in chosen):
         raise AnswerError(
             "truncated_fence",
             "The code block is never closed: the answer was cut off. Give the whole file again, shorter if need be.",
         )
-    if len(blocks) > 1:
+    if len(chosen) > 1:
         raise AnswerError(
-            "two_blocks", f"There are {len(blocks)} code blocks. Give exactly one, holding the whole source file."
+            "two_blocks", f"There are {len(chosen)} code blocks. Give exactly one, holding the whole source file."
         )
-    return blocks[0]
+    return chosen[0]
 
 
 def _check_source(source: str) -> None:
@@ -236,7 +265,7 @@ def _looks_like_diff(text: str, blocks: list[Block]) -> bool:
 def _json(text: str) -> Any:
     """The JSON object of an answer: bare, fenced, or with prose around it."""
     _, blocks = split(text)
-    if len(blocks) > 1:
+    if len({block.text.strip() for block in blocks}) > 1:
         raise AnswerError("two_blocks", f"There are {len(blocks)} code blocks. Give exactly one JSON object.")
     body = blocks[0].text if blocks else text
     start, end = body.find("{"), body.rfind("}")
@@ -245,9 +274,17 @@ def _json(text: str) -> Any:
     if blocks and not blocks[0].closed and end < start:
         raise AnswerError("truncated_fence", "The JSON object breaks off: the answer was cut. Give it whole, shorter.")
     try:
-        return json.loads(body[start : end + 1] if end > start else body[start:])
-    except (json.JSONDecodeError, RecursionError) as error:
+        return _loaded(body[start : end + 1] if end > start else body[start:])
+    except (ValueError, RecursionError) as error:  # a whole number of thousands of digits is a ValueError alone
         raise AnswerError("bad_json", f"The JSON object cannot be read: {error}. Answer with one that can.") from error
+
+
+def _loaded(body: str) -> Any:
+    """The value; a comma before a closing bracket, which many write and JSON forbids, is passed over."""
+    try:
+        return json.loads(body)
+    except json.JSONDecodeError:
+        return json.loads(_COMMA_AT_THE_END.sub(lambda found: found[1] or "", body))
 
 
 def _model(kind: type[Model], data: Any) -> Model:
@@ -263,4 +300,4 @@ def _model(kind: type[Model], data: Any) -> Model:
 
 
 def _one_line(text: str) -> str:
-    return " ".join(text.split()).strip("*_` ")
+    return " ".join(text.split()).strip(f"*_` {_QUOTES}")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from harness.candidate import TargetName
+from harness.candidate import Candidate, TargetName
 from harness.entry import stub
+from nodes.answers import AnswerError
 from nodes.node import Update
 from nodes.request import Request
 from nodes.roles import Speaker
@@ -35,6 +37,15 @@ def author(role: Speaker, workshop: Workshop, usage: Usage) -> str:
     """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
     model = usage.fell_back[-1].answered_by if usage.fell_back else workshop.settings.model_for(role)
     return f"{role}:{model}"
+
+
+def require_untried(kernel: Candidate, history: Sequence[Step]) -> None:
+    """Send back a kernel that the judge has seen fail in this run: it would fail again. Raises `AnswerError`."""
+    tests = [step for step in history if step.agent == "tester" and step.candidate == kernel.digest]
+    if tests and tests[-1].status != "passed":
+        raise AnswerError(
+            "failed_before", f"This very kernel was tested before and failed: {tests[-1].message} Change its cause."
+        )
 
 
 def best_speedup(best: Best | None) -> float | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from harness.candidate import Candidate
-from nodes.answers import Declined, parse_kernel
-from nodes.asking import author, ended, request_for
+from nodes.answers import Declined, Written, parse_kernel
+from nodes.asking import author, ended, request_for, require_untried
 from nodes.node import Update
 from nodes.speak import TurnEndedError, speak
 from nodes.state import RunState, Step, Stop, present
@@ -15,10 +15,17 @@ from nodes.workshop import Workshop
 def generator(state: RunState, workshop: Workshop) -> Update:
     """Write a kernel from the task alone; a new start is shown the kernel that failed and why."""
     request = request_for("generator", state, workshop, candidate=state.candidate, verdict=state.verdict)
+
+    def written(text: str) -> Written | Declined:
+        answer = parse_kernel(text, move_required=False)
+        if isinstance(answer, Written):
+            require_untried(_kernel(answer.source, state, author="generator"), state.history)
+        return answer
+
     try:
         said = speak(
             request,
-            lambda text: parse_kernel(text, move_required=False),
+            written,
             workshop=workshop,
             state=state,
             tools=tools_for("generator", state, workshop),
@@ -29,11 +36,7 @@ def generator(state: RunState, workshop: Workshop) -> Update:
         step = Step(depth=0, agent="generator", message=said.answer.reason, usage=said.usage)
         stop = Stop(name="declined", message=said.answer.reason)
         return {"history": (step,), "usage": said.usage, "stop_reason": stop}
-    candidate = Candidate(
-        source=said.answer.source,
-        target=present(state.target, "target"),
-        author=author("generator", workshop, said.usage),
-    )
+    candidate = _kernel(said.answer.source, state, author=author("generator", workshop, said.usage))
     step = Step(
         depth=0,
         agent="generator",
@@ -53,3 +56,7 @@ def generator(state: RunState, workshop: Workshop) -> Update:
         "history": (step,),
         "usage": said.usage,
     }
+
+
+def _kernel(source: str, state: RunState, author: str) -> Candidate:
+    return Candidate(source=source, target=present(state.target, "target"), author=author)

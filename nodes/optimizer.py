@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.candidate import Candidate
 from harness.profile.summary import Profile
 from nodes.answers import AnswerError, Declined, Written, parse_move
-from nodes.asking import author, best_speedup, ended, request_for
+from nodes.asking import author, best_speedup, ended, request_for, require_untried
 from nodes.node import Update
 from nodes.settings import Settings
 from nodes.speak import TurnEndedError, speak
@@ -34,6 +34,8 @@ def optimizer(state: RunState, workshop: Workshop) -> Update:
         answer = parse_move(text, max_sweep=workshop.settings.max_sweep)
         if isinstance(answer, Written) and not answer.sweep and answer.source.strip() == start.candidate.source.strip():
             raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
+        if isinstance(answer, Written) and not answer.sweep:
+            require_untried(start.candidate.model_copy(update={"source": answer.source}), state.history)
         return answer
 
     tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)

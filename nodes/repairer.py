@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.candidate import Candidate
 from nodes.answers import AnswerError, Declined, parse_patch
-from nodes.asking import author, best_speedup, ended, request_for
+from nodes.asking import author, best_speedup, ended, request_for, require_untried
 from nodes.node import Update
 from nodes.speak import TurnEndedError, speak
 from nodes.state import RunState, Step, Usage, present
@@ -27,6 +27,7 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
             return patch
         mended = patch.apply(broken.source)
         _require_structure(broken, mended, state)
+        require_untried(broken.model_copy(update={"source": mended}), state.history)
         return mended
 
     try:

@@ -168,6 +168,30 @@ def test_a_diagnosis_is_asked_for_the_failing_kernel_and_kept_for_the_repairer()
     assert (step.candidate, step.parent, step.speedup) == (BROKEN.digest, BROKEN.parent, 2.0)
 
 
+FAILED = kernel("int failed;\n", parent=FIRST.candidate)
+
+
+@pytest.mark.parametrize(
+    ("agent", "fields", "again", "other"),
+    [
+        (generator, {}, "```cpp\nint failed;\n```", "```cpp\nint other;\n```"),
+        (optimizer, {"best": FIRST}, code("int failed;\n"), code("int other;\n")),
+        (
+            repairer,
+            {**FAILING, "candidate": kernel("int bad;\n", parent=FIRST.candidate)},
+            '{"edits": [{"kind": "replace", "line": 1, "expected": "int bad;", "text": "int failed;"}]}',
+            '{"edits": [{"kind": "replace", "line": 1, "expected": "int bad;", "text": "int other;"}]}',
+        ),
+    ],
+)
+def test_a_kernel_that_failed_before_is_sent_back(agent: Any, fields: dict[str, Any], again: str, other: str) -> None:
+    state = run(**fields | {"history": attempt("two", FAILED, wrong(FAILED))})
+    update, requests = asked(agent, state, again, other)
+    assert (len(requests), update["candidate"].source) == (2, "int other;\n")
+    passed_since = run(**fields | {"history": (*state.history, *attempt("two", FAILED, passed(FAILED, 1.5)))})
+    assert asked(agent, passed_since, again)[0]["candidate"].source == "int failed;\n"
+
+
 ENDED: list[tuple[Any, dict[str, Any]]] = [
     (generator, {}),
     (diagnoser, FAILING),

@@ -31,6 +31,8 @@ from nodes.models.usage import Bill
 from tools.patch import Patch
 
 CODE = "int main() {\n  return 0;\n}\n"
+WHOLE = f'#include "x.h"\n{CODE}TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n'
+SNIPPET = "```cpp\nint helper();\n```"
 DIAGNOSIS = {"intent": "adds", "cause": "line 3", "evidence": "the report", "fix": "one line", "proof": "passes"}
 EDITS = {"edits": [{"kind": "delete", "line": 3, "expected": "x"}]}
 
@@ -54,6 +56,14 @@ def problem_of(answer: str, parse: object = kernel) -> str:
         "**MOVE:** threads \N{EM DASH} twice the cores",
         "## MOVE: `threads` -- twice the cores",
         "  MOVE: threads - twice   the cores  ",
+        "`MOVE: threads - twice the cores`",
+        "- MOVE: threads - twice the cores",
+        "1. **Move**: threads - twice the cores",
+        "> MOVE: threads - twice the cores",
+        '"MOVE: threads - twice the cores"',
+        "\N{LEFT DOUBLE QUOTATION MARK}MOVE: threads - twice the cores\N{RIGHT DOUBLE QUOTATION MARK}",
+        "Move: threads - twice the cores",
+        "\N{BYTE ORDER MARK}MOVE: threads - twice the cores",
     ],
 )
 def test_a_move_and_one_block(line: str) -> None:
@@ -122,12 +132,46 @@ def test_a_draft_within_thoughts_that_never_end_is_no_answer() -> None:
         read(said(draft, finish="length"), kernel)
 
 
-@pytest.mark.parametrize("word", ["CANNOT", "DONE", "**DONE", "- DONE"])
-def test_a_refusal_says_why(word: str) -> None:
-    if word.startswith("-"):
-        assert problem_of(f"{word}: at the roof") == "no_code"
-    else:
-        assert kernel(f"Well.\n{word}: at the roof  \n") == Declined(reason="at the roof")
+@pytest.mark.parametrize(
+    "line",
+    [
+        "CANNOT: at the roof  ",
+        "DONE: at the roof",
+        "**DONE: at the roof**",
+        "- DONE: at the roof",
+        "`DONE: at the roof`",
+        "Done: at the roof",
+    ],
+)
+def test_a_refusal_says_why(line: str) -> None:
+    assert kernel(f"Well.\n{line}\n") == Declined(reason="at the roof")
+    assert parse_patch(line) == Declined(reason="at the roof")
+
+
+def test_a_remark_that_it_is_done_is_no_refusal_beside_a_kernel() -> None:
+    assert kernel(f"MOVE: x\n```\n{CODE}```\nDone: it compiles.") == Written(source=CODE, move="x")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"MOVE: x\n{SNIPPET}\nin\n```cpp\n{WHOLE}```",
+        f"MOVE: x\n```cpp\n{WHOLE}```\nwhere\n{SNIPPET}\n```sh\ncutegen verify\n```",
+        f"MOVE: x\n```cpp\n{WHOLE}```\nAgain:\n```cpp\n{WHOLE}```",
+        f"MOVE: x\n```cpp\n{WHOLE}```\nso\n```cpp\nint cut_o",
+        f"MOVE: x\n{WHOLE}",
+        f"\N{BYTE ORDER MARK}MOVE: x\n```cpp\n\N{BYTE ORDER MARK}{WHOLE}```",
+    ],
+)
+def test_what_has_one_reading_is_taken(answer: str) -> None:
+    assert kernel(answer) == Written(source=WHOLE, move="x")
+
+
+def test_two_kernels_or_prose_behind_one_have_no_one_reading() -> None:
+    other = WHOLE.replace("0", "1")
+    assert problem_of(f"MOVE: x\n```cpp\n{WHOLE}```\nor\n```cpp\n{other}```") == "two_blocks"
+    assert problem_of(f"MOVE: x\n{WHOLE}That should be twice as fast.\n") == "prose"
+    assert problem_of(f"MOVE: x\n{CODE}") == "no_code", "who knows where that begins"
 
 
 @pytest.mark.parametrize(
@@ -140,8 +184,8 @@ def test_a_refusal_says_why(word: str) -> None:
         ("DONE:", "no_code"),
         ("MOVE: x\n```cpp\n\n```", "no_code"),
         (f"MOVE: x\n```cpp\n{CODE}", "truncated_fence"),
-        (f"MOVE: x\n```cpp\n{CODE}```\n```cpp\n{CODE}", "truncated_fence"),
-        (f"MOVE: x\n```cpp\n{CODE}```\nor\n```cpp\n{CODE}```", "two_blocks"),
+        (f"MOVE: x\n```cpp\n{CODE}```\n```cpp\n// {CODE}", "truncated_fence"),
+        (f"MOVE: x\n```cpp\n{CODE}```\nor\n```cpp\n// {CODE}```", "two_blocks"),
         ("MOVE: x\n```diff\n--- a\n+++ b\n@@ -1 +1 @@\n-a\n+b\n```", "diff"),
         ("MOVE: x\n```cpp\n@@ -1,2 +1,2 @@ void run\n-a\n+b\n```", "diff"),
         (f"MOVE: x\n```diff\n-int y;\n+{CODE}```", "diff"),
@@ -188,7 +232,9 @@ def test_json_may_be_bare_fenced_or_in_prose(shape: str) -> None:
         ('{"intent": "x"', "bad_json"),
         ('```json\n{"intent": ', "truncated_fence"),
         ('```json\n{"intent": \n```', "bad_json"),
-        ("```\n{}\n```\n```\n{}\n```", "two_blocks"),
+        ('```\n{}\n```\n```\n{"a": 1}\n```', "two_blocks"),
+        ('{"intent": ' + "9" * 5000 + "}", "bad_json"),
+        (json.dumps({**DIAGNOSIS, "fix": " \n"}), "schema"),
         ('{"intent": "x"}', "schema"),
         (json.dumps({**DIAGNOSIS, "cause": 3}), "schema"),
         (json.dumps({**DIAGNOSIS, "more": "x"}), "schema"),
@@ -267,6 +313,13 @@ def test_an_endless_answer_goes_back_in_part() -> None:
     assert echo(said(whole)) == whole
 
 
+def test_commas_before_closing_brackets_are_passed_over() -> None:
+    assert parse_diagnosis(json.dumps(DIAGNOSIS)[:-1] + ",\n}") == Diagnosis(**DIAGNOSIS)
+    text = {**DIAGNOSIS, "fix": "put `,]` before `,}`"}
+    assert parse_diagnosis(json.dumps(text)[:-1] + " , }") == Diagnosis(**text)
+    assert parse_patch(json.dumps(EDITS).replace("}]", "},]")) == Patch.model_validate(EDITS)
+
+
 def test_json_that_breaks_off_is_told_where() -> None:
     with pytest.raises(AnswerError) as refused:
         parse_diagnosis('{"intent": "x"')
@@ -305,7 +358,7 @@ def test_what_a_model_says_beside_its_answer_is_kept_short() -> None:
 @given(
     before=st.text(st.characters(codec="utf-8", exclude_characters="`~{}\r"), max_size=30),
     after=st.text(st.characters(codec="utf-8", exclude_characters="`~{}\r"), max_size=30),
-    texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=20), min_size=5, max_size=5),
+    texts=st.lists(st.text(st.characters(codec="utf-8"), max_size=20).filter(str.strip), min_size=5, max_size=5),
     indent=st.sampled_from([None, 1]),
     fence=st.sampled_from(["", "```", "```json", "~~~~"]),
 )
