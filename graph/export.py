@@ -68,7 +68,8 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             flags=_flags(candidate.target),
             prelude=ENTRY_HEADERS,
             workloads=[_workload(workload) for workload in task.workloads],
-            parameters=tuple(tuple(spec.name.split(".")) for spec in signature.parameters),
+            parameters=tuple(_path(spec.name) for spec in signature.parameters),
+            ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
             forward_parameters=", ".join(name if default is None else f"{name}={default}" for name, default in forward),
             fixed=forward[len(inputs) :],
             inputs=[name for name, _ in forward[: len(inputs)]],
@@ -141,6 +142,10 @@ def _argument(argument: TensorSpec | ScalarSpec) -> str:
     if isinstance(argument, ScalarSpec):
         return "None"
     return f"Tensor({_literal(argument.name)}, {argument.shape}, {argument.strides}, torch.{argument.dtype})"
+
+
+def _path(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))
 
 
 def _schema(task: Task) -> str:

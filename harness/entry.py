@@ -121,7 +121,8 @@ def _describe(role: str, argument: TensorSpec | ScalarSpec) -> str:
     if isinstance(argument, ScalarSpec):
         return f"{role} {original}, {argument.type}, {argument.value!r} here"
     shape, strides = _extents(argument.shape), _extents(argument.strides)
-    return f"{role} {original}, {argument.dtype}, shape {shape}, strides {strides}"
+    tied = f", also {', '.join(map(json.dumps, argument.also))}" if argument.also else ""
+    return f"{role} {original}{tied}, {argument.dtype}, shape {shape}, strides {strides}"
 
 
 def _extents(values: tuple[int, ...]) -> str:

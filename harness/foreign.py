@@ -77,7 +77,7 @@ class ModuleJudge(Judge):
             "source": candidate.source,
             "init": self._init_arguments(task),
             "inputs": len(signature.inputs),
-            "parameters": [spec.name for spec in signature.parameters],
+            "parameters": [[spec.name, *spec.also] for spec in signature.parameters],
         }
         text = json.dumps(order)
         with _MODULES.staging() as folder:

@@ -20,10 +20,14 @@ DTYPE_BYTES: dict[DType, int] = {
 
 
 class TensorSpec(Frozen):
-    """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ()."""
+    """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
+
+    `also` are further state_dict names of a parameter or buffer that the module holds under several (tied weights).
+    """
 
     kind: Literal["tensor"] = "tensor"
     name: str
+    also: tuple[str, ...] = ()
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     dtype: DType

@@ -194,13 +194,14 @@ def _refuse_nan(seen: Seen) -> None:
 
 
 def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> Signature:
-    parameters = reference.parameters()
-    names = _distinct(reference.input_names(len(inputs)), set(parameters))
+    parameters = reference.parameter_specs()
+    taken = {spec.name for spec in parameters}
+    names = _distinct(reference.input_names(len(inputs)), taken)
     labels = ["output"] if len(outputs) == 1 else [f"output{i}" for i in range(len(outputs))]
-    labels = _distinct(labels, {*parameters, *names})
+    labels = _distinct(labels, {*taken, *names})
     return Signature(
         inputs=tuple(reference.value_spec(name, value) for name, value in zip(names, inputs, strict=True)),
-        parameters=tuple(reference.tensor_spec(name, tensor) for name, tensor in parameters.items()),
+        parameters=parameters,
         outputs=tuple(reference.tensor_spec(name, tensor) for name, tensor in zip(labels, outputs, strict=True)),
     )
 

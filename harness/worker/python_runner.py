@@ -1,7 +1,7 @@
 """A foreign module's process: maps memory, imports one file, calls its ModelNew when told. Nothing it says is believed.
 
 Run as `python -I python_runner.py SOCKET_FD` inside the cage, by the protocol of `runner.py`. The file lies in the
-order that {"load": path} names, beside the constructor's arguments and the weights' names. PyTorch is in this process,
+order that {"load": path} names, beside the constructor's arguments and each weight's names. PyTorch is in this process,
 and the file may turn it inside out: judge, reference, clock and comparison are elsewhere, and all that leaves is what
 is copied into the output slots.
 
@@ -84,12 +84,12 @@ class Module:
     def __init__(self, order: dict[str, Any], place: torch.device) -> None:
         self.place = place
         self.inputs: int = order["inputs"]
-        self.weights: list[str] = order["parameters"]
+        self.weights: list[list[str]] = order["parameters"]
         with _telling("load"):
             torch.manual_seed(0)
             with place:
                 self.model: torch.nn.Module = _imported(order["source"]).ModelNew(*order["init"]).eval().to(place)
-        self.owners = [self._owner(name) for name in self.weights]
+        self.owners = [[*map(self._owner, names)] for names in self.weights]
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
         path, _, leaf = name.rpartition(".")
@@ -105,8 +105,9 @@ class Module:
         """Put the slot's weights in, run forward, copy what it returns into the slot's outputs."""
         inputs, rest = arguments[: self.inputs], arguments[self.inputs :]
         weights, outputs = rest[: len(self.owners)], rest[len(self.owners) :]
-        for (owner, leaf), weight in zip(self.owners, weights, strict=True):
-            getattr(owner, leaf).data = weight
+        for owners, weight in zip(self.owners, weights, strict=True):
+            for owner, leaf in owners:
+                getattr(owner, leaf).data = weight
         with _telling("exception"), torch.no_grad():
             result = self.model(*inputs)
         results = list(result) if isinstance(result, list | tuple) else [result]

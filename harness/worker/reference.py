@@ -61,6 +61,8 @@ class Reference:
             self.model: torch.nn.Module = self.guarded("Model(...)", lambda: factory(*arguments))
         if not isinstance(self.model, torch.nn.Module):
             raise self.error("Model is not a torch.nn.Module", _CONTRACT)
+        self.ties = _ties(self.model)
+        """Names beyond the first of a tensor that the module holds under several, and that first name."""
         self.model.eval()
         if place != _HOST:
             self.model.to(place)
@@ -106,10 +108,8 @@ class Reference:
         return contextlib.nullcontext() if self.place == _HOST else self.place
 
     def parameters(self) -> dict[str, torch.Tensor]:
-        """Parameters and buffers in state_dict order, then buffers that are not persistent."""
-        named = dict(self.model.state_dict(keep_vars=True))
-        named.update((name, buffer) for name, buffer in self.model.named_buffers() if name not in named)
-        return {name: tensor.detach() for name, tensor in named.items() if isinstance(tensor, torch.Tensor)}
+        """Parameters and buffers in state_dict order, then buffers that are not persistent; tied ones once."""
+        return {name: tensor.detach() for name, tensor in _named(self.model).items() if name not in self.ties}
 
     def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
         """The outputs as a flat list."""
@@ -124,10 +124,10 @@ class Reference:
                 )
         return outputs
 
-    @staticmethod
-    def load(model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
-        """Have the model compute over these tensors themselves, by their state_dict names; nothing is copied."""
-        for name, tensor in weights.items():
+    def load(self, model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+        """Have the model compute over these tensors themselves, by the names of `parameters`; nothing is copied."""
+        tied = {name: weights[first] for name, first in self.ties.items() if first in weights}
+        for name, tensor in (weights | tied).items():
             owner, _, leaf = name.rpartition(".")
             getattr(model.get_submodule(owner), leaf).data = tensor
 
@@ -158,6 +158,14 @@ class Reference:
         return TensorSpec(
             name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype]
         )
+
+    def parameter_specs(self) -> tuple[TensorSpec, ...]:
+        """Specs of `parameters`, each with the further names of the same tensor."""
+        names: dict[str, list[str]] = {}
+        for tied, first in self.ties.items():
+            names.setdefault(first, []).append(tied)
+        specs = (self.tensor_spec(name, tensor) for name, tensor in self.parameters().items())
+        return tuple(spec.model_copy(update={"also": tuple(names.get(spec.name, ()))}) for spec in specs)
 
     def value_spec(self, name: str, value: Value) -> TensorSpec | ScalarSpec:
         """Spec of a tensor or a number."""
@@ -193,6 +201,25 @@ class Reference:
             raise  # the machine's failure, not the file's
         except Exception as error:  # the user's code may raise anything; its message is the answer
             raise self.error(f"{what} raised {_one_line(error)}") from error
+
+
+def _named(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """All parameters and buffers, under all of their names."""
+    named = dict(model.state_dict(keep_vars=True))
+    named.update((name, buffer) for name, buffer in model.named_buffers() if name not in named)
+    return {name: tensor for name, tensor in named.items() if isinstance(tensor, torch.Tensor)}
+
+
+def _ties(model: torch.nn.Module) -> dict[str, str]:
+    """Later names of the same memory in the same shape and type. Asked before a cast or a move may part them."""
+    first: dict[object, str] = {}
+    ties: dict[str, str] = {}
+    for name, tensor in _named(model).items():
+        if tensor.layout is torch.strided:
+            place = tensor.untyped_storage()._cdata, tensor.storage_offset()
+            found = first.setdefault((*place, tensor.shape, tensor.stride(), tensor.dtype), name)
+            ties |= {name: found} if found != name else {}
+    return ties
 
 
 def writable(output: torch.Tensor) -> torch.Tensor:

@@ -36,7 +36,8 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
     names = [spec.name for spec in specs]
     try:
         with torch.no_grad():
-            return _from_export(torch.export.export(reference.model, tuple(inputs), strict=False), names)
+            exported = torch.export.export(reference.model, tuple(inputs), strict=False)
+            return _from_export(exported, names, reference.ties)
     except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
         try:
             return _from_make_fx(reference, inputs, names)
@@ -45,14 +46,14 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
             raise UntraceableError(text) from error
 
 
-def _from_export(exported: ExportedProgram, names: list[str]) -> Program:
+def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, str]) -> Program:
     known: dict[str, str] = {}
     given = iter(names)
     for spec in exported.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
             name = next(given)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            name = str(spec.target)
+            name = ties.get(str(spec.target), str(spec.target))
         else:
             raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
         known[getattr(spec.arg, "name", "")] = name

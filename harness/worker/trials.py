@@ -119,7 +119,7 @@ class Bench:
         for spec in (*inputs, *self.signature.parameters):
             if isinstance(spec, TensorSpec) and (view := self.memory.views[slot][spec.name]).is_floating_point():
                 square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
-                elements = view.diagonal(dim1=-2, dim2=-1) if square else view
+                elements = view.diagonal(dim1=-2, dim2=-1) if square else view if view.ndim else view.view(1)
                 places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
                 factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
                 elements[places] = elements[places] * factors.to(view.dtype)

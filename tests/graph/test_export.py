@@ -322,6 +322,42 @@ def test_names_cannot_end_the_docstring() -> None:
     assert ast.get_docstring(ast.parse(text))
 
 
+TIED_DRIVER = """
+ours = model_new.ModelNew()
+def untied():
+    ours.head.weight = torch.nn.Parameter(ours.embed.weight.detach().clone())
+    return ours(torch.arange(6))
+tell("keys", lambda: list(ours.state_dict()))
+tell("one", lambda: ours.head.weight is ours.embed.weight)
+tell("untied", untied)
+"""
+
+
+def test_a_drop_in_keeps_what_is_tied_and_refuses_what_no_longer_is(tmp_path: Path) -> None:
+    tied = """import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.head = torch.nn.Embedding(6, 4), torch.nn.Linear(4, 6, bias=False)
+        self.head.weight = self.embed.weight
+
+    def forward(self, index):
+        return self.head(self.embed(index))
+
+
+def get_inputs():
+    return [torch.arange(6)]
+"""
+    told = drive(exported(tmp_path, tied, "// never compiled"), TIED_DRIVER)
+    assert told == {
+        "keys": ["embed.weight", "head.weight"],
+        "one": True,
+        "untied": "ValueError: the kernel was made for head.weight tied to embed.weight: one tensor",
+    }
+
+
 @given(st.text(alphabet=st.sampled_from("ab'\"\\\n\t{}%é"), max_size=30))
 def test_the_references_text_survives(text: str) -> None:
     assert ast.literal_eval(_text_literal(text)) == text

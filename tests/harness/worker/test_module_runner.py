@@ -44,7 +44,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def order(source=FILE, **changed):
-    return {"source": source, "init": [5], "inputs": 2, "parameters": ["scale"], **changed}
+    return {"source": source, "init": [5], "inputs": 2, "parameters": [["scale"]], **changed}
 
 
 def module(returned=RETURNED, **changed):
@@ -110,10 +110,10 @@ def test_a_parameter_is_a_tensor_too():
         ("x = (", {}, "load", "SyntaxError"),
         (FILE, {"init": [1, 2]}, "load", "TypeError"),
         (FILE.replace("torch.zeros(columns)", "torch.zeros(columns) + missing"), {}, "load", "line 7: NameError"),
-        (FILE, {"parameters": ["scale", "bias"]}, "weights", "ModelNew has no parameter or buffer bias: keep"),
-        (FILE, {"parameters": ["inner.scale"]}, "weights", "no parameter or buffer inner.scale"),
-        (FILE, {"parameters": ["drop"]}, "weights", "no parameter or buffer drop"),
-        (FILE, {"parameters": ["drop.p"]}, "weights", "no parameter or buffer drop.p"),
+        (FILE, {"parameters": [["scale", "bias"]]}, "weights", "ModelNew has no parameter or buffer bias: keep"),
+        (FILE, {"parameters": [["inner.scale"]]}, "weights", "no parameter or buffer inner.scale"),
+        (FILE, {"parameters": [["drop"]]}, "weights", "no parameter or buffer drop"),
+        (FILE, {"parameters": [["drop.p"]]}, "weights", "no parameter or buffer drop.p"),
     ],
 )
 def test_a_file_that_makes_no_module_is_told_with_the_line(source, changed, check, words):

@@ -218,3 +218,38 @@ def test_what_shares_or_skips_memory_is_copied_before_a_kernel_has_to_write_it(o
     assert (kept is output) is own
     assert torch.equal(kept, output)
     assert kept.stride() == torch.empty_like(kept).stride()
+
+
+TIED = """
+import torch
+from torch import nn
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed = nn.Embedding(6, 4)
+        self.head = nn.Linear(4, 6, bias=False)
+        self.head.weight = HOW
+
+    def forward(self, index):
+        return self.head(self.embed(index))
+
+def get_inputs():
+    return [torch.arange(6)]
+"""
+
+
+@pytest.mark.parametrize("how", ["self.embed.weight", "nn.Parameter(self.embed.weight.data)"])
+def test_tied_weights_are_one_argument_and_one_value(how):
+    reference = Reference(TIED.replace("HOW", how), "t")
+    (spec,) = reference.parameter_specs()
+    assert (spec.name, spec.also) == ("embed.weight", ("head.weight",))
+    model = reference.double()
+    weight = torch.randn(6, 4, dtype=torch.float64)
+    reference.load(model, {"embed.weight": weight})
+    assert torch.allclose(reference.run(reference.inputs(0), model)[0], weight @ weight.T)
+
+
+def test_equal_weights_in_memory_of_their_own_are_not_tied():
+    apart = Reference(TIED.replace("HOW", "nn.Parameter(self.embed.weight.detach().clone())"), "t")
+    assert [(spec.name, spec.also) for spec in apart.parameter_specs()] == [("embed.weight", ()), ("head.weight", ())]

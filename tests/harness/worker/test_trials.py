@@ -308,3 +308,25 @@ def test_numbers_differ_from_slot_to_slot_and_the_first_ones_are_the_files():
     axis = zero.model_copy(update={"name": "axis", "type": "int", "value": 1})
     numbers = judging.slot_numbers(SIGNATURE.model_copy(update={"inputs": (X, zero, flag, axis)}), 3)
     assert numbers == {"shift": 0.75, "flag": True, "axis": 1}
+
+
+def test_a_weight_and_an_input_without_axes_are_drawn_stirred_and_touched():
+    number = TensorSpec(name="x", shape=(), strides=(), dtype="float32")
+    scale = number.model_copy(update={"name": "scale"})
+    signature = Signature(inputs=(number,), parameters=(scale,), outputs=(number.model_copy(update={"name": "y"}),))
+    source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x * self.scale")
+    source = source.replace("torch.linspace(1, 2, 5)", "torch.tensor(0.7)").replace(
+        "torch.rand(6, 5) + 1, 0.5", "torch.tensor(1.5)"
+    )
+
+    def product(views, numbers):
+        views["y"].copy_(views["x"] * views["scale"])
+
+    with bench_of(product, source=source, signature=signature) as bench:
+        judging._check(bench, {"seed": 5, "trials": None, "multiplies": False}, trials := [])
+        assert len(trials) == len(ORDER)
+        views = bench.memory.views[0]
+        for change in (bench.stir, bench.touch):
+            before = views["x"].clone(), views["scale"].clone()
+            change(0)
+            assert views["x"] != before[0] and views["scale"] != before[1]
