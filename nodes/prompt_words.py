@@ -19,6 +19,11 @@ def fenced(text: str, language: str = "") -> str:
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"
 
 
+def one_line(text: str) -> str:
+    """`text` as part of a line: a second one could begin like a heading, or like another's words."""
+    return " ".join(text.split())
+
+
 def say_operations(program: Program | None) -> str:
     """One line an operation: its name, operands, and the shape and type of what it gives; empty where not traced."""
     if program is None:

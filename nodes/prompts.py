@@ -14,7 +14,7 @@ from harness.profile.render import render
 from knowledge import library
 from knowledge.exemplars.source import Exemplar, representative
 from nodes.diagnosis import Diagnosis
-from nodes.prompt_words import fenced, say_machine, say_operations
+from nodes.prompt_words import fenced, one_line, say_machine, say_operations
 from nodes.request import Request
 from nodes.story import failed_elsewhere, led_to, tried_from
 from tools.patch import numbered
@@ -80,7 +80,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "stub": request.stub,
         "max_sweep": request.max_sweep,
         "profile": render(request.profile) if request.profile else "",
-        "diagnosis": request.diagnosis,
+        "diagnosis_text": _said_of(request.diagnosis) if request.diagnosis else "",
         "diagnosis_form": _form(Diagnosis),
         **_kernel(request),
         **_knowledge(request),
@@ -156,6 +156,10 @@ def _words(request: Request) -> str:
     return " ".join([request.task.name, request.task.source, *(op.target for op in operations)])
 
 
+def _said_of(diagnosis: Diagnosis) -> str:
+    return "\n".join(f"{name}: {said}" for name, said in diagnosis.model_dump().items())
+
+
 def _form(kind: type[Diagnosis]) -> str:
     """The fields of an answer, each with what belongs there."""
     lines = (f' "{name}": "<{field.description}>"' for name, field in kind.model_fields.items())
@@ -173,4 +177,5 @@ def _templates() -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters["fenced"] = fenced
+    environment.filters["one_line"] = one_line
     return environment
