@@ -79,8 +79,8 @@ def begin_ablation(
 
 
 def one_gate(depth: int) -> Gates:
-    """The same gate for every op class."""
-    return Gates(gemm=depth, elementwise=depth, reduction=depth, other=depth)
+    """The same gate for every op class, which nothing opens earlier: what is compared are depths."""
+    return Gates(gemm=depth, elementwise=depth, reduction=depth, other=depth, when_stuck=None)
 
 
 def reopen_ablation(path: Path) -> list[tuple[RunFolder, Manifest]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from nodes.gate import gate_open
 from nodes.settings import Settings
 from nodes.state import RunState, present
 from nodes.stops import broke_off, out_of_repairs
@@ -19,7 +20,7 @@ def after_generator(state: RunState, settings: Settings) -> Literal["tester", "s
 def after_tester(
     state: RunState, settings: Settings
 ) -> Literal["diagnoser", "generator", "profiler", "optimizer", "sanitizer"]:
-    """A failure is diagnosed; a pass is optimized, and first profiled where the depth gate is open."""
+    """A failure is diagnosed; a pass is optimized, and first profiled where the gate is open."""
     passed = present(state.verdict, "verdict").passed
     if state.mending:
         return "sanitizer" if passed or broke_off(state, settings) else "diagnoser"
@@ -27,8 +28,7 @@ def after_tester(
         return "sanitizer"
     if not passed:
         return _after_failure(state, settings)
-    gate = settings.profile_from_depth.depth(present(state.task, "task").op_class)
-    return "profiler" if state.depth >= gate else "optimizer"
+    return "profiler" if gate_open(state, settings) else "optimizer"
 
 
 def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "sanitizer"]:

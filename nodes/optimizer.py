@@ -6,6 +6,7 @@ from harness.candidate import Candidate
 from harness.profile.summary import Profile
 from nodes.answers import AnswerError, Declined, Written, parse_move
 from nodes.asking import author, best_speedup, ended, request_for, require_untried
+from nodes.gate import gate_open
 from nodes.node import Update
 from nodes.settings import Settings
 from nodes.speak import TurnEndedError, speak
@@ -98,6 +99,5 @@ def base(state: RunState, settings: Settings) -> Best:
 
 
 def shown_profile(state: RunState, start: Best, settings: Settings) -> Profile | None:
-    """The profile of the kernel at hand, once the depth gate of the task's op class is open; nothing before."""
-    gate = settings.profile_from_depth.depth(present(state.task, "task").op_class)
-    return start.profile if state.depth >= gate else None
+    """The profile of the kernel at hand, once the gate is open; nothing before."""
+    return start.profile if gate_open(state, settings) else None

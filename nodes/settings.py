@@ -19,7 +19,7 @@ ExemplarChoice = Literal["none", "representative", "retrieved"]
 
 
 class Gates(BaseModel):
-    """From which depth on the optimizer is shown a profile, by the task's op class."""
+    """From which depth on the optimizer is shown a profile, by the task's op class; earlier where it is stuck."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", title="Profile from depth")
 
@@ -27,6 +27,9 @@ class Gates(BaseModel):
     elementwise: int = Field(default=1, ge=0, title="Elementwise")
     reduction: int = Field(default=4, ge=0, title="Reductions")
     other: int = Field(default=4, ge=0, title="Everything else")
+    when_stuck: int | None = Field(
+        default=2, ge=1, title="Earlier, after so many moves in a row without a gain", description="Empty: never."
+    )
 
     def depth(self, op_class: OpClass) -> int:
         """The first depth whose pass is profiled."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
-from run_samples import best, kernel, not_built, passed, profile, run, task, wrong
+from run_samples import attempt, best, kernel, not_built, passed, profile, run, task, wrong
 
 from graph import routing
+from graph.ablation import one_gate
 from graph.workflow import ROUTES, graph, targets
 from harness.candidate import Candidate
 from harness.verdict import Verdict
@@ -62,6 +63,7 @@ DRAWN_WITHIN = TURNS | {
 
 STOP = Stop(name="tokens", message="Enough.")
 K = kernel("present\n")
+VAIN = attempt("threads", K, passed(K, 0.9))
 
 
 def verdicts(candidate: Candidate) -> st.SearchStrategy[Verdict]:
@@ -74,7 +76,9 @@ settings_of_any_kind = st.builds(
     max_repairs=st.integers(0, 4),
     max_regenerations=st.integers(0, 3),
     advance=st.sampled_from(["best", "latest"]),
-    profile_from_depth=st.builds(Gates, elementwise=st.integers(0, 5), gemm=st.integers(0, 12)),
+    profile_from_depth=st.builds(
+        Gates, elementwise=st.integers(0, 5), gemm=st.integers(0, 12), when_stuck=st.sampled_from([None, 1, 2])
+    ),
 )
 
 
@@ -94,7 +98,16 @@ def states(draw: st.DrawFn) -> RunState:
         regenerations=draw(st.integers(0, 4)),
         gave_up=not verdict.passed and draw(st.booleans()),
         profile=draw(st.sampled_from([None, profile()])),
+        history=draw(st.sampled_from([(), VAIN, (*VAIN, *VAIN)])),
     )
+
+
+def opened(state: RunState, settings: Settings) -> bool:
+    """Whether depth, or moves in vain, have opened the gate."""
+    gates = settings.profile_from_depth
+    assert state.task is not None
+    deep = state.depth >= gates.depth(state.task.op_class)
+    return deep or (gates.when_stuck is not None and len(state.history) >= 2 * gates.when_stuck)
 
 
 def after_the_test(state: RunState, settings: Settings) -> RunState:
@@ -131,9 +144,7 @@ def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings
         exhausted = out_of_repairs(state, settings)
         assert way == ("diagnoser" if not exhausted else "optimizer" if state.best else "generator")
     else:
-        assert state.task is not None
-        opened = state.depth >= settings.profile_from_depth.depth(state.task.op_class)
-        assert way == ("profiler" if opened else "optimizer")
+        assert way == ("profiler" if opened(state, settings) else "optimizer")
 
 
 @given(states(), settings_of_any_kind)
@@ -156,13 +167,9 @@ def test_the_optimizer_sees_a_profile_only_past_the_gate_and_only_of_its_own_ker
 ) -> None:
     if state.best is None:
         return
-    assert state.task is not None
     start = base(state, settings)
     shown = shown_profile(state, start, settings)
-    if state.depth < settings.profile_from_depth.depth(state.task.op_class):
-        assert shown is None
-    else:
-        assert shown == start.profile
+    assert shown == (start.profile if opened(state, settings) else None)
 
 
 @given(states(), settings_of_any_kind)
@@ -233,3 +240,5 @@ def test_advance_from_the_best_or_from_the_latest_that_passed() -> None:
 def test_the_gates_of_the_op_classes() -> None:
     gates = Settings().profile_from_depth
     assert [gates.depth(op_class) for op_class in ("gemm", "elementwise", "reduction", "other")] == [11, 1, 4, 4]
+    assert gates.when_stuck == 2
+    assert one_gate(3).when_stuck is None, "an ablation compares depths"
