@@ -14,7 +14,7 @@ from graph.verify import verify
 from harness.candidate import TargetChoice
 from harness.isolation.policy import TierChoice
 from harness.verdict import Verdict
-from tools.wording import say_sanitizers
+from tools.wording import say_oracle, say_sanitizers
 
 
 def run(
@@ -65,7 +65,7 @@ def _show(verdict: Verdict, console: Console) -> None:
             console.print(Text(line), soft_wrap=True)
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
-    for line in say_sanitizers(verdict.sanitizers).splitlines():
+    for line in (*say_oracle(verdict).splitlines(), *say_sanitizers(verdict.sanitizers).splitlines()):
         console.print(Text(line), soft_wrap=True)
     if errors := worst_errors(verdict):
         console.print(drawn(_error_sheet(errors)))

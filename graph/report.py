@@ -17,6 +17,7 @@ from harness.profile.summary import Profile
 from harness.verdict import OutputError, Verdict
 from nodes.state import Step, Usage, Variant
 from tools.sweep import say_values
+from tools.wording import say_oracle
 
 WIDE, NARROW = 940, 400
 
@@ -69,7 +70,7 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock, values=say_values)
+    environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock, values=say_values, oracle=say_oracle)
     return environment.get_template(template).render(values)
 
 

@@ -65,9 +65,14 @@ class Trial(Frozen):
 
 
 class Correctness(Frozen):
-    """The comparisons made, up to and including the first that failed."""
+    """The comparisons made, up to and including the first that failed.
+
+    `no_oracle` says why the task has no float64 oracle, where it has none: what PyTorch's results change by when each
+    rounding in them is another one then stands for PyTorch's own error.
+    """
 
     trials: tuple[Trial, ...]
+    no_oracle: Said = ""
 
 
 class Duel(Frozen):
@@ -200,6 +205,12 @@ class Verdict(Frozen):
         kept = {name: value for name, value in self if name != "timing"}
         refused = {"status": "refused", "check": "sanitizer", "message": found.message, "sanitizers": runs}
         return Verdict(**(kept | refused))
+
+    @property
+    def no_oracle(self) -> str:
+        """Why no float64 oracle could be had, in the first comparisons without one; empty where all had it."""
+        every = (self.correctness, *(each.correctness for each in self.workloads))
+        return next((each.no_oracle for each in every if each and each.no_oracle), "")
 
     @property
     def passed(self) -> bool:

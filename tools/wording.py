@@ -68,6 +68,16 @@ def say_timing(timing: Timing, target: TargetName) -> str:
     )
 
 
+def say_oracle(verdict: Verdict) -> str:
+    """Why there was no float64 oracle, and what stood in its place; empty where there was one."""
+    if not verdict.no_oracle:
+        return ""
+    return (
+        f"No float64 oracle: {verdict.no_oracle.rstrip('.')}. Errors are held against how far PyTorch's own result "
+        "moves when its roundings do."
+    )
+
+
 def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:
     """One line a tool: clean, what it found, or why it could not look."""
     return "\n".join(f"{run.tool}: {_sanitizer(run)}" for run in runs)

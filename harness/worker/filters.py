@@ -8,9 +8,9 @@ import torch
 
 from harness.checks.errors import Expected, compare
 from harness.checks.filters import Outputs, axis_spread, judge_variation, peak, spread
-from harness.errors import UserError
 from harness.task import Variant
 from harness.task_filters import SEEDS, Conditioning, FilterResult
+from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, Value
 
 
@@ -59,13 +59,9 @@ def _equal(one: list[Value], other: list[Value]) -> bool:
 
 def _conditioning(model: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> list[Conditioning]:
     """Empty where the forward cannot compute in float64."""
-    wide = [v.double() if isinstance(v, torch.Tensor) and v.is_floating_point() else v for v in inputs]
-    try:
-        oracles = model.run(wide, model.double())
-    except UserError:
-        return []
     found = []
-    for position, (output, oracle) in enumerate(zip(outputs, oracles, strict=True)):
+    oracles = Oracle(model, "other").run(inputs, model.parameters(), outputs)
+    for position, (output, oracle) in enumerate(zip(outputs, oracles, strict=bool(oracles))):
         if output.is_floating_point():
             name = "output" if len(outputs) == 1 else f"output{position}"
             error = compare(output, Expected(name, oracle.double(), output))

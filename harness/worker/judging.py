@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -57,6 +56,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
     outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    bench: Bench | None = None
     try:
         with _phase(seconds, "load"):
             bench = _prepare(
@@ -81,8 +81,9 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
         raise _no_room(payload, full) from full
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
-    if trials:
-        outcome["correctness"] = Correctness(trials=tuple(trials)).model_dump(mode="json")
+    if bench and trials:
+        found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent)
+        outcome["correctness"] = found.model_dump(mode="json")
     return outcome | {"seconds": seconds}
 
 
@@ -150,7 +151,7 @@ def slot_numbers(signature: Signature, slot: int) -> Numbers:
 
 def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
     """The reference over a slot's weights: both sides read the same memory."""
-    model = copy.deepcopy(reference.model)
+    model = reference.replica()
     reference.load(model, memory.parameters(slot))
     return model
 

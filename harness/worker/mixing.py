@@ -38,16 +38,19 @@ def mix(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
     began = time.perf_counter()
     trials: list[Trial] = []
     outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    benches: list[Bench] = []
     try:
         link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
-        for position, bench in enumerate(_benches(payload, link) * ROUNDS):
+        benches += _benches(payload, link)
+        for position, bench in enumerate(benches * ROUNDS):
             _try_one(bench, position, payload["seed"], trials)
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
     if trials:
-        outcome["correctness"] = Correctness(trials=tuple(trials)).model_dump(mode="json")
+        absent = next((bench.oracle.absent for bench in benches if bench.oracle.absent), "")
+        outcome["correctness"] = Correctness(trials=tuple(trials), no_oracle=absent).model_dump(mode="json")
     return outcome | {"seconds": {"mix": time.perf_counter() - began}}
 
 

@@ -7,8 +7,9 @@ made of the whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,56 +18,78 @@ from torch.overrides import TorchFunctionMode
 from harness.checks.errors import one_thread, scaled_error
 from harness.errors import UserError
 from harness.task import OpClass
+from harness.worker.disturbed import distance, disturbed
+from harness.worker.reach import tensors_of
 from harness.worker.reference import Reference, Value
 
 PIECE = 1 << 17
 """Elements a piece has about: 1 MiB in float64."""
 AGREES_EPS = 32.0
 """So many units of the type's last place PyTorch's own result on the whole may be away from the rows'."""
+UNRELATED = 0.05
+"""PyTorch's result further (scaled, rms) from float64's than this, and than `UNRELATED_TIMES` what rounding explains,
+is another function's: a forward that asks which type it works in."""
+UNRELATED_TIMES = 16.0
 
 
 class Oracle:
-    """A copy of a task's model that computes in float64."""
+    """A task's model that computes in float64. `absent` says why it last gave nothing; empty where it never did."""
 
     def __init__(self, reference: Reference, op_class: OpClass) -> None:
-        self._reference, self._model = reference, reference.double()
+        self._reference = reference
+        self._model: torch.nn.Module | None = None
         self._pointwise = op_class == "elementwise" and reference.place.type == "cpu"
         self._kept: list[torch.Tensor] = []
+        self._types = _float_types(tensors_of(reference.model))
+        self.absent = ""
 
     def run(
         self, inputs: list[Value], weights: dict[str, torch.Tensor], results: Sequence[torch.Tensor]
     ) -> list[torch.Tensor]:
-        """The outputs, valid until the next call; empty where the forward cannot compute in float64.
+        """The outputs, valid until the next call; empty where the forward cannot compute them in float64.
 
         `results` are PyTorch's own on the same inputs.
         """
-        self._reference.load(self._model, {name: _wide(weight) for name, weight in weights.items()})
         try:
-            if self._pointwise and (rows := self._rows(inputs, results)):
-                return rows
-            return self._whole(inputs)
-        except UserError:
+            model = self._loaded(weights)
+            with _float64_by_default():
+                found = (self._pointwise and self._rows(model, inputs, results)) or self._whole(model, inputs)
+        except (UserError, RuntimeError) as error:
+            if isinstance(error, torch.OutOfMemoryError):
+                raise
+            self.absent = f"in float64, {error}"
             return []
+        if why := self._unlike(found, inputs, weights, results):
+            self.absent = why
+            return []
+        return found
 
     def forget(self) -> None:
         """Give back what is kept between calls."""
         self._kept = []
 
-    def _whole(self, inputs: list[Value]) -> list[torch.Tensor]:
-        wide = [_wide(value) if isinstance(value, torch.Tensor) else value for value in inputs]
-        with _Double():
-            return [_wide(output) for output in self._reference.run(wide, self._model)]
+    def _loaded(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
+        """The model over these weights, made when it is needed first. Raises `UserError`, `RuntimeError`."""
+        self._model = self._model or self._reference.double()
+        self._reference.load(self._model, {name: _wide(weight) for name, weight in weights.items()})
+        return self._model
 
-    def _rows(self, inputs: list[Value], results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    def _whole(self, model: torch.nn.Module, inputs: list[Value]) -> list[torch.Tensor]:
+        wide = [_wide(value) if isinstance(value, torch.Tensor) else value for value in inputs]
+        types = self._types | _float_types(value for value in inputs if isinstance(value, torch.Tensor))
+        with _Double(torch.float32 if types == {torch.float32} else torch.float64):
+            return [_wide(output) for output in self._reference.run(wide, model)]
+
+    def _rows(self, model: torch.nn.Module, inputs: list[Value], results: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         """The outputs, row by row; empty from the first time on that this cannot be done, or gave something else."""
         if self._kept:
-            self._compute(inputs)
+            self._compute(model, inputs)
             return self._kept
         self._pointwise = _alike(inputs, results)
         if self._pointwise:
             self._kept = [torch.empty(result.shape, dtype=torch.float64) for result in results]
             try:
-                self._compute(inputs)
+                self._compute(model, inputs)
             except (UserError, RuntimeError):  # it asks for the whole shape; a piece of another one does not fit
                 self._pointwise = False
             else:
@@ -75,38 +98,106 @@ class Oracle:
             self._kept = []
         return self._kept
 
-    def _compute(self, inputs: list[Value]) -> None:
+    def _compute(self, model: torch.nn.Module, inputs: list[Value]) -> None:
         rows = self._kept[0].shape[0]
         step = max(1, PIECE * rows // self._kept[0].numel())
         parts = [slice(start, start + step) for start in range(0, rows, step)]
         with one_thread() as threads, ThreadPoolExecutor(threads) as pool:
-            for done in [pool.submit(self._compute_some, inputs, parts[first::threads]) for first in range(threads)]:
+            shares = [parts[first::threads] for first in range(threads)]
+            for done in [pool.submit(self._compute_some, model, inputs, share) for share in shares]:
                 done.result()
 
-    def _compute_some(self, inputs: list[Value], parts: Sequence[slice]) -> None:
+    def _compute_some(self, model: torch.nn.Module, inputs: list[Value], parts: Sequence[slice]) -> None:
         """Some of the rows; each thread has parts of its own, so that none waits for another."""
         for part in parts:
             cut = [value[part] if isinstance(value, torch.Tensor) else value for value in inputs]
-            for kept, output in zip(self._kept, self._whole(cut), strict=True):
+            for kept, output in zip(self._kept, self._whole(model, cut), strict=True):
                 kept[part] = output
+
+    def _unlike(
+        self,
+        found: list[torch.Tensor],
+        inputs: list[Value],
+        weights: dict[str, torch.Tensor],
+        results: Sequence[torch.Tensor],
+    ) -> str:
+        """Why what was computed in float64 is no oracle for these results; empty where it is one."""
+        if [output.shape for output in found] != [result.shape for result in results]:
+            return "in float64 the outputs have other shapes"
+        if all(distance(result, exact) <= UNRELATED for result, exact in zip(results, found, strict=True)):
+            return ""
+        noise = self.noise(inputs, weights, results)
+        for result, exact, likely in zip(results, found, noise, strict=True):
+            off = distance(result, exact)
+            if off > max(UNRELATED, UNRELATED_TIMES * likely):
+                return f"in float64 the forward computes something else: it is {off:.2g} of the result away"
+        return ""
+
+    def noise(
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], results: Sequence[torch.Tensor]
+    ) -> list[float]:
+        """How far off (scaled) each of PyTorch's results may be, by itself: see `disturbed`."""
+        model = self._reference.replica()
+        self._reference.load(model, weights)
+        return disturbed(lambda given: self._reference.run(given, model), inputs, results)
+
+
+@contextmanager
+def _float64_by_default() -> Iterator[None]:
+    """What a forward makes without naming a type is float64. The setting is the process's, not a thread's."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+_WIDER: dict[Any, Any] = {
+    torch.float32: torch.float64, torch.complex64: torch.complex128,
+    torch.FloatTensor: torch.DoubleTensor, "torch.FloatTensor": "torch.DoubleTensor",
+}  # fmt: skip
+
+
+def _float_types(tensors: Iterable[torch.Tensor]) -> frozenset[torch.dtype]:
+    return frozenset(tensor.dtype for tensor in tensors if tensor.is_floating_point())
 
 
 class _Double(TorchFunctionMode):
     """Within a forward, float32 by name is float64: a norm that says `x.float()` would have no oracle otherwise.
 
-    Narrower types stay: who rounds to them means it.
+    Who rounds to a narrower type means it: the value is rounded, and computed with in float64 from there on, as
+    weights of that type are. Asked for a tensor's type, float64 says that it is `named`: a forward may go by it.
     """
+
+    def __init__(self, named: torch.dtype) -> None:
+        super().__init__()
+        self._named = named
 
     def __torch_function__(
         self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each function of the forward."""
-        named = {name: _doubled(value) for name, value in (kwargs or {}).items()}
-        return (torch.Tensor.double if func is torch.Tensor.float else func)(*map(_doubled, args), **named)
+        if func == _TYPE_OF:
+            found = func(*args)
+            return self._named if found == torch.float64 else found
+        keywords = {name: _doubled(value) for name, value in (kwargs or {}).items()}
+        return _widened((torch.Tensor.double if func is torch.Tensor.float else func)(*map(_doubled, args), **keywords))
+
+
+_TYPE_OF = torch.Tensor.dtype.__get__  # type: ignore[attr-defined]
 
 
 def _doubled(argument: Any) -> Any:
-    return torch.float64 if argument is torch.float32 else argument
+    return _WIDER.get(argument, argument) if isinstance(argument, torch.dtype | type | str) else argument
+
+
+def _widened(result: Any) -> Any:
+    if isinstance(result, torch.Tensor):
+        return result.double() if result.is_floating_point() and result.dtype != torch.float64 else result
+    if type(result) in (list, tuple):
+        return type(result)(map(_widened, result))
+    return result
 
 
 def _alike(inputs: Sequence[Value], results: Sequence[torch.Tensor]) -> bool:

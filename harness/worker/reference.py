@@ -17,6 +17,7 @@ import torch
 from harness.errors import UserError
 from harness.frozen import plain_name
 from harness.task import DType, ScalarSpec, TensorSpec, Variant
+from harness.worker.reach import TASK_MODULE, tensors_of
 from harness.worker.variants import BadWorkloadError, arguments_of, declared_variants
 
 Value = torch.Tensor | float | int | bool
@@ -27,6 +28,7 @@ DTYPES: dict[torch.dtype, DType] = {
     torch.bool: "bool",
 }  # fmt: skip
 TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
+COMPLEX = {torch.complex64: torch.complex128}
 
 _HOST = torch.device("cpu")
 _PLAIN = Variant()
@@ -48,7 +50,8 @@ class Reference:
         self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0, variant: Variant = _PLAIN
     ) -> None:
         self.name, self.place, self.variant = name, place, variant
-        self.source = source
+        self.source, self._seed = source, seed
+        torch.manual_seed(seed)  # what the file draws when it is executed is the same every time, too
         self.module = _execute(source, name)
         torch.manual_seed(seed)
         with self._there():
@@ -131,9 +134,32 @@ class Reference:
             owner, _, leaf = name.rpartition(".")
             getattr(model.get_submodule(owner), leaf).data = tensor
 
+    def replica(self) -> torch.nn.Module:
+        """A model of the same values that shares no tensor with this one.
+
+        A copy, where that is one: the functions that a module keeps, and what they close over, are not copied.
+        """
+        try:
+            copied = copy.deepcopy(self.model)
+        except Exception:  # noqa: BLE001 (a lock, a file, a tensor with a history: each says so in its own way)
+            return self._anew()
+        shared = set(map(id, tensors_of(self.model))) & set(map(id, tensors_of(copied)))
+        return self._anew() if shared else copied
+
     def double(self) -> torch.nn.Module:
-        """A copy of the model computing in float64."""
-        return copy.deepcopy(self.model).double()
+        """The model with all that it computes with in float64: see `tensors_of`.
+
+        Built anew, before any call of its forward: what one keeps for the next is then kept in float64, too.
+        """
+        model = self._anew()
+        for tensor in tensors_of(model):
+            if tensor.is_floating_point() or tensor.dtype in COMPLEX:
+                tensor.data = tensor.data.to(COMPLEX.get(tensor.dtype, torch.float64))
+        return model
+
+    def _anew(self) -> torch.nn.Module:
+        """The model of the file executed once more, under the same seed."""
+        return Reference(self.source, self.name, self.place, seed=self._seed, variant=self.variant).model
 
     def input_names(self, count: int) -> list[str]:
         """Names of the forward's first `count` positional parameters, made up where it takes *args."""
@@ -231,7 +257,7 @@ def writable(output: torch.Tensor) -> torch.Tensor:
 def _execute(source: str, name: str) -> types.ModuleType:
     filename = f"<{name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
-    module = types.ModuleType("cutegen_task")
+    module = types.ModuleType(TASK_MODULE)
     try:
         exec(compile(source, filename, "exec"), module.__dict__)
     except Exception as error:  # whatever importing the file raises is the file's own

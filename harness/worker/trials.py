@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import repeat
 
 import torch
 
@@ -225,12 +226,11 @@ def expected_of(bench: Bench, slot: int, distribution: str) -> list[Expected]:
     """What a slot's outputs should be, on the inputs that lie there. Raises `UserError`."""
     inputs, scope = bench.inputs(slot), _scope(bench, distribution)
     reference = [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
-    oracle = bench.oracle.run(inputs, bench.memory.parameters(slot), reference)
+    weights = bench.memory.parameters(slot)
+    exact = bench.oracle.run(inputs, weights, reference)
+    noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
     names = [spec.name for spec in bench.signature.outputs]
-    return [
-        Expected(name, exact, output, scope)
-        for name, exact, output in zip(names, oracle or reference, reference, strict=True)
-    ]
+    return list(map(Expected, names, exact or reference, reference, repeat(scope), noise))
 
 
 def _scope(bench: Bench, distribution: str) -> Scope:

@@ -7,8 +7,8 @@ from run_samples import built, kernel, not_built, passed, profile, wrong
 from harness.build import Build, Diagnostic, Resources
 from harness.profile.render import render
 from harness.sanitize.report import Finding, SanitizerRun
-from harness.verdict import Correctness, Duel, Interval, Verdict
-from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_sanitizers, say_verdict
+from harness.verdict import Correctness, Duel, Interval, Verdict, WorkloadResult
+from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_oracle, say_sanitizers, say_verdict
 
 K = kernel()
 
@@ -119,3 +119,17 @@ def test_what_a_sanitizer_found_is_said_with_the_tools_that_found_nothing() -> N
 def test_a_profile_fits_a_prompt() -> None:
     long = profile().model_copy(update={"findings": tuple(f"finding {number}" for number in range(500))})
     assert len(render(long).splitlines()) <= 60
+
+
+def test_a_missing_oracle_is_said_wherever_it_was_missing() -> None:
+    verdict = passed(K, 1.5)
+    assert verdict.correctness is not None
+    assert say_oracle(verdict) == ""
+    without = verdict.correctness.model_copy(update={"no_oracle": "in float64, forward raised X."})
+    workloads = (
+        WorkloadResult(name="a", correctness=verdict.correctness),
+        WorkloadResult(name="b", correctness=without),
+    )
+    for where in ({"correctness": without}, {"workloads": workloads}):
+        said = say_oracle(verdict.model_copy(update=where))
+        assert said.startswith("No float64 oracle: in float64, forward raised X. Errors are held against")

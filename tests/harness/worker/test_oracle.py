@@ -85,12 +85,6 @@ def test_other_classes_are_computed_as_a_whole():
     assert torch.equal(found, x.double() - x.double().mean())
 
 
-def test_there_is_none_where_the_forward_cannot_compute_in_float64():
-    x = torch.randn(ROWS, 256)
-    _, _, found = oracle_and_results("torch.mm(x, torch.ones(256, 256))", x)
-    assert found == []
-
-
 def test_what_is_kept_can_be_given_back():
     x = torch.randn(ROWS, 256)
     _, oracle, _ = oracle_and_results("x + 1", x)
