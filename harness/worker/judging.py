@@ -25,7 +25,7 @@ from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
 from harness.worker.repeats import needs_repeating, repeated
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench, MessageCost, plan_trials, run_trial
+from harness.worker.trials import Bench, MessageCost, all_finite, plan_trials, run_trial
 
 MAX_SLOTS = 256
 """A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
@@ -162,6 +162,7 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
     """
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
+    bench.discrete.settle(bench.reference.inputs, bench.takes, seed)
     _choose_stirring(bench, seed, plant=payload["trials"] is None)
     for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
         if payload["multiplies"] and distribution in ("wide", "special"):
@@ -182,7 +183,7 @@ def _choose_stirring(bench: Bench, seed: int, *, plant: bool) -> None:
     if plant and _takes_stirred(bench, seed, finite=True):
         return
     bench.plants = False
-    bench.stirs = _takes_stirred(bench, seed, finite=_finite(bench.reference.run(bench.pattern)))
+    bench.stirs = _takes_stirred(bench, seed, finite=all_finite(bench.reference.run(bench.pattern)))
 
 
 def _takes_stirred(bench: Bench, seed: int, *, finite: bool) -> bool:
@@ -193,11 +194,7 @@ def _takes_stirred(bench: Bench, seed: int, *, finite: bool) -> bool:
         results = bench.reference.run(bench.inputs(0), bench.replicas[0])
     except UserError:
         return False
-    return not finite or _finite(results)
-
-
-def _finite(results: list[torch.Tensor]) -> bool:
-    return all(bool(torch.isfinite(result).all()) for result in results)
+    return not finite or all_finite(results)
 
 
 def reference_seconds(bench: Bench) -> float:
@@ -244,7 +241,7 @@ def _timed(
     rival, compiled = others
 
     def as_chosen() -> Timing:
-        _fill_for_timing(bench, payload["seed"])
+        _fill_for_timing(bench)
         pace = set_pace(bench, timeout_s)
         outputs = TimedOutputs(bench, allowances)
         try:
@@ -264,16 +261,9 @@ def _timed(
         return as_chosen()
 
 
-def _fill_for_timing(bench: Bench, seed: int) -> None:
-    """Inputs in every slot: numbers with a fraction from one set of the file's, others and masks from one each.
-
-    To draw a large set takes a tenth of a second.
-    """
-    tensors = [value for value in bench.pattern if isinstance(value, torch.Tensor)]
-    each_its_own = not all(value.is_floating_point() for value in tensors)
+def _fill_for_timing(bench: Bench) -> None:
+    """Inputs of its own in every slot, and weights."""
     for slot in range(bench.memory.slots):
-        if each_its_own:
-            bench.fill(slot, (seed + slot) % (1 << 31), "given")
         bench.stir(slot)
         bench.memory.poison(slot)
 

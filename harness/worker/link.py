@@ -20,6 +20,9 @@ AWAKE_S = 1.0
 """How long to wait for an answer without sleeping, where the device is not the processor."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
+_REFUSED = frozenset({"output", "process_state"})
+"""Checks of the runner that a kernel fails without breaking."""
+
 Numbers = dict[str, float | int | bool]
 
 
@@ -119,7 +122,7 @@ class RunnerLink:
             raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
         if "failed" in answer:
             check, message = _text(answer["failed"]) or "process", _text(answer.get("message", ""))[:2000]
-            raise CandidateFailedError("refused" if check == "output" else "crashed", check, message)
+            raise CandidateFailedError("refused" if check in _REFUSED else "crashed", check, message)
         if expected not in answer:
             raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
         return answer[expected]

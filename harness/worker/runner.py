@@ -26,10 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import abi, channel, cuda_driver
+    from harness.worker.process_state import ProcessState
 else:
     import abi
     import channel
     import cuda_driver
+    from process_state import ProcessState
 
 
 AWAKE_S = 1.0
@@ -191,26 +193,29 @@ def serve(link: socket.socket, runtime_path: str) -> None:
     calls = [abi.pack(slot) for slot in slots]
     channel.send(link, {"mapped": len(calls)})
     runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
-    order = _worked(link, place)
+    state = ProcessState()
+    order = _worked(link, place, state)
     place.enter(runtime)
     try:
         library = Library(order["load"], runtime)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
+    state.watch_openmp(library.loaded)
     channel.send(link, {"loaded": True})
     while True:
         place.await_order(link)
-        link.sendall(_go(library, place, calls, channel.receive(link)))
+        link.sendall(_go(library, place, calls, channel.receive(link), state))
 
 
-def _worked(link: socket.socket, place: Place) -> dict[str, Any]:
+def _worked(link: socket.socket, place: Place, state: ProcessState) -> dict[str, Any]:
     """Work as often as asked; the first other order."""
     while True:
         order = channel.receive(link)
         if "work" in order:
             answer = channel.frame({"worked": True})
             place.work(order["work"])
+            state.changes()  # a part of every order's cost
             link.sendall(answer)
         elif "count" in order:
             channel.send(link, {"counted": place.counted()})
@@ -219,13 +224,15 @@ def _worked(link: socket.socket, place: Place) -> dict[str, Any]:
         place.await_order(link)
 
 
-def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any]) -> bytes:
+def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any], state: ProcessState) -> bytes:
     """The answer to an order of calls; made before them, since the clock runs until it is there."""
     answer = channel.frame({"done": order["nonce"]})
     try:
         for slot in order["go"]:
             library.call(calls[slot])
         place.finish(library.loaded)
+        if changes := state.changes():
+            raise CallFailedError("process_state", f"The kernel left its caller's process changed: {changes}.")
     except CallFailedError as error:
         return channel.frame({"failed": error.check, "message": str(error)})
     return answer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -19,6 +19,7 @@ from harness.errors import UserError
 from harness.task import OpClass, ScalarSpec, Signature, TensorSpec
 from harness.verdict import OutputError, Trial
 from harness.worker.device import Device
+from harness.worker.discrete_arguments import DiscreteArguments, Ways
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.oracle import Oracle
@@ -66,17 +67,24 @@ class Bench:
     oracle: Oracle = field(init=False)
     weights: dict[str, torch.Tensor] = field(init=False)
     """The reference's own, by their state_dict names."""
+    discrete: DiscreteArguments = field(init=False)
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
+        self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+
+    @cached_property
+    def generator(self) -> torch.Generator:
+        """For what timed calls find; what it draws follows from no seed."""
+        generator = torch.Generator(self.device.place)
+        generator.seed()
+        return generator
 
     @cached_property
     def stirring(self) -> Stirring:
-        """For inputs of timed calls; what it draws follows from no seed."""
-        generator = torch.Generator(self.device.place)
-        generator.seed()
-        return Stirring(generator)
+        """For inputs and weights of timed calls."""
+        return Stirring(self.generator)
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
@@ -91,19 +99,21 @@ class Bench:
         generator = torch.Generator(self.device.place).manual_seed(seed)
         given = self.reference.inputs(seed) if distribution in ("given", STIRRED) else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
-            if isinstance(value, torch.Tensor):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view = self.memory.views[slot][spec.name]
                 _write(view, draw(distribution, value, generator, self.op_class, view))
         for name, view in self.memory.parameters(slot).items():
             weights = self.weights[name]
             view.copy_(weights if distribution == "given" else jitter(weights, generator))
+        self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         if distribution == STIRRED and self.stirs:
             self._stir(slot, given, Stirring(generator))
 
     def stir(self, slot: int) -> None:
-        """Change every element of each floating-point input and weight of a slot: see `Stirring`."""
+        """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
         if self.stirs:
             self._stir(slot, self.pattern, self.stirring)
+            self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
         else:
             self.fill(slot, random.randrange(1 << 31), "given")
         for name, view in self.memory.parameters(slot).items():
@@ -124,12 +134,51 @@ class Bench:
                 places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
                 factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
                 elements[places] = elements[places] * factors.to(view.dtype)
+            elif isinstance(spec, TensorSpec):
+                self.discrete.touch(spec.name, self.memory.views[slot][spec.name], self.generator)
+
+    def takes(self, ways: Ways) -> bool:
+        """Whether the reference accepts the file's own inputs with integers and masks varied so.
+
+        It must be as finite there, and its outputs of the same shapes and types, as without.
+        """
+        generator = torch.Generator(self.device.place).manual_seed(len(ways))
+        for spec, value in zip(self.signature.inputs, self.pattern, strict=True):
+            if isinstance(value, torch.Tensor):
+                _write(self.memory.views[0][spec.name], value)
+        for name, view in self.memory.parameters(0).items():
+            view.copy_(self.weights[name])
+        self._write_discrete(0, self.named(self.pattern), ways, generator)
+        try:
+            results = self.reference.run(self.inputs(0), self.replicas[0])
+        except UserError:
+            return False
+        alike = [tuple(result.shape) for result in results] == [spec.shape for spec in self.signature.outputs]
+        return alike and (all_finite(results) or not all_finite(self.reference.run(self.pattern)))
+
+    def named(self, values: Sequence[Value]) -> dict[str, torch.Tensor]:
+        """The tensors among a set of inputs, by their names."""
+        specs = zip(self.signature.inputs, values, strict=True)
+        return {spec.name: value for spec, value in specs if isinstance(value, torch.Tensor)}
+
+    def _write_discrete(
+        self, slot: int, values: Mapping[str, torch.Tensor], ways: Ways, generator: torch.Generator
+    ) -> None:
+        """Integers and masks of a slot: inputs from these values, parameters and buffers from the reference's own."""
+        for name, value in {**values, **self.weights}.items():
+            if not value.is_floating_point():
+                _write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
 
     def _stir(self, slot: int, given: list[Value], stirring: Stirring) -> None:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view = self.memory.views[slot][spec.name]
                 _write(view, stirring.stir(value, view, plant=self.plants))
+
+
+def all_finite(results: Sequence[torch.Tensor]) -> bool:
+    """Whether every element of these is a finite number."""
+    return all(bool(torch.isfinite(result).all()) for result in results)
 
 
 def _write(view: torch.Tensor, values: torch.Tensor) -> None:

@@ -28,10 +28,10 @@ SCALED = """\
 """What the file of `python_kernels` computes."""
 
 
-def library(folder: Path, body: str, name: str = "kernel") -> Path:
+def library(folder: Path, body: str, name: str = "kernel", headers: str = "") -> Path:
     """A shared library whose entry has this body, which may leave it with an error's code."""
     source, built = folder / f"{name}.cpp", folder / f"{name}.so"
-    source.write_text(HEAD + body + "  return 0;\n}\n")
+    source.write_text(headers + HEAD + body + "  return 0;\n}\n")
     command = (*host_compiler().command, "-shared", "-fPIC", "-w", f"-I{tvm_ffi_folder() / 'include'}")
     subprocess.run([*command, str(source), "-o", str(built), str(runtime_library())], check=True)
     return built

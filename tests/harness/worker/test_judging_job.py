@@ -139,7 +139,7 @@ def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
 
 def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     with bench_of(right) as bench:
-        judging._fill_for_timing(bench, 5)
+        judging._fill_for_timing(bench)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
         for position, values in enumerate(x):
             assert ((values >= 0.5 * bench.pattern[0]) & (values < bench.pattern[0])).all()
@@ -148,9 +148,10 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     whole = SIGNATURE.model_copy(update={"inputs": (X.model_copy(update={"dtype": "int64"}), SIGNATURE.inputs[1])})
     source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (6, 5))")
     with bench_of(right, source=source, signature=whole) as bench:
-        judging._fill_for_timing(bench, 5)
-        for slot in range(4):
-            assert torch.equal(bench.memory.views[slot]["x"], bench.reference.inputs(5 + slot)[0])
+        bench.discrete.settle(bench.reference.inputs, bench.takes, 5)
+        judging._fill_for_timing(bench)
+        x = [bench.memory.views[slot]["x"] for slot in range(4)]
+        assert not any(torch.equal(one, other) for position, one in enumerate(x) for other in x[:position])
 
 
 def test_what_timed_calls_may_be_off_by_is_twice_both_errors_on_such_inputs():
@@ -192,7 +193,7 @@ SUMMED = SIGNATURE.model_copy(update={"outputs": (TensorSpec(name="y", shape=(),
 
 def test_a_timed_sum_that_came_out_near_zero_is_held_to_what_such_sums_are():
     with bench_of(right, source=SUM, signature=SUMMED, op_class="reduction") as bench:
-        judging._fill_for_timing(bench, 5)
+        judging._fill_for_timing(bench)
         x = bench.memory.views[1]["x"].zero_()
         bench.memory.views[1]["scale"][0] = 1.0
         x[0, 0], bench.numbers[1]["shift"] = 1e-4, 0.0
@@ -214,7 +215,7 @@ def test_what_the_oracle_finds_right_among_many_elements_is_not_asked_of_it_agai
         update={"inputs": (large, SIGNATURE.inputs[1]), "outputs": (large.model_copy(update={"name": "y"}),)}
     )
     with bench_of(right, source=SOURCE.replace("rand(6, 5)", "rand(600, 5)"), signature=signature) as bench:
-        judging._fill_for_timing(bench, 5)
+        judging._fill_for_timing(bench)
         (exact,) = bench.reference.run(bench.inputs(1), bench.replicas[1])
         y = bench.memory.views[1]["y"].copy_(exact)
         y[7, 3] += 9 * torch.finfo(torch.float32).eps * (exact[7, 3].abs() + exact.square().mean().sqrt())

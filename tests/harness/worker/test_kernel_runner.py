@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import socket
 import struct
@@ -201,3 +202,39 @@ def test_memory_that_it_cannot_map_is_said():
         channel.send(line, {"device": "cpu", "bytes": [1, 1], "arguments": []})
         assert channel.receive(line)["failed"] == "sharing"
         assert process.wait(20) == 0
+
+
+LEAVES = {
+    "rounding": ("unsigned bits; asm volatile(\"stmxcsr %0\" : \"=m\"(bits)); bits |= 0x6000;"
+                 "asm volatile(\"ldmxcsr %0\" : : \"m\"(bits));", "rounding and subnormals 0x1f80 before, 0x7f80"),
+    "flush": ("unsigned bits; asm volatile(\"stmxcsr %0\" : \"=m\"(bits)); bits |= 0x8040;"
+              "asm volatile(\"ldmxcsr %0\" : : \"m\"(bits));", "rounding and subnormals 0x1f80 before, 0x9fc0"),
+    "x87": ("unsigned short word = 0x27f; asm volatile(\"fldcw %0\" : : \"m\"(word));", "x87 control word 0x37f"),
+    "signals": ("sigset_t all; sigfillset(&all); pthread_sigmask(SIG_BLOCK, &all, 0);", "signal mask 0x0 before"),
+    "locale": ("setlocale(LC_ALL, \"C\");", "locale LC_CTYPE"),
+    "processors": ("cpu_set_t one; CPU_ZERO(&one); CPU_SET(0, &one); sched_setaffinity(0, sizeof one, &one);",
+                   "processors"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", LEAVES)
+def test_a_call_leaves_the_process_as_it_was(tmp_path, what):
+    """On a machine with one processor there is nothing to pin."""
+    body, words = LEAVES[what]
+    headers = "".join(f"#include <{name}.h>\n" for name in ("locale", "pthread", "sched", "signal"))
+    if what == "processors" and len(os.sched_getaffinity(0)) == 1:
+        pytest.skip("one processor")
+    with linked() as (_, link):
+        shared(link)
+        link.load(str(library(tmp_path, SCALED + f"  {{ {body} }}\n", headers=headers)))
+        with pytest.raises(CandidateFailedError, match=f"left its caller's process changed: {words}") as failure:
+            called(link, [0])
+        assert (failure.value.status, failure.value.check) == ("refused", "process_state")
+
+
+def test_what_arithmetic_raises_is_no_change(tmp_path):
+    raises = "  volatile double zero = 0, tiny = 1e-300; zero = 1 / zero + tiny * tiny;\n"
+    with linked() as (_, link):
+        shared(link)
+        link.load(str(library(tmp_path, SCALED + raises)))
+        called(link, [0])

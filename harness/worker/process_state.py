@@ -1,0 +1,80 @@
+"""What a call must leave in its caller's process as it found it. Standard library only: it stands beside the candidate.
+
+A program goes on after a kernel: with another rounding mode, subnormals flushed to zero, signals blocked, another
+locale or fewer threads it computes something else. What is read here a kernel could forge; it would have to mean it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+
+LC_ALL = 6  # bits/locale.h
+SIGNALS_BYTES, PROCESSORS_BYTES = 128, 128
+"""Of glibc's sigset_t and cpu_set_t."""
+_ENVIRONMENT_BYTES = 64
+"""More than any fenv_t has. On x86-64 it holds x87's control word first and MXCSR at 28 (bits/fenv.h)."""
+_X87_CONTROL, _MXCSR = slice(0, 2), slice(28, 32)
+_RAISED = 0x3F
+"""MXCSR's exception flags: arithmetic raises them."""
+_OPENMP = ("omp_get_max_threads", "omp_get_dynamic", "omp_get_max_active_levels")
+_NAMES = ("rounding and subnormals", "x87 control word", "signal mask", "locale", "thread's locale", "processors")
+
+State = tuple[int | bytes | None, ...]
+
+
+class ProcessState:
+    """Reads the state in some microseconds; `changes` compares with what it was when this was made."""
+
+    def __init__(self) -> None:
+        self._libc, self._libm = ctypes.CDLL(None), ctypes.CDLL("libm.so.6")
+        self._libc.setlocale.restype = ctypes.c_char_p
+        self._libc.uselocale.restype = ctypes.c_void_p
+        self._environment = ctypes.create_string_buffer(_ENVIRONMENT_BYTES)
+        self._signals = ctypes.create_string_buffer(SIGNALS_BYTES)
+        self._processors = ctypes.create_string_buffer(PROCESSORS_BYTES)
+        self._on_x86 = os.uname().machine == "x86_64"
+        self._openmp: list[ctypes._NamedFuncPointer] = []
+        self._names, self._before = [*_NAMES], self._read()
+
+    def watch_openmp(self, library: ctypes.CDLL) -> None:
+        """Look at the thread settings of the OpenMP runtime, too, that a freshly loaded library brought along."""
+        found = [name for name in _OPENMP if hasattr(library, name)]
+        self._openmp = [library[name] for name in found]
+        self._names += [f"{name}()" for name in found]
+        self._before += self._threads()
+
+    def changes(self) -> str:
+        """What is otherwise, as a phrase with values before and now; empty where nothing is."""
+        now = self._read() + self._threads()
+        if now == self._before:
+            return ""
+        each = zip(self._names, self._before, now, strict=True)
+        return "; ".join(f"{name} {_shown(was)} before, {_shown(got)} after" for name, was, got in each if got != was)
+
+    def _read(self) -> State:
+        libc = self._libc
+        libc.pthread_sigmask(signal.SIG_BLOCK, None, self._signals)
+        libc.sched_getaffinity(0, PROCESSORS_BYTES, self._processors)
+        locale = libc.setlocale(LC_ALL, None), libc.uselocale(None)
+        return (*self._floating_point(), self._signals.raw, *locale, self._processors.raw)
+
+    def _floating_point(self) -> tuple[int, int]:
+        """Rounding, precision, trapped exceptions and the handling of subnormals."""
+        if not self._on_x86:
+            return self._libm.fegetround(), 0
+        self._libm.fegetenv(self._environment)
+        raw = self._environment.raw
+        vectors = int.from_bytes(raw[_MXCSR], "little") & ~_RAISED
+        return vectors, int.from_bytes(raw[_X87_CONTROL], "little")
+
+    def _threads(self) -> State:
+        return tuple(read() for read in self._openmp)
+
+
+def _shown(value: int | bytes | None) -> str:
+    """A word, a name, or a set of bits."""
+    if not isinstance(value, bytes):
+        return hex(value or 0)
+    return value.decode() if value.isascii() and b"\0" not in value else hex(int.from_bytes(value, "little"))

@@ -1,0 +1,128 @@
+"""What integers and masks show, and that variations show the same."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.checks.discrete import WAYS, base_of, show, swap_few, vary
+
+EXAMPLES = {
+    "positions": lambda g: torch.arange(12).repeat(3, 1),
+    "ascending": lambda g: torch.randint(0, 90, (4, 30), generator=g).sort(-1).values,
+    "distinct": lambda g: torch.stack([torch.randperm(40, generator=g)[:15] for _ in range(5)]),
+    "triangle": lambda g: torch.ones(2, 9, 9, dtype=torch.bool).tril(),
+    "prefix": lambda g: torch.arange(16) < torch.randint(3, 14, (8, 1), generator=g),
+    "suffix": lambda g: torch.arange(16) >= torch.randint(3, 14, (8, 1), generator=g),
+    "one_hot": lambda g: torch.nn.functional.one_hot(torch.randint(7, (20,), generator=g), 7),
+    "flags": lambda g: torch.rand(20, 20, generator=g) < 0.3,
+    "full": lambda g: torch.full((6,), 32),
+    "fixed": lambda g: torch.zeros(5, dtype=torch.int64),
+    "values": lambda g: torch.randint(-100, 101, (6, 50), generator=g, dtype=torch.int8),
+}
+
+
+def drawn(kind, seed):
+    return EXAMPLES[kind](torch.Generator().manual_seed(seed))
+
+
+def variations(kind, seed):
+    """The shown kind, and each variation of a draw under it."""
+    draws = [drawn(kind, seed), drawn(kind, seed + 1)]
+    shown, generator = show(draws), torch.Generator().manual_seed(seed)
+    return shown, {way: vary(base_of(draws[0]), shown, way, generator) for way in shown.ways}
+
+
+@pytest.mark.parametrize("kind", EXAMPLES)
+def test_a_kind_is_told_by_what_all_draws_have_in_common(kind):
+    assert show([drawn(kind, 1), drawn(kind, 2)]).kind == kind
+    assert set(WAYS) == set(EXAMPLES)
+
+
+@given(st.sampled_from(sorted(EXAMPLES)), st.integers(0, 1 << 30))
+def test_every_variation_keeps_type_shape_and_range(kind, seed):
+    shown, changed = variations(kind, seed)
+    low, high = (bound.long() for bound in (shown.low, shown.high))
+    for way, values in changed.items():
+        assert (values.dtype, values.shape) == (drawn(kind, seed).dtype, drawn(kind, seed).shape)
+        if way not in ("lowered", "flipped", "set", "cleared", "few"):
+            assert ((values.long() >= low) & (values.long() <= high)).all(), way
+    if kind == "full":
+        assert ((changed["lowered"] >= 16) & (changed["lowered"] <= 32)).all()
+
+
+@given(st.sampled_from(["ascending", "distinct", "positions", "one_hot", "prefix", "suffix"]), st.integers(0, 1 << 30))
+def test_a_kind_stays_what_it_is(kind, seed):
+    _, changed = variations(kind, seed)
+    kept = {way: values for way, values in changed.items() if way not in ("flipped", "set", "cleared")}
+    assert kept
+    for way, values in kept.items():
+        rows, told = values.long(), drawn(kind, seed).long()
+        if kind == "ascending":
+            assert (rows.diff(dim=-1) >= 0).all(), way
+            assert torch.equal(rows[..., [0, -1]], told[..., [0, -1]]), way
+        elif kind in ("distinct", "positions"):
+            assert torch.equal(rows.sort(-1).values, told.sort(-1).values), way
+        else:
+            assert show([values]).kind == kind, way
+
+
+@given(st.lists(st.integers(1, 9), min_size=3, max_size=40), st.integers(0, 1 << 30))
+def test_what_rises_strictly_goes_on_to(steps, seed):
+    values = torch.tensor([0, *steps]).cumsum(0)
+    shown = show([values])
+    for way in ("nudged", "reflected", "respread"):
+        changed = vary(values, shown, way, torch.Generator().manual_seed(seed))
+        if shown.kind == "ascending":
+            assert (changed.diff() > 0).all(), way
+            assert (changed[0], changed[-1]) == (values[0], values[-1]), way
+
+
+@pytest.mark.parametrize(("way", "before", "after"), [("set", False, True), ("cleared", True, False)])
+def test_flags_are_set_or_cleared_in_some_places_and_no_other_way(way, before, after):
+    for mask in (torch.full((30, 30), before), drawn("flags", 3)):
+        changed = vary(mask, show([mask]), way, torch.Generator().manual_seed(1))
+        assert 8 < int((changed != mask).sum()) < 200
+        assert (changed[changed != mask] == after).all()
+
+
+@pytest.mark.parametrize("kind", ["values", "flags", "ascending", "distinct", "prefix", "full"])
+def test_each_variation_differs_from_the_last(kind):
+    draw, generator = drawn(kind, 4), torch.Generator().manual_seed(4)
+    shown = show([draw])
+    for way in shown.timed:
+        several = [vary(draw, shown, way, generator) for _ in range(4)]
+        assert sum(torch.equal(one, other) for one in several for other in several) < 16, way
+        assert not all(torch.equal(one, draw) for one in several), way
+
+
+def test_columns_keep_ranges_of_their_own():
+    """Rows and columns of a matrix, side by side: neither takes the other's place."""
+    draw = torch.stack([torch.arange(40) % 5, torch.arange(40) * 7 % 31], 1)
+    for values in variations_of(draw):
+        assert int(values[:, 0].max()) <= 4 and int(values[:, 1].max()) <= 30
+
+
+def variations_of(draw):
+    shown = show([draw])
+    assert shown.kind == "values"
+    generator = torch.Generator().manual_seed(2)
+    return [vary(draw, shown, way, generator) for way in shown.ways] + [swap_few(draw.clone(), shown, generator)]
+
+
+def test_a_few_places_are_swapped_where_the_order_says_nothing():
+    generator = torch.Generator().manual_seed(5)
+    distinct, rising = drawn("distinct", 1), drawn("ascending", 1)
+    swapped = swap_few(distinct.clone(), show([distinct]), generator)
+    assert int((swapped != distinct).any(0).sum()) == 2
+    assert torch.equal(swapped.sort(-1).values, distinct.sort(-1).values)
+    assert torch.equal(swap_few(rising.clone(), show([rising]), generator), rising)
+
+
+def test_what_is_expanded_has_the_elements_that_are_there():
+    row = torch.arange(5)
+    assert base_of(row.expand(4, 5)).shape == (1, 5)
+    assert base_of(torch.tensor(3)).shape == (1,)
+    assert show([torch.tensor(3), torch.tensor(9)]).kind == "values"
