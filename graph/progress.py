@@ -217,7 +217,7 @@ def table(steps: tuple[Step, ...]) -> Table:
         if step.agent == "tester" and step.status is not None:
             speedup = f"{step.candidate_speedup:.2f}x" if step.candidate_speedup is not None else ""
             verdict = Text(step.status, style=_style(step))
-            kept = "best" if step.improved else ""
+            kept = "best" if step.improved else "undecided" if step.undecided else ""
             shown.add_row(str(step.depth), Text(_what(step)), verdict, speedup, kept, step.candidate or "")
     return shown
 

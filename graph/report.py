@@ -16,6 +16,7 @@ from harness.profile.render import render as render_profile
 from harness.profile.summary import Profile
 from harness.verdict import OutputError, Verdict
 from nodes.state import Step, Usage, Variant
+from nodes.story import say_decision
 from tools.sweep import say_values
 from tools.wording import say_oracle
 
@@ -70,7 +71,9 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters.update(ms=_ms, share=_share, small=_small, clock=_clock, values=say_values, oracle=say_oracle)
+    environment.filters.update(
+        ms=_ms, share=_share, small=_small, clock=_clock, values=say_values, oracle=say_oracle, decided=say_decision
+    )
     return environment.get_template(template).render(values)
 
 

@@ -44,6 +44,7 @@ def _duel(duels: list[Duel]) -> Duel:
             "rival_ms": _mean([duel.rival_ms for duel in duels]),
             "speedup": _mean([duel.speedup for duel in duels]),
             "interval": _interval([(duel.speedup, duel.interval) for duel in duels]),
+            "rounds": min(duel.rounds for duel in duels),
         }
     )
 

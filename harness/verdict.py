@@ -18,11 +18,24 @@ CLOCK_DRIFT = 0.02
 """A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
 
 
+WORTHWHILE = 1.05
+"""A factor: a contest that leaves room for a gain above this has decided nothing."""
+
+Outcome = Literal["faster", "not faster", "undecided"]
+
+
 class Interval(Frozen):
-    """A 95 % confidence interval."""
+    """A confidence interval, of 95 % where nothing else is said."""
 
     low: float
     high: float
+
+
+def outcome_of(interval: Interval, held: float) -> Outcome:
+    """Of a new kernel whose speed lies within `interval`, against one whose speed is `held`."""
+    if interval.low > held:
+        return "faster"
+    return "undecided" if interval.high > WORTHWHILE * held else "not faster"
 
 
 class FirstBad(Frozen):
@@ -76,12 +89,22 @@ class Correctness(Frozen):
 
 
 class Duel(Frozen):
-    """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster."""
+    """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster.
+
+    Both it and its interval, a 99 % one, are those of each side's faster half (`harness.statistics`); `rival_ms` is the
+    median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
+    """
 
     rival: str = Field(description="the earlier kernel's digest")
     rival_ms: float = Field(gt=0)
     speedup: float = Field(gt=0)
     interval: Interval
+    rounds: int = Field(ge=1)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it says of the candidate; "undecided" where it may be faster by a gain that matters, or not at all."""
+        return outcome_of(self.interval, 1.0)
 
 
 class Conditions(Frozen):

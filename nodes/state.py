@@ -11,7 +11,7 @@ from harness.candidate import Candidate, TargetName
 from harness.frozen import Frozen, Label, Said
 from harness.profile.summary import Profile
 from harness.task import Task
-from harness.verdict import Status, Tier, Verdict
+from harness.verdict import Duel, Status, Tier, Verdict
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Agent
 from tools.sweep import Sweep
@@ -114,6 +114,8 @@ class Step(Frozen):
     """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass.
 
     The steps of sweeper, tester and repairer repeat the move that they belong to. `variants` are what a sweep tried.
+    A test's `duel` is the one against the best kernel of that time. `undecided`: the kernel is right and was not kept,
+    and may be faster all the same.
     """
 
     depth: int
@@ -127,6 +129,8 @@ class Step(Frozen):
     candidate_speedup: float | None = None
     speedup: float | None = None
     improved: bool = False
+    undecided: bool = False
+    duel: Duel | None = None
     usage: Usage = Usage()
     variants: tuple[Variant, ...] = ()
 

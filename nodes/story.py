@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from harness.frozen import Frozen
-from harness.verdict import Verdict
+from harness.verdict import Duel, Outcome, Verdict, outcome_of
 from nodes.state import Best, Step, Variant
 from tools.sweep import say_values
 
@@ -24,6 +24,7 @@ class Tried(Frozen):
     gained: bool
     variants: tuple[str, ...] = ()
     failed: bool = False
+    undecided: bool = False
 
 
 Made = TypeVar("Made", Tried, Step)
@@ -70,30 +71,34 @@ def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
 
 
 def barren(history: Sequence[Step]) -> int:
-    """How many optimizations there were since the last that gained."""
+    """How many optimizations brought no gain since the last that did. Those that stayed undecided are none of them."""
     count = 0
     for tried in reversed(optimizations(history)):
         if tried.gained:
             break
-        count += 1
+        count += not tried.undecided
     return count
 
 
-def gains(verdict: Verdict, best: Best | None) -> bool:
-    """Whether a verdict makes its kernel the best one.
+def outcome_against(verdict: Verdict, best: Best | None) -> Outcome | None:
+    """What a verdict says of its kernel against the best one; None where the kernel did not pass.
 
-    The first that passes does. A later one must be faster than the best beyond the noise: the judge has run both in
+    The first that passes is the faster one. A later one must be faster beyond the noise: the judge has run both in
     the same rounds, and the whole interval of their ratio lies above 1. Where they did not meet (the best's library
     is gone), the interval over the common baseline must lie above the best's median.
     """
     if verdict.timing is None:
-        return False
+        return None
     if best is None or best.verdict.timing is None:
-        return True
-    duel = verdict.timing.duel
-    if duel is not None and duel.rival == best.candidate.digest:
-        return duel.interval.low > 1.0
-    return verdict.timing.speedup_interval.low > best.verdict.timing.speedup
+        return "faster"
+    duel = duel_with(best, verdict)
+    return duel.outcome if duel else outcome_of(verdict.timing.speedup_interval, best.verdict.timing.speedup)
+
+
+def duel_with(best: Best | None, verdict: Verdict) -> Duel | None:
+    """The verdict's duel, where it was against this kernel."""
+    duel = verdict.timing.duel if verdict.timing else None
+    return duel if duel and best and duel.rival == best.candidate.digest else None
 
 
 def say_variant(variant: Variant) -> str:
@@ -103,16 +108,32 @@ def say_variant(variant: Variant) -> str:
     return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
 
 
+def say_decision(step: Step) -> str:
+    """What a test decided, and by which duel against the best kernel of its time; empty where nothing was decided."""
+    decision = "kept" if step.improved else "undecided" if step.undecided else "not kept"
+    if step.duel is None:
+        return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
+    duel = step.duel
+    return f"{decision}, {duel.speedup:.2f}x the best before it ({duel.interval.low:.2f} to {duel.interval.high:.2f})"
+
+
 def _begun(move: Step, kernel: str) -> Tried:
     return Tried(move=move.move, parent=move.parent, kernel=kernel, outcome="not tested", gained=False)
 
 
 def _ended(tried: Tried, test: Step) -> Tried:
-    end = {"outcome": _outcome(test), "gained": test.improved, "failed": test.status != "passed"}
+    end = {
+        "outcome": _outcome(test),
+        "gained": test.improved,
+        "failed": test.status != "passed",
+        "undecided": test.undecided,
+    }
     return tried.model_copy(update={**end, "kernel": test.candidate or tried.kernel})
 
 
 def _outcome(step: Step) -> str:
+    if step.undecided:
+        return f"{say_decision(step)}: the machine was too busy to tell; it may be tried again"
     if step.candidate_speedup is not None:
         return f"{'gained' if step.improved else 'no gain'}: {step.candidate_speedup:.3f}x"
     return f"failed ({step.status}): {step.message}"

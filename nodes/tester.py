@@ -11,7 +11,7 @@ from nodes.node import Update
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, present
 from nodes.stops import after_test
-from nodes.story import gains
+from nodes.story import duel_with, outcome_against
 from nodes.workshop import Workshop
 from tools.kernel_tools import call_tool
 
@@ -28,10 +28,12 @@ def tester(state: RunState, workshop: Workshop) -> Update:
 def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:
     """What a verdict changes. A pass is one depth, except for the first kernel; only a gain replaces the best.
 
+    What a busy machine left undecided is neither kept nor held against the move.
     The repair of a final kernel is no depth either: its move was counted when the kernel passed.
     """
     candidate = present(state.candidate, "candidate")
-    gained = gains(verdict, state.best)
+    outcome = outcome_against(verdict, state.best)
+    gained = outcome == "faster"
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
     depth = state.depth + (verdict.passed and state.best is not None and not state.mending)
     step = Step(
@@ -45,6 +47,8 @@ def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Set
         candidate_speedup=verdict.timing.speedup if verdict.timing else None,
         speedup=best_speedup(best),
         improved=gained,
+        undecided=outcome == "undecided",
+        duel=duel_with(state.best, verdict),
     )
     update: Update = {
         "verdict": verdict,

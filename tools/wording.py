@@ -12,6 +12,7 @@ from harness.verdict import OutputError, Status, Timing, Trial, Verdict
 MAX_DIAGNOSTICS = 20
 MAX_REMARKS = 12
 MAX_MESSAGE_CHARS = 2000
+UNDECIDED = ", which decides nothing: the machine was too busy"
 
 _FAILED: dict[Status, str] = {
     "refused": "was refused",
@@ -64,7 +65,7 @@ def say_timing(timing: Timing, target: TargetName) -> str:
     duel = timing.duel
     return (
         f"{words} Against the best kernel before it, in the same rounds: {duel.speedup:.3f}x "
-        f"({duel.interval.low:.3f} to {duel.interval.high:.3f})."
+        f"({duel.interval.low:.3f} to {duel.interval.high:.3f}){UNDECIDED if duel.outcome == 'undecided' else ''}."
     )
 
 

@@ -12,7 +12,7 @@ from statistics import median
 
 import torch
 
-from harness.statistics import median_ratio
+from harness.statistics import faster_half_ratio, median_ratio
 from harness.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
 from harness.worker.compiled import CompiledReference, Model
 from harness.worker.link import CandidateFailedError, RunnerLink
@@ -25,10 +25,13 @@ FEW = 32
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
+CANDIDATE, EAGER, COMPILED, RIVAL = "candidate", "eager", "compiled", "rival"
 MESSAGES = {"cpu": 8, "cuda": 16}
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
+DUEL_LIMIT = 8
+"""Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
 
 
 @dataclass(frozen=True)
@@ -83,28 +86,21 @@ def time_by_turns(
 
     `outputs` are looked at after each of the candidate's bursts.
     """
-    sides: list[Burst] = [
-        lambda turn: _candidates_burst(bench, pace, turn, outputs),
-        lambda turn: _torch_burst(bench, pace, turn, bench.replicas),
-    ]
+    sides: dict[str, Burst] = {
+        CANDIDATE: lambda turn: _candidates_burst(bench, pace, turn, outputs),
+        EAGER: lambda turn: _torch_burst(bench, pace, turn, bench.replicas),
+    }
     if compiled and compiled.replicas:
-        sides.append(lambda turn: _torch_burst(bench, pace, turn, compiled.replicas))
+        sides[COMPILED] = lambda turn: _torch_burst(bench, pace, turn, compiled.replicas)
     if rival:
-        sides.append(lambda turn: rival.burst(bench, pace, turn))
-    samples: list[list[float]] = [[] for _ in sides]
+        sides[RIVAL] = lambda turn: rival.burst(bench, pace, turn)
+    rounds = Rounds(bench, pace, sides)
     _touched_burst(bench, pace, 0, outputs)
-    weather: list[Conditions] = []
-    deadline = time.monotonic() + limit_s * len(sides) / 2
-    for turn in range(MAX_ROUNDS):
-        for slot in _rotation(bench.memory.slots, pace.calls, turn):
-            bench.stir(slot)
-        for side in _order(len(sides), turn):
-            samples[side].append(sides[side](turn))
-        weather += filter(None, [bench.device.conditions()])
-        if turn + 1 >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
-            break
-    _touched_burst(bench, pace, len(samples[0]) - 1, outputs)
-    candidate, baseline = samples[:2]
+    weather = _play_until_narrow(rounds, limit_s * len(sides) / 2)
+    samples = {name: [*taken] for name, taken in rounds.samples.items()}
+    duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
+    _touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs)
+    candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
     speedup, interval = _over_torch(baseline, candidate, doubt_s)
     return Timing(
@@ -114,12 +110,41 @@ def time_by_turns(
         speedup_interval=interval,
         rounds=len(candidate),
         threads=torch.get_num_threads(),
-        converged=_converged(samples),
-        duel=_duel(rival.digest, samples[-1], candidate) if rival else None,
-        compiled=_compiled(samples[2], candidate, doubt_s) if compiled and compiled.replicas else None,
+        converged=_converged([*samples.values()]),
+        duel=duel,
+        compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
     )
+
+
+class Rounds:
+    """The sides of a contest, by name, and what a call of each took, round by round."""
+
+    def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst]) -> None:
+        self.samples: dict[str, list[float]] = {name: [] for name in sides}
+        self.bench = bench
+        self._pace, self._sides = pace, sides
+
+    def play(self, names: Sequence[str]) -> None:
+        """One round of these sides, the candidate among them, on new values."""
+        turn = len(self.samples[CANDIDATE])
+        for slot in _rotation(self.bench.memory.slots, self._pace.calls, turn):
+            self.bench.stir(slot)
+        for place in _order(len(names), turn):
+            self.samples[names[place]].append(self._sides[names[place]](turn))
+
+
+def _play_until_narrow(rounds: Rounds, limit_s: float) -> list[Conditions]:
+    """Rounds of all sides until their intervals are narrow, or the time is up; what the device said meanwhile."""
+    weather: list[Conditions] = []
+    deadline, samples = time.monotonic() + limit_s, [*rounds.samples.values()]
+    while len(samples[0]) < MAX_ROUNDS:
+        rounds.play([*rounds.samples])
+        weather += filter(None, [rounds.bench.device.conditions()])
+        if len(samples[0]) >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
+            break
+    return weather
 
 
 def _order(sides: int, turn: int) -> list[int]:
@@ -147,9 +172,26 @@ def _clocks(weather: list[Conditions]) -> Clocks | None:
     )
 
 
-def _duel(digest: str, rival: list[float], candidate: list[float]) -> Duel:
-    speedup, interval = median_ratio(rival, candidate)
-    return Duel(rival=digest, rival_ms=median(rival) * 1e3, speedup=speedup, interval=interval)
+def _fought_out(rival: str, rounds: Rounds, limit_s: float) -> Duel:
+    """The duel after as many rounds as it takes to decide it, or the time allows; further ones are the two kernels'.
+
+    It is looked at each time there are twice as many: whoever looked at every round would sooner or later see a gain
+    where there is none.
+    """
+    deadline, played = time.monotonic() + limit_s, rounds.samples[CANDIDATE]
+    duel = _duel(rival, rounds)
+    while duel.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
+        goal = min(2 * len(played), MAX_ROUNDS)
+        while len(played) < goal and time.monotonic() < deadline:
+            rounds.play([CANDIDATE, RIVAL])
+        duel = _duel(rival, rounds)
+    return duel
+
+
+def _duel(rival: str, rounds: Rounds) -> Duel:
+    theirs, ours = rounds.samples[RIVAL], rounds.samples[CANDIDATE]
+    speedup, interval = faster_half_ratio(theirs, ours)
+    return Duel(rival=rival, rival_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours))
 
 
 def _over_torch(baseline: list[float], candidate: list[float], doubt_s: float) -> tuple[float, Interval]:

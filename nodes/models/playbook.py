@@ -14,6 +14,7 @@ from nodes.diagnosis import Diagnosis
 from nodes.models.local import LocalModel, request_of
 from nodes.models.retrace import WRITERS, line_edits, moves_to, origin_of
 from nodes.request import Request
+from nodes.story import tried_from
 
 
 class PlaybookModel(LocalModel):
@@ -89,8 +90,19 @@ def _optimize(request: Request) -> str:
         return _declined("DONE", problem)
     source = request.candidate.source if request.candidate else ""
     bottleneck = request.profile.bottleneck if request.profile else None
-    draft = next_draft(problem, source, tried_moves(request), bottleneck, max_sweep=request.max_sweep)
+    tried = tried_moves(request)
+    draft = next_draft(problem, source, tried, bottleneck, max_sweep=request.max_sweep)
+    if isinstance(draft, Decline) and (open_still := undecided_once(request)):
+        again = tuple(move for move in tried if move not in open_still)
+        draft = next_draft(problem, source, again, bottleneck, max_sweep=request.max_sweep)
     return _written("DONE", draft)
+
+
+def undecided_once(request: Request) -> frozenset[str]:
+    """The moves from the kernel at hand that one test left undecided: worth a second, when nothing else is left."""
+    tried = tried_from(request.history, request.candidate.digest) if request.candidate else ()
+    moves = [attempt.move for attempt in tried]
+    return frozenset(attempt.move for attempt in tried if attempt.undecided and moves.count(attempt.move) == 1)
 
 
 def _written(refusal: str, outcome: Draft | Decline) -> str:

@@ -34,7 +34,7 @@ def test_several_are_their_geometric_mean():
 
 def test_their_order_does_not_matter():
     interval = Interval(low=1.5, high=3.0)
-    duels = [Duel(rival="r", rival_ms=ms, speedup=ms, interval=interval) for ms in (2.0, 8.0)]
+    duels = [Duel(rival="r", rival_ms=ms, speedup=ms, interval=interval, rounds=8) for ms in (2.0, 8.0)]
     timings = [timing(4.0, ms=1.0, duel=duels[0]), timing(1.0, ms=9.0, duel=duels[1])]
     one_way, other_way = combined(timings), combined(timings[::-1])
     assert one_way == other_way
@@ -49,7 +49,7 @@ def test_a_loss_on_one_workload_can_outweigh_a_win_on_another():
 
 
 def test_a_duel_stands_where_all_have_one():
-    duel = Duel(rival="r", rival_ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0))
+    duel = Duel(rival="r", rival_ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0), rounds=8)
     assert combined([timing(1.0, duel=duel), timing(1.0)]).duel is None
     both = combined([timing(1.0, duel=duel), timing(1.0, duel=duel.model_copy(update={"speedup": 8.0}))]).duel
     assert both.speedup == pytest.approx(4.0)

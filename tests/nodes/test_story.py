@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
 from harness.verdict import Duel, Interval, Verdict
-from nodes.state import Step, Variant
-from nodes.story import barren, failed_elsewhere, gains, led_to, optimizations, tried_from
+from nodes.state import Best, Step, Variant
+from nodes.story import barren, failed_elsewhere, led_to, optimizations, outcome_against, say_decision, tried_from
 
 FIRST = kernel("first\n")
 THREADS = kernel("threads\n", parent=FIRST)
@@ -113,6 +113,10 @@ def test_barren_counts_from_the_last_gain() -> None:
     assert barren(HISTORY[:4]) == 0
 
 
+def gains(verdict: Verdict, now: Best | None) -> bool:
+    return outcome_against(verdict, now) == "faster"
+
+
 def test_the_first_pass_is_the_best_however_slow() -> None:
     assert gains(passed(FIRST, 0.01), None)
     assert not gains(wrong(FIRST), None)
@@ -131,7 +135,7 @@ def met(rival: str, low: float, speedup: float = 2.0) -> Verdict:
     """A right kernel that ran in the same rounds as another one, and was faster than it by at least `low`."""
     verdict = passed(TILES, speedup, low=speedup - 0.1, high=speedup + 0.1)
     assert verdict.timing is not None
-    duel = Duel(rival=rival, rival_ms=1.0, speedup=low + 0.1, interval=Interval(low=low, high=low + 0.2))
+    duel = Duel(rival=rival, rival_ms=1.0, speedup=low + 0.1, interval=Interval(low=low, high=low + 0.2), rounds=8)
     return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
 
 
@@ -142,6 +146,35 @@ def test_where_two_kernels_met_their_duel_decides_and_nothing_else() -> None:
     assert gains(met(rival, 1.001, speedup=1.0), now)
     assert not gains(met(rival, 1.0), now)
     assert not gains(met(rival, 0.99, speedup=3.0), now), "the machine was faster in these rounds, for both of them"
+
+
+def test_a_kernel_that_may_be_faster_by_a_gain_that_matters_is_undecided() -> None:
+    now = best(speedup=2.0)
+    rival = now.candidate.digest
+    duels = {(0.63, 4.35): "undecided", (0.97, 1.04): "not faster", (1.0, 1.06): "undecided", (0.5, 0.9): "not faster"}
+    for (low, high), outcome in duels.items():
+        verdict = passed(TILES, 2.0)
+        duel = Duel(rival=rival, rival_ms=1.0, speedup=low, interval=Interval(low=low, high=high), rounds=8)
+        assert verdict.timing is not None
+        timing = verdict.timing.model_copy(update={"duel": duel})
+        assert outcome_against(verdict.model_copy(update={"timing": timing}), now) == outcome
+    assert outcome_against(passed(TILES, 2.0, low=1.5, high=2.2), now) == "undecided", "they did not meet"
+    assert outcome_against(passed(TILES, 2.0, low=1.5, high=2.1), now) == "not faster"
+    assert outcome_against(wrong(TILES), now) is None
+
+
+def test_what_is_undecided_is_told_with_its_interval_and_ends_nothing() -> None:
+    duel = Duel(rival=THREADS.digest, rival_ms=9.7, speedup=1.2, interval=Interval(low=0.63, high=4.35), rounds=120)
+    move, test = attempt("tiles", TILES, passed(TILES, 2.0))
+    open_still = test.model_copy(update={"undecided": True, "duel": duel})
+    history = (*HISTORY[:4], move, open_still)
+    assert barren(history) == 0
+    assert barren((*HISTORY, move, open_still)) == 2
+    (told,) = tried_from(history, THREADS.digest)
+    assert (told.gained, told.failed, told.undecided) == (False, False, True)
+    assert told.outcome.startswith("undecided, 1.20x the best before it (0.63 to 4.35): the machine was")
+    unmet = optimizations((move, test.model_copy(update={"undecided": True})))[0]
+    assert unmet.outcome.startswith("undecided: the machine was")
 
 
 def test_a_duel_with_another_kernel_decides_nothing() -> None:
@@ -228,8 +261,17 @@ def test_the_best_kernel_only_ever_becomes_faster_than_the_best_before_it(
         verdict = passed(candidate, against_pytorch)
         assert verdict.timing is not None
         span = Interval(low=ratio - noise, high=ratio + noise)
-        duel = Duel(rival=held.candidate.digest, rival_ms=1.0, speedup=ratio, interval=span)
+        duel = Duel(rival=held.candidate.digest, rival_ms=1.0, speedup=ratio, interval=span, rounds=8)
         verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
         assert gains(verdict, held) is (ratio - noise > 1)
         if gains(verdict, held):
             held = held.model_copy(update={"candidate": candidate, "verdict": verdict})
+
+
+def test_a_decision_is_told_by_the_duel_that_made_it() -> None:
+    duel = Duel(rival="r", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8)
+    test = Step(depth=1, agent="tester", status="passed", candidate_speedup=2.0, duel=duel)
+    assert say_decision(test) == "not kept, 1.25x the best before it (1.20 to 1.30)"
+    assert say_decision(test.model_copy(update={"improved": True})).startswith("kept, 1.25x")
+    assert say_decision(test.model_copy(update={"improved": True, "duel": None})) == "kept"
+    assert say_decision(Step(depth=1, agent="tester", status="wrong")) == ""

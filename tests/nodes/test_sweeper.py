@@ -26,7 +26,9 @@ def entry(name: str, speedup: float, over_best: float | None = None) -> Entry:
     verdict = passed(made, speedup)
     if over_best is not None:
         assert verdict.timing is not None
-        duel = Duel(rival="x", rival_ms=1.0, speedup=over_best, interval=Interval(low=over_best, high=over_best))
+        duel = Duel(
+            rival="x", rival_ms=1.0, speedup=over_best, interval=Interval(low=over_best, high=over_best), rounds=8
+        )
         verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
     return Entry({"a": name}, made, verdict)
 

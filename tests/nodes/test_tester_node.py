@@ -14,7 +14,7 @@ from harness.candidate import Candidate
 from harness.verdict import Duel, Interval, Verdict
 from nodes.node import validated
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Stop
+from nodes.state import Best, RunState, Step, Stop, present
 from nodes.tester import told
 
 FIRST = best(speedup=2.0)
@@ -27,10 +27,15 @@ TRYING: dict[str, Any] = {
 
 def faster(candidate: Candidate, than: Best, low: float) -> Verdict:
     """A right kernel that ran in the same rounds as another, and was faster by at least `low`."""
+    return after_duel(candidate, than, low, low + 0.04)
+
+
+def after_duel(candidate: Candidate, than: Best, low: float, high: float) -> Verdict:
+    """A right kernel that was between `low` and `high` times as fast as another one in the same rounds."""
     verdict = passed(candidate, 2.0)
     assert verdict.timing is not None
-    interval = Interval(low=low, high=low + 0.1)
-    duel = Duel(rival=than.candidate.digest, rival_ms=1.0, speedup=low + 0.05, interval=interval)
+    interval = Interval(low=low, high=high)
+    duel = Duel(rival=than.candidate.digest, rival_ms=1.0, speedup=(low + high) / 2, interval=interval, rounds=8)
     return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
 
 
@@ -58,7 +63,18 @@ def test_a_pass_without_a_gain_is_a_depth_and_no_more() -> None:
     update = after(run(**TRYING), verdict)
     assert (update["best"], update["earlier"], update["verdict"]) == (FIRST, TRYING["earlier"], verdict)
     assert (update["depth"], update["attempts"], update["repairs"]) == (4, 8, 0)
-    assert not update["history"][0].improved
+    [step] = update["history"]
+    assert (step.improved, step.undecided, step.duel) == (False, False, present(verdict.timing, "timing").duel)
+
+
+def test_what_noise_left_undecided_is_neither_kept_nor_counted_as_no_gain() -> None:
+    verdict = after_duel(K, FIRST, 0.63, 4.35)
+    state = run(**TRYING, history=(Step(depth=3, agent="optimizer", move="tiles", candidate=K.digest),))
+    update = after(state, verdict, patience=1)
+    assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 4, None)
+    [step] = update["history"]
+    assert (step.improved, step.undecided, step.duel) == (False, True, present(verdict.timing, "timing").duel)
+    assert after(state, after_duel(K, FIRST, 0.9, 1.0), patience=1)["stop_reason"].name == "patience"
 
 
 @pytest.mark.parametrize("verdict", [wrong(K), not_built(K)])

@@ -69,10 +69,13 @@ def test_the_processors_threads_are_said_of_its_own_kernels_alone() -> None:
 def test_what_met_the_best_kernel_is_told_by_how_much() -> None:
     verdict = passed(K, 1.5)
     assert verdict.timing is not None
-    duel = Duel(rival="x", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3))
+    duel = Duel(rival="x", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=24)
     met = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
     said = " Against the best kernel before it, in the same rounds: 1.250x (1.200 to 1.300)."
     assert say_verdict(met, "cpu") == say_verdict(verdict, "cpu") + said
+    wide = duel.model_copy(update={"interval": Interval(low=0.63, high=4.35)})
+    open_still = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": wide})})
+    assert say_verdict(open_still, "cpu").endswith("(0.630 to 4.350), which decides nothing: the machine was too busy.")
 
 
 def test_of_wrong_outputs_the_first_bad_element_is_told_and_of_right_ones_nothing() -> None:

@@ -52,8 +52,9 @@ class Run:
         self._tell("optimizer", kernel, answer.move)
         return kernel
 
-    def test(self, kernel: Candidate, status: str, *, improved: bool = False) -> None:
-        self._tell("tester", kernel, self.history[-1].move, status=status, improved=improved)
+    def test(self, kernel: Candidate, status: str, *, improved: bool = False, undecided: bool = False) -> None:
+        facts = {"status": status, "improved": improved, "undecided": undecided}
+        self._tell("tester", kernel, self.history[-1].move, **facts)
         self.best = kernel if improved else self.best
 
     def asked(self, role: str, kernel: Candidate) -> Request:
@@ -106,6 +107,16 @@ def test_every_move_starts_from_the_kernel_at_hand_and_is_tried_once(run: Run) -
     assert moves
     assert len(set(moves)) == len(moves)
     assert tried_moves(run.asked("optimizer", run.best)) == tuple(moves)
+
+
+def test_what_was_left_undecided_is_tried_once_more_when_nothing_else_is_left(run: Run) -> None:
+    moves = []
+    while isinstance(parse_kernel(said(run.asked("optimizer", run.best)), move_required=True), Written):
+        run.test(run.optimize(), "passed", undecided=not moves or run.history[-1].move == moves[0])
+        moves.append(run.history[-1].move)
+    assert len(moves) > 2
+    assert moves[-1] == moves[0]
+    assert len(set(moves)) == len(moves) - 1
 
 
 def test_a_move_that_gained_is_built_upon(run: Run) -> None:
