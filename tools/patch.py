@@ -67,10 +67,14 @@ class Patch(Frozen):
     edits: tuple[Annotated[AnyEdit, Field(discriminator="kind")], ...] = Field(min_length=1)
 
     def apply(self, source: str) -> str:
-        """The source after all edits. Raises `PatchError` where one is stale, out of range or overlaps another."""
+        """The source after all edits. Raises `PatchError` where one is stale, out of range or overlaps another.
+
+        An edit whose lines hold other text goes where its text stands, if that is in one place alone: models count
+        lines worse than they copy them.
+        """
         lines = _lines(source)
         # An insertion sorts before a span that starts right where it inserts: the two do not touch.
-        ordered = sorted(self.edits, key=_cut)
+        ordered = sorted((_placed(edit, lines) for edit in self.edits), key=_cut)
         problems = [problem for edit in ordered for problem in _check(edit, lines)]
         problems += [problem for before, after in pairwise(ordered) for problem in _check_apart(before, after)]
         if problems:
@@ -112,16 +116,39 @@ def _check_apart(before: AnyEdit, after: AnyEdit) -> Iterable[str]:
         yield f"- The {_name(before)} and the {_name(after)} overlap: join them into one edit."
 
 
+def _named(edit: AnyEdit) -> tuple[int, int]:
+    """The slice of the list of lines that the edit names. An insertion cuts nothing out: it names the line above."""
+    return max(0, edit.line - 1), _cut(edit)[1]
+
+
+def _fits(edit: AnyEdit, lines: Sequence[str]) -> bool:
+    first, last = _named(edit)
+    present = _bare(lines[first:last])
+    # A newline at the end parts the last line from an empty one, or is that of the last line: either may be meant.
+    return last <= len(lines) and present in (_bare(_lines(edit.expected)), _bare(edit.expected.split("\n")))
+
+
+def _placed(edit: AnyEdit, lines: Sequence[str]) -> AnyEdit:
+    """The edit where its text stands: at its own lines, or at the only others that hold as many lines of it."""
+    first, last = _named(edit)
+    expected = _bare(_lines(edit.expected))
+    starts = _starts(expected, lines)
+    if _fits(edit, lines) or len(starts) != 1 or len(expected) != max(1, last - first):
+        return edit
+    end = starts[0] + len(expected)
+    if isinstance(edit, Insert):
+        return edit.model_copy(update={"line": end})
+    return edit.model_copy(update={"line": starts[0] + 1, "end_line": end})
+
+
 def _check(edit: AnyEdit, lines: Sequence[str]) -> Iterable[str]:
-    # An insertion cuts nothing out: it names the line above.
-    first, last = max(0, edit.line - 1), _cut(edit)[1]
+    first, last = _named(edit)
     if last > len(lines):
         yield f"- The {_name(edit)} is out of range: the source has {len(lines)} lines."
         return
-    expected, present = _bare(_lines(edit.expected)), _bare(lines[first:last])
-    # A newline at the end parts the last line from an empty one, or is that of the last line: either may be meant.
-    if present in (expected, _bare(edit.expected.split("\n"))):
+    if _fits(edit, lines):
         return
+    expected = _bare(_lines(edit.expected))
     around = _numbered(lines, range(max(1, first + 1 - CONTEXT_LINES), min(len(lines), last + CONTEXT_LINES) + 1))
     yield "\n".join(
         [f"- The {_name(edit)} expects other text than stands there.{_elsewhere(expected, lines)}", *around]
@@ -137,12 +164,18 @@ def _name(edit: AnyEdit) -> str:
 
 def _elsewhere(expected: list[str], lines: Sequence[str]) -> str:
     """Where the expected text does stand, if anywhere."""
-    size, bare = len(expected), _bare(lines)
-    starts = range(len(bare) - size + 1) if any(expected) else ()
-    found = [start + 1 for start in starts if bare[start : start + size] == expected]
+    found = _starts(expected, lines)
     if not found:
         return " The lines are now:"
-    return f" That text starts at line {', '.join(map(str, found[:5]))}. The lines you named are now:"
+    numbers = ", ".join(str(start + 1) for start in found[:5])
+    return f" That text starts at line {numbers}. The lines you named are now:"
+
+
+def _starts(expected: list[str], lines: Sequence[str]) -> list[int]:
+    """Where the expected lines stand, counted from 0; nowhere for blank ones."""
+    size, bare = len(expected), _bare(lines)
+    starts = range(len(bare) - size + 1) if any(expected) else ()
+    return [start for start in starts if bare[start : start + size] == expected]
 
 
 def _bare(lines: Iterable[str]) -> list[str]:

@@ -86,7 +86,7 @@ def test_halves_of_characters_are_joined_or_replaced_before_anything_is_done_wit
 
 
 def test_a_stale_patch_goes_back_with_the_lines_as_they_are() -> None:
-    stale = '{"edits": [{"kind": "delete", "line": 2, "expected": "three"}]}'
+    stale = '{"edits": [{"kind": "delete", "line": 2, "expected": "four"}]}'
     good = '{"edits": [{"kind": "delete", "line": 3, "expected": "three"}]}'
     model = ScriptedModel(answers=[stale, good])
     shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: model))

@@ -44,7 +44,7 @@ def test_a_line_may_be_blanked_and_one_be_inserted_below_the_first() -> None:
     assert patch(insert(1, "one", "")).apply("one\ntwo\n") == "one\n\ntwo\n"
     assert patch(delete(1, "one", end_line=1)).apply("one\ntwo\n") == "two\n"
     with pytest.raises(PatchError, match="insertion below line 1 expects other text"):
-        patch(insert(1, "two", "x")).apply("one\ntwo\n")
+        patch(insert(1, "two", "x")).apply("one\ntwo\ntwo\n")
 
 
 def test_white_space_at_the_ends_of_lines_is_not_compared() -> None:
@@ -85,11 +85,11 @@ def test_inserting_into_an_empty_source() -> None:
 
 def test_a_stale_edit_is_refused_and_shows_the_lines_and_where_the_text_went() -> None:
     with pytest.raises(PatchError) as refused:
-        patch(replace(2, "four", "4"), replace(1, "one", "1")).apply(SOURCE)
+        patch(replace(2, "four", "4"), replace(1, "one", "1")).apply(SOURCE + "four\n")
     message = str(refused.value)
     assert "No edit was applied" in message
     assert "replacement of line 2" in message
-    assert "That text starts at line 4" in message
+    assert "That text starts at line 4, 6" in message
     assert "2| two" in message
 
 
@@ -107,11 +107,11 @@ def now_named(first: int, last: int) -> str:
 @pytest.mark.parametrize(
     ("edit", "problem"),
     [
-        (replace(5, "line 9", "x"), "replacement of line 5{}That text starts at line 9. " + now_named(2, 8)),
         (
-            replace(5, "line 1\nline 2", "x", end_line=6),
-            "replacement of lines 5-6{}That text starts at line 1. " + now_named(2, 9),
+            replace(5, "line 9", "x", end_line=6),
+            "replacement of lines 5-6{}That text starts at line 9. " + now_named(2, 9),
         ),
+        (replace(5, "line 1\nline 2", "x"), "replacement of line 5{}That text starts at line 1. " + now_named(2, 8)),
         (delete(1, "gone"), "deletion of line 1{}" + now(1, 4)),
         (delete(8, "gone", end_line=9), "deletion of lines 8-9{}" + now(5, 9)),
         (insert(0, "gone", "x"), "insertion below line 0{}" + now(1, 3)),
@@ -129,8 +129,22 @@ def test_a_refusal_names_the_edit_and_shows_three_lines_around_it(edit: dict[str
 def test_text_that_stands_in_many_places_is_pointed_at_five_times() -> None:
     with pytest.raises(PatchError, match=r"That text starts at line 1, 2, 3, 4, 5\. The lines"):
         patch(delete(8, "same")).apply("same\n" * 7 + "other\n")
-    with pytest.raises(PatchError, match=r"That text starts at line 2\. The lines"):
-        patch(delete(1, "\nsame", end_line=2)).apply("other\n\nsame\n")
+
+
+@pytest.mark.parametrize(
+    ("edit", "after"),
+    [
+        (replace(2, "four", "4"), "one\ntwo\nthree\n4\nfive\n"),
+        (replace(9, "four\nfive", "4", end_line=10), "one\ntwo\nthree\n4\n"),
+        (delete(1, "two\nthree", end_line=2), "one\nfour\nfive\n"),
+        (insert(0, "two", "2b"), "one\ntwo\n2b\nthree\nfour\nfive\n"),
+        (insert(7, "two", "2b"), "one\ntwo\n2b\nthree\nfour\nfive\n"),
+    ],
+)
+def test_text_that_stands_in_one_place_is_edited_there(edit: dict[str, object], after: str) -> None:
+    assert patch(edit).apply(SOURCE) == after
+    with pytest.raises(PatchError, match="That text starts at line"):
+        patch(edit).apply("x\n" * 12 + SOURCE + SOURCE)
 
 
 def test_stale_text_that_stands_nowhere_shows_the_lines_only() -> None:
