@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import json
 import textwrap
 from collections.abc import Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graph.export_forms import forward_of
 from harness.building.cpu_build import compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain
 from harness.candidate import Candidate, TargetName
@@ -54,8 +54,6 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
     the target, whose flags can then not be told.
     """
     signature = task.signature
-    inputs = [argument.name for argument in signature.inputs]
-    forward = _forward_parameters(task.source, len(inputs)) or [(name, None) for name in inputs]
     return (
         _environment()
         .get_template(f"{MODEL_NAME}.j2")
@@ -70,9 +68,7 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             workloads=[_workload(workload) for workload in task.workloads],
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
-            forward_parameters=", ".join(name if default is None else f"{name}={default}" for name, default in forward),
-            fixed=forward[len(inputs) :],
-            inputs=[name for name, _ in forward[: len(inputs)]],
+            forward=forward_of(task),
             operator=f"cutegen::kernel_{candidate.digest}_{task.digest}",
             schema=_schema(task),
             entry=ENTRY_NAME,
@@ -155,36 +151,6 @@ def _schema(task: Task) -> str:
     outputs = ", ".join("Tensor" for _ in task.signature.outputs)
     returned = outputs if len(task.signature.outputs) == 1 else f"({outputs})"
     return f"({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) -> {returned}"
-
-
-def _forward_parameters(source: str, inputs: int) -> list[tuple[str, str | None]]:
-    """Names and literal defaults of `Model.forward`'s parameters after self.
-
-    Empty where they cannot be read off the source: an inherited forward, *args, defaults that are computed,
-    or parameters without a default that the task gives no input for.
-    """
-    forward = _method(source, "Model", "forward")
-    if forward is None or forward.vararg or forward.kwarg or forward.kwonlyargs:
-        return []
-    names = [argument.arg for argument in (*forward.posonlyargs, *forward.args)][1:]
-    defaults = [None] * (len(names) - len(forward.defaults)) + [ast.unparse(node) for node in forward.defaults]
-    literal = all(_is_literal(node) for node in forward.defaults)
-    complete = len(names) >= inputs and all(default is not None for default in defaults[inputs:])
-    return list(zip(names, defaults, strict=True)) if literal and complete else []
-
-
-def _is_literal(node: ast.expr) -> bool:
-    """A number, perhaps with a sign, a text, a truth value or None."""
-    return isinstance(node.operand if isinstance(node, ast.UnaryOp) else node, ast.Constant)
-
-
-def _method(source: str, class_name: str, name: str) -> ast.arguments | None:
-    for outer in ast.parse(source).body:
-        if isinstance(outer, ast.ClassDef) and outer.name == class_name:
-            for inner in outer.body:
-                if isinstance(inner, ast.FunctionDef) and inner.name == name:
-                    return inner.args
-    return None
 
 
 def _quotable(text: str) -> str:

@@ -77,6 +77,7 @@ class ModuleJudge(Judge):
             "source": candidate.source,
             "init": self._init_arguments(task),
             "inputs": len(signature.inputs),
+            "takes": task.takes.model_dump(mode="json") if task.takes else None,
             "parameters": [[spec.name, *spec.also] for spec in signature.parameters],
         }
         text = json.dumps(order)

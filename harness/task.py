@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from harness.form import Form
 from harness.frozen import Frozen, PlainName
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
@@ -151,7 +152,8 @@ class Task(Frozen):
     """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
 
     `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
-    checked, never timed, and not told to a kernel's author.
+    checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's arguments and
+    results are put together, where that is not one after the other.
     """
 
     name: str
@@ -161,6 +163,8 @@ class Task(Frozen):
     op_class: OpClass
     program: Program | None = None
     trace_failure: str = ""
+    takes: Form | None = None
+    returns: Form | None = None
 
     @property
     def signature(self) -> Signature:

@@ -369,13 +369,13 @@ def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -
 
 
 def _torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
-    calls = [(slot, models[slot], bench.inputs(slot)) for slot in slots]
+    calls = [(slot, models[slot], *bench.reference.arranged(bench.inputs(slot))) for slot in slots]
     bench.device.finish()
 
     def call() -> float:
         before = time.perf_counter()
-        for slot, model, inputs in calls:
-            result = model(*inputs)
+        for slot, model, given, named in calls:
+            result = model(*given, **named)
             if bench.device.keeps_results:
                 bench.results[slot] = result
         bench.device.finish()

@@ -57,7 +57,8 @@ def _warm_up(bench: Bench, replicas: list[Model]) -> None:
         warnings.simplefilter("ignore")  # advice on settings, TF32 among them, that are the judge's to choose
         for _ in range(WARM_CALLS):
             for slot, replica in enumerate(replicas):
-                replica(*bench.inputs(slot))
+                given, named = bench.reference.arranged(bench.inputs(slot))
+                replica(*given, **named)
     bench.device.finish()
 
 

@@ -14,6 +14,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils.flop_counter import FlopCounterMode
 
 from harness.errors import UserError
+from harness.form import Form
 from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.worker.reference import Reference, Value, writable
 from harness.worker.tracing import UntraceableError, trace
@@ -51,6 +52,8 @@ class Seen:
     signature: Signature
     flops: int
     variant: Variant
+    takes: Form | None
+    returns: Form | None
 
     @property
     def nbytes(self) -> int:
@@ -92,6 +95,8 @@ def describe(source: str, name: str) -> dict[str, Any]:
         op_class=op_class(program),
         program=program,
         trace_failure=failure,
+        takes=seen[0].takes,
+        returns=seen[0].returns,
     ).model_dump(mode="json")
 
 
@@ -118,8 +123,19 @@ def _see(source: str, name: str, variant: Variant) -> Seen:
     inputs = reference.inputs(seed=0)
     with FlopCounterMode(display=False) as counter:
         outputs = _run_checked(reference, inputs)
-    signature = _signature(reference, inputs, outputs)
-    return Seen(reference, inputs, outputs, signature, int(counter.get_total_flops()), variant)
+    takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
+    signature = _signature(reference, inputs, outputs, takes, returns)
+    flops = int(counter.get_total_flops())
+    return Seen(
+        reference,
+        inputs,
+        outputs,
+        signature,
+        flops,
+        variant,
+        takes=None if takes.flat else takes,
+        returns=None if returns.kind == "value" or (returns.flat and len(outputs) > 1) else returns,
+    )
 
 
 def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
@@ -143,6 +159,10 @@ def _require_one_entry(first: Seen, other: Seen) -> None:
                 f"workload {other.variant.name!r} differs from the first in its arguments ({(mine or theirs).name})",
                 "All workloads go to one entry point: the same arguments, each of the same kind and rank.",
             )
+    if (first.takes, first.returns) != (other.takes, other.returns):
+        raise other.reference.error(
+            f"workload {other.variant.name!r} puts its inputs or outputs together in another way than the first"
+        )
 
 
 def _kind(argument: TensorSpec | ScalarSpec) -> tuple[str, object]:
@@ -173,10 +193,12 @@ def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor
     """The outputs. A tensor's version counts the writes to it, so that no copy is needed to see one."""
     before = [_version(value) for value in inputs]
     outputs = reference.run(inputs)
+    paths = Form.model_validate(reference.takes).paths
     for position, (was, value) in enumerate(zip(before, inputs, strict=True)):
         if _version(value) != was:
             raise reference.error(
-                f"forward changes its input {position} in place", "Let it work on a copy, or return the new value."
+                f"forward changes its input {reference.input_names(paths)[position]} in place",
+                "Let it work on a copy, or return the new value.",
             )
     return [writable(output) for output in outputs]
 
@@ -193,12 +215,13 @@ def _refuse_nan(seen: Seen) -> None:
             )
 
 
-def _signature(reference: Reference, inputs: list[Value], outputs: list[torch.Tensor]) -> Signature:
+def _signature(
+    reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], takes: Form, returns: Form
+) -> Signature:
     parameters = reference.parameter_specs()
     taken = {spec.name for spec in parameters}
-    names = _distinct(reference.input_names(len(inputs)), taken)
-    labels = ["output"] if len(outputs) == 1 else [f"output{i}" for i in range(len(outputs))]
-    labels = _distinct(labels, {*taken, *names})
+    names = _distinct(reference.input_names(takes.paths), taken)
+    labels = _distinct(reference.output_names(returns.paths), {*taken, *names})
     return Signature(
         inputs=tuple(reference.value_spec(name, value) for name, value in zip(names, inputs, strict=True)),
         parameters=parameters,

@@ -8,6 +8,7 @@ import torch
 
 from harness.checks.errors import Expected, compare
 from harness.checks.filters import Outputs, axis_spread, judge_variation, peak, spread
+from harness.form import Form
 from harness.task import Variant
 from harness.task_filters import SEEDS, Conditioning, FilterResult
 from harness.worker.oracle import Oracle
@@ -61,13 +62,15 @@ def _conditioning(model: Reference, inputs: list[Value], outputs: list[torch.Ten
     """Empty where the forward cannot compute in float64."""
     found = []
     oracles = Oracle(model, "other").run(inputs, model.parameters(), outputs)
+    names = model.output_names(Form.model_validate(model.returns).paths)
     for position, (output, oracle) in enumerate(zip(outputs, oracles, strict=bool(oracles))):
         if output.is_floating_point():
-            name = "output" if len(outputs) == 1 else f"output{position}"
-            error = compare(output, Expected(name, oracle.double(), output))
+            error = compare(output, Expected(names[position], oracle.double(), output))
             found.append(
                 Conditioning(
-                    output=name, relative_l2=error.reference_relative_l2, max_scaled=error.reference_max_scaled
+                    output=names[position],
+                    relative_l2=error.reference_relative_l2,
+                    max_scaled=error.reference_max_scaled,
                 )
             )
     return found

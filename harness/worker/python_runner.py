@@ -27,10 +27,11 @@ import torch
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import channel, cuda_driver
+    from harness.worker import channel, cuda_driver, forms
 else:
     import channel
     import cuda_driver
+    import forms
 
 _FILE = "module_new.py"
 
@@ -84,11 +85,13 @@ class Module:
     def __init__(self, order: dict[str, Any], place: torch.device) -> None:
         self.place = place
         self.inputs: int = order["inputs"]
+        self.takes: dict[str, Any] | None = order.get("takes")
         self.weights: list[list[str]] = order["parameters"]
         with _telling("load"):
             torch.manual_seed(0)
             with place:
-                self.model: torch.nn.Module = _imported(order["source"]).ModelNew(*order["init"]).eval().to(place)
+                self.home = _imported(order["source"])
+                self.model: torch.nn.Module = self.home.ModelNew(*order["init"]).eval().to(place)
         self.owners = [[*map(self._owner, names)] for names in self.weights]
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
@@ -109,12 +112,19 @@ class Module:
             for owner, leaf in owners:
                 getattr(owner, leaf).data = weight
         with _telling("exception"), torch.no_grad():
-            result = self.model(*inputs)
-        results = list(result) if isinstance(result, list | tuple) else [result]
+            given = forms.put_together(self.takes, iter(inputs), self.home) if self.takes else inputs
+            result = self.model(**given) if isinstance(given, dict) else self.model(*given)
+        results = self._opened(result)
         if len(results) != len(outputs):
-            raise CallFailedError("output", f"forward returned {len(results)} results, the reference {len(outputs)}.")
+            raise CallFailedError("output", f"forward returned {len(results)} tensors, the reference {len(outputs)}.")
         for position, (got, slot) in enumerate(zip(results, outputs, strict=True)):
             _copy(f"result {position}", got, slot)
+
+    def _opened(self, result: Any) -> list[Any]:
+        try:
+            return forms.take_apart(result, (torch.Tensor,), self.home)[1]
+        except forms.FormlessError as error:
+            raise CallFailedError("output", f"forward returned {error}: tensors are wanted.") from error
 
     def finish(self) -> None:
         """Wait for the device: errors of kernels show here."""

@@ -7,16 +7,19 @@ import copy
 import inspect
 import json
 import linecache
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 import torch
 
 from harness.errors import UserError
+from harness.form import Path
 from harness.frozen import plain_name
 from harness.task import DType, ScalarSpec, TensorSpec, Variant
+from harness.worker.forms import Form, FormlessError, put_together, take_apart
 from harness.worker.reach import TASK_MODULE, tensors_of
 from harness.worker.variants import BadWorkloadError, arguments_of, declared_variants
 
@@ -36,6 +39,8 @@ _WORKLOADS = (
     "WORKLOADS is a list of dicts: keyword arguments of get_inputs and get_init_inputs (numbers or strings), "
     "and name or dtype (float32, float16 or bfloat16)."
 )
+_TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists, dicts, named tuples and dataclasses."
+_RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
 
@@ -53,6 +58,8 @@ class Reference:
         self.source, self._seed = source, seed
         torch.manual_seed(seed)  # what the file draws when it is executed is the same every time, too
         self.module = _execute(source, name)
+        self.takes: Form | None = None
+        self.returns: Form | None = None
         torch.manual_seed(seed)
         with self._there():
             arguments = self._maker("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
@@ -87,18 +94,29 @@ class Reference:
         return self.arguments
 
     def inputs(self, seed: int) -> list[Value]:
-        """What `get_inputs` gives under a seed: tensors, on the device, and numbers."""
+        """What `get_inputs` gives under a seed: tensors, on the device, and numbers; `takes` is how they are passed.
+
+        A list holds the forward's arguments by their position, a dict by their names.
+        """
         torch.manual_seed(seed)
         with self._there():
             given = self.guarded("get_inputs()", self._maker("get_inputs"))
-        if not isinstance(given, list | tuple):
-            raise self.error(f"get_inputs returned {type(given).__name__}, not a list", _CONTRACT)
-        for position, value in enumerate(given):
-            if not isinstance(value, torch.Tensor | float | int | bool):
-                raise self.error(
-                    f"get_inputs()[{position}] is a {type(value).__name__}", "Inputs are tensors or numbers, flat."
-                )
-        return [self._placed(value) if isinstance(value, torch.Tensor) else value for value in given]
+        if type(given) is list:
+            given = tuple(given)
+        if type(given) not in (tuple, dict):
+            raise self.error(f"get_inputs returned {type(given).__name__}, not a list or dict", _CONTRACT)
+        try:
+            self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
+        except FormlessError as error:
+            raise self.error(f"get_inputs gives {error}", _TAKEN) from error
+        return [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
+
+    def arranged(self, values: list[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and named arguments of the forward that hold these values, in the order of `inputs`."""
+        if self.takes is None:
+            return tuple(values), {}
+        given = put_together(self.takes, iter(values), self.module)
+        return ((), given) if isinstance(given, dict) else (tuple(given), {})
 
     def _placed(self, value: torch.Tensor) -> torch.Tensor:
         """An input on the device and in the variant's element type."""
@@ -115,16 +133,21 @@ class Reference:
         return {name: tensor.detach() for name, tensor in _named(self.model).items() if name not in self.ties}
 
     def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
-        """The outputs as a flat list."""
+        """The outputs as a flat list; `returns` is how they were put together."""
         chosen = model or self.model
+        given, named = self.arranged(inputs)
         with torch.no_grad():
-            result = self.guarded("forward", lambda: chosen(*inputs))
-        outputs = list(result) if isinstance(result, list | tuple) else [result]
-        for output in outputs:
-            if not isinstance(output, torch.Tensor):
-                raise self.error(
-                    f"forward returned {_describe_type(result)}", "It must return a tensor or a flat tuple of tensors."
-                )
+            result = self.guarded("forward", lambda: chosen(*given, **named))
+        return self.opened(result)
+
+    def opened(self, result: Any) -> list[torch.Tensor]:
+        """The tensors of what a forward returned. Raises `UserError` where there is none, or more than a form holds."""
+        try:
+            self.returns, outputs = take_apart(result, (torch.Tensor,), self.module)
+        except FormlessError as error:
+            raise self.error(f"forward returned {error}", _RETURNED) from error
+        if not outputs:
+            raise self.error("forward returned no tensor", _RETURNED)
         return outputs
 
     def load(self, model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
@@ -161,11 +184,23 @@ class Reference:
         """The model of the file executed once more, under the same seed."""
         return Reference(self.source, self.name, self.place, seed=self._seed, variant=self.variant).model
 
-    def input_names(self, count: int) -> list[str]:
-        """Names of the forward's first `count` positional parameters, made up where it takes *args."""
+    def input_names(self, paths: Sequence[Path]) -> list[str]:
+        """For each input its parameter's name, made up where the forward takes *args, and its place within that."""
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         found = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in kinds]
-        return [found[i] if i < len(found) else f"input{i}" for i in range(count)]
+
+        def label(top: str) -> str:
+            if not top.isdigit():
+                return top
+            return found[int(top)] if int(top) < len(found) else f"input{top}"
+
+        return [".".join((label(top), *rest)) for top, *rest in paths]
+
+    @staticmethod
+    def output_names(paths: Sequence[Path]) -> list[str]:
+        """`output`, or `output0` and so on, or the keys; and the place within that."""
+        whole = [path or ("output",) for path in paths]
+        return [".".join((f"output{top}" if top.isdigit() else top, *rest)) for top, *rest in whole]
 
     def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
         """Spec of a dense tensor of a supported type."""
@@ -258,6 +293,7 @@ def _execute(source: str, name: str) -> types.ModuleType:
     filename = f"<{name}>"
     linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
     module = types.ModuleType(TASK_MODULE)
+    sys.modules[module.__name__] = module  # dataclasses look there for what their annotations name
     try:
         exec(compile(source, filename, "exec"), module.__dict__)
     except Exception as error:  # whatever importing the file raises is the file's own
@@ -268,10 +304,3 @@ def _execute(source: str, name: str) -> types.ModuleType:
 def _one_line(error: BaseException) -> str:
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}"
-
-
-def _describe_type(result: Any) -> str:
-    if isinstance(result, list | tuple):
-        inner = ", ".join(type(part).__name__ for part in result[:4])
-        return f"a {type(result).__name__} of ({inner})"
-    return f"a {type(result).__name__}"

@@ -36,7 +36,7 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
     names = [spec.name for spec in specs]
     try:
         with torch.no_grad():
-            exported = torch.export.export(reference.model, tuple(inputs), strict=False)
+            exported = torch.export.export(_Flat(reference), tuple(inputs), strict=False)
             return _from_export(exported, names, reference.ties)
     except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
         try:
@@ -46,6 +46,20 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
             raise UntraceableError(text) from error
 
 
+class _Flat(torch.nn.Module):
+    """The model from values to tensors, each one after the other, however its forward takes and returns them."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__()
+        self.model = reference.model
+        self._reference = [reference]
+
+    def forward(self, *values: Value) -> tuple[torch.Tensor, ...]:
+        (reference,) = self._reference
+        given, named = reference.arranged(list(values))
+        return tuple(reference.opened(self.model(*given, **named)))
+
+
 def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, str]) -> Program:
     known: dict[str, str] = {}
     given = iter(names)
@@ -53,7 +67,8 @@ def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, st
         if spec.kind is InputKind.USER_INPUT:
             name = next(given)
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            name = ties.get(str(spec.target), str(spec.target))
+            name = str(spec.target).removeprefix("model.")
+            name = ties.get(name, name)
         else:
             raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
         known[getattr(spec.arg, "name", "")] = name
@@ -67,8 +82,9 @@ def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -
 
     def forward(weights: dict[str, torch.Tensor], operands: list[torch.Tensor]) -> Any:
         fed = iter(operands)
-        full = tuple(next(fed) if isinstance(value, torch.Tensor) else value for value in inputs)
-        return torch.func.functional_call(reference.model, weights, full)
+        full = [next(fed) if isinstance(value, torch.Tensor) else value for value in inputs]
+        positional, named = reference.arranged(full)
+        return tuple(reference.opened(torch.func.functional_call(reference.model, weights, positional, named)))
 
     with torch.no_grad():
         module = make_fx(forward)(parameters, tensors)

@@ -101,6 +101,76 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
 
+NESTED = """from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+
+
+@dataclass
+class Found(OrderedDict):
+    loss: torch.Tensor | None = None
+    logits: torch.Tensor | None = None
+    rest: tuple | None = None
+
+
+class Pair(NamedTuple):
+    first: torch.Tensor
+    count: int
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, state, mask=None, *, batch, mode="plain"):
+        y = x * batch["scale"] + state[1][0]
+        return Found(logits=y, rest=(Pair(state[0] + 1, 2), [y * 2], {"none": None, 3: x.max(1)}))
+
+
+def get_inputs():
+    state = (torch.rand(2), [torch.rand(3, 4), None])
+    return {"x": torch.rand(3, 4), "state": state, "batch": {"scale": 2.5, "text": "words"}}
+"""
+
+NESTED_KERNEL = """
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView s, tvm::ffi::TensorView t, double scale,
+         tvm::ffi::TensorView y, tvm::ffi::TensorView first, tvm::ffi::TensorView twice, tvm::ffi::TensorView values,
+         tvm::ffi::TensorView indices) {
+  auto floats = [](tvm::ffi::TensorView const& t) { return static_cast<float*>(t.data_ptr()); };
+  for (int i = 0; i < 2; ++i) floats(first)[i] = floats(s)[i] + 1;
+  for (int i = 0; i < 12; ++i) floats(twice)[i] = 2 * (floats(y)[i] = floats(x)[i] * float(scale) + floats(t)[i]);
+  for (int m = 0; m < 3; ++m) {
+    int best = 0;
+    for (int n = 1; n < 4; ++n) best = floats(x)[4 * m + n] > floats(x)[4 * m + best] ? n : best;
+    floats(values)[m] = floats(x)[4 * m + best];
+    static_cast<int64_t*>(indices.data_ptr())[m] = best;
+  }
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+NESTED_DRIVER = """
+from torch.utils._pytree import tree_map
+reference, ours = model_new._reference().Model(), model_new.ModelNew()
+given = model_new._reference().get_inputs()
+wanted, got = reference(**given), ours(**given)
+kinds = lambda found: [type(found), type(found.rest), type(found.rest[0]), type(found.rest[1]), type(found.rest[2][3])]
+tensors = lambda found: [found.logits, found.rest[0].first, *found.rest[1], *found.rest[2][3]]
+told["same"] = close(tensors(got), tensors(wanted))
+told["kinds"] = kinds(got) == kinds(wanted)
+told["rest"] = [got.loss, got.rest[0].count, got.rest[2]["none"], list(got.rest[2])]
+told["positional"] = close(tensors(ours(given["x"], given["state"], batch=given["batch"])), tensors(wanted))
+told["signature"] = str(inspect.signature(ours.forward))
+compiled = torch.compile(ours, fullgraph=True, backend="eager")
+tell("compiled", lambda: close(tensors(compiled(**given)), tensors(wanted)))
+tell("longer", lambda: ours(**given | {"state": (*given["state"], 1)}))
+tell("mask", lambda: ours(**given, mask=given["x"] > 1))
+tell("inner", lambda: ours(**given | {"state": (given["state"][0], [given["state"][1][0], 5])}))
+tell("text", lambda: ours(**given | {"batch": {"scale": 2.5, "text": "100%"}}))
+tell("keys", lambda: ours(**given | {"batch": {"scale": 2.5}}))
+"""
+
 # What every driver begins with. `tell` runs a call and keeps its value, or the error's kind and text.
 PROLOGUE = """
 import inspect, json, os, sys
@@ -270,6 +340,18 @@ def test_an_expanded_input_stays_expanded(tmp_path: Path) -> None:
     assert [library.stat().st_mtime_ns for library in (tmp_path / "cache" / "drop_ins").iterdir()] == [built]
 
 
+def test_inputs_and_results_are_put_together_as_the_references_are(tmp_path: Path) -> None:
+    told = drive(exported(tmp_path, NESTED, NESTED_KERNEL), NESTED_DRIVER)
+    assert told["rest"] == [None, 2, None, ["none", 3]]
+    assert {name for name, value in told.items() if value is True} >= {"same", "kinds", "positional", "compiled"}
+    assert told["signature"] == "(x, state, mask=None, *, batch, mode='plain') -> 'Any'"
+    assert told["longer"] == "ValueError: the kernel was made for state of 2 parts"
+    assert told["mask"].startswith("ValueError: the kernel was made for mask=None, not tensor(")
+    assert told["inner"] == "ValueError: the kernel was made for state[1][1]=None, not 5"
+    assert told["text"] == "ValueError: the kernel was made for batch[\"text\"]='words', not '100%'"
+    assert told["keys"] == 'ValueError: the kernel was made for batch with the keys ("scale", "text")'
+
+
 def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
     told = drive(exported(tmp_path, SOFTSIGN, "int broken = ;\n"), BROKEN_DRIVER)
     assert "no-such-compiler was not found: install g++" in told["no_compiler"]
@@ -294,7 +376,9 @@ def test_a_module_whose_forward_is_inherited_takes_inputs_by_the_tasks_names() -
         ("x, y", "x"),
         ("x, *rest", "x"),
         ("x, **rest", "x"),
-        ("x, *, dim=1", "x"),
+        ("x, *, dim=1", "x, *, dim=1"),
+        ("x, *, dim", "x"),
+        ("*, x", "x"),
         ("", "x"),
     ],
 )

@@ -112,6 +112,23 @@ def test_an_argument_called_like_a_parameter_keeps_a_name_of_its_own(bench):
     assert names[0] == "shift_"
 
 
+def test_inputs_and_outputs_are_flat_for_the_kernel_and_keep_their_form(bench):
+    body = "return {'sum': x + h[0] * h[1]['k'], 'rest': (None, x * 2)}"
+    task = bench.task(elementwise(body, "torch.rand(3), (torch.rand(3), {'k': 2.5}), None", "x, h, mask=None"))
+    names = [spec.name for spec in task.signature.arguments]
+    assert names == ["x", "h.0", "h.1.k", "sum", "rest.1"]
+    assert [part.kind for part in task.takes.parts] == ["value", "tuple", "constant"]
+    assert task.returns.keys == ("sum", "rest")
+    assert Ref(ref="h.1.k") in task.program.ops[0].args
+    assert [op.target for op in task.program.ops] == ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor"]
+
+
+def test_work_on_a_copy_of_an_input_is_no_change_of_it(bench):
+    task = bench.task(elementwise("y = x.clone(); y.add_(1); y[:, 0].mul_(2); return y.relu_()"))
+    assert targets(task)[-1].startswith("aten.relu")
+    assert task.takes is task.returns is None
+
+
 @pytest.mark.parametrize(
     ("body", "op_class"),
     [
@@ -132,15 +149,15 @@ BAD = {
     "there is no get_inputs in it": "import torch\nclass Model(torch.nn.Module): pass",
     "Model is not a torch.nn.Module": "def Model(): return 3\ndef get_inputs(): return []",
     "forward raised RuntimeError": elementwise("return x @ x"),
-    "forward returned a str": elementwise("return 'no'"),
-    "forward returned a list of (Tensor, int)": elementwise("return [x, 3]"),
-    "forward changes its input 0 in place": elementwise("return x.mul_(2)"),
+    "forward returned a set at 1": elementwise("return [x, {3}]"),
+    "forward returned no tensor": elementwise("return [None, 3]"),
+    "forward changes its input x in place": elementwise("return x.mul_(2)"),
     "output has the unsupported type torch.complex64": elementwise("return x + 1j"),
     "x has the unsupported type torch.complex64": elementwise("return x.abs()", "torch.rand(3) + 1j"),
     "x is empty": elementwise("return x", "torch.rand(0, 4)"),
     "output is empty": elementwise("return x[:0]"),
     "output 0 holds NaN": elementwise("return torch.log(x - 2)"),
-    "get_inputs()[0] is a str": elementwise("return x", "'words'"),
+    "get_inputs gives a object at 0.k": elementwise("return x", "{'k': object()}"),
     "get_inputs() raised ZeroDivisionError": elementwise("return x", "1 / 0"),
     "Model(...) raised TypeError": elementwise("return x") + "\ndef get_init_inputs():\n    return [1, 2, 3]\n",
     "running it ended its process, ended with exit code 7": "import os\nos._exit(7)",
@@ -188,7 +205,7 @@ def test_a_large_task_that_needs_values_is_described_with_them(bench):
 
 
 def test_a_large_file_that_is_wrong_is_named_with_its_cause(bench):
-    with pytest.raises(UserError, match="forward changes its input 0 in place"):
+    with pytest.raises(UserError, match="forward changes its input x in place"):
         bench.task(elementwise("return x.relu_()", "torch.rand(1 << 13, 1 << 13)"))
 
 

@@ -73,15 +73,29 @@ def test_several_results_go_to_their_outputs():
     assert (second == 2.5).all()
     (only,) = called("[x + shift]")
     assert (only == 2.5).all()
+    (within,) = called("{'loss': None, 'y': (x + shift, 3)}")
+    assert (within == 2.5).all()
+
+
+def test_arguments_are_put_together_as_the_reference_takes_them():
+    value = {"kind": "value"}
+    takes = {"kind": "dict", "keys": ["h", "x"], "type": "", "parts": [
+        {"kind": "tuple", "keys": [], "type": "", "parts": [value, {"kind": "constant", "constant": None}]}, value,
+    ]}  # fmt: skip
+    source = FILE.replace("x, shift", "x, h", 1).replace("+ shift", "+ h[0]")
+    slot = torch.zeros(6, 5)
+    made = Module(order(source, takes=takes), torch.device("cpu"))
+    made.call([torch.full((6, 5), 2.0), torch.full((6, 5), 0.5), torch.ones(5), slot])
+    assert (slot == 2.5).all()
 
 
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ("x, x", "forward returned 2 results, the reference 1."),
-        ("()", "forward returned 0 results, the reference 1."),
-        ("3.0", "result 0 is a float, not a torch.Tensor."),
-        ("None", "result 0 is a NoneType, not a torch.Tensor."),
+        ("x, x", "forward returned 2 tensors, the reference 1."),
+        ("()", "forward returned 0 tensors, the reference 1."),
+        ("3.0", "forward returned 0 tensors, the reference 1."),
+        ("[x, {3}]", "forward returned a set at 1: tensors are wanted."),
         ("x.as_subclass(type('Lazy', (torch.Tensor,), {}))", "result 0 is a Lazy, not a torch.Tensor."),
         ("x[:1]", "result 0 has shape (1, 5), the reference's has (6, 5)."),
         ("x.T", "result 0 has shape (5, 6), the reference's has (6, 5)."),
