@@ -1,8 +1,9 @@
 """The candidate's process: maps memory, loads one library, calls it when told. Nothing it says is believed.
 
-Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI` inside the cage, standard library only, so that no torch (and no
-secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
-read-only here) and reads the outputs itself; this side only says when a call has returned.
+Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI SEAL` inside the cage, standard library only, so that no torch (and
+no secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
+read-only here) and reads the outputs itself; this side only says when a call has returned. SEAL is a system call
+filter in hexadecimal, or nothing: it is put on once the library is loaded, so that no call maps code.
 
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
@@ -26,12 +27,20 @@ from typing import TYPE_CHECKING, Any, Protocol
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import abi, channel, cuda_driver
+<<<<<<< HEAD
     from harness.worker.process_state import ProcessState
+=======
+    from harness.worker.seal import seal
+>>>>>>> cdc4a87 (Kernels reach no library that computes, and map no code in a call)
 else:
     import abi
     import channel
     import cuda_driver
+<<<<<<< HEAD
     from process_state import ProcessState
+=======
+    from seal import seal
+>>>>>>> cdc4a87 (Kernels reach no library that computes, and map no code in a call)
 
 
 AWAKE_S = 1.0
@@ -178,7 +187,7 @@ def _argument(spec: dict[str, Any], place: Place, device: str) -> abi.DLTensor |
     return abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"], device)
 
 
-def serve(link: socket.socket, runtime_path: str) -> None:
+def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
     """Answer the judge until it hangs up."""
     mark, descriptors, *_ = socket.recv_fds(link, 1, 2)
     if mark != b"F":
@@ -198,6 +207,8 @@ def serve(link: socket.socket, runtime_path: str) -> None:
     place.enter(runtime)
     try:
         library = Library(order["load"], runtime)
+        if sealing:
+            seal(sealing)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
@@ -242,7 +253,7 @@ def main() -> None:
     """Entry point of the process."""
     link = socket.socket(fileno=int(sys.argv[1]))
     try:
-        serve(link, sys.argv[2])
+        serve(link, sys.argv[2], bytes.fromhex(sys.argv[3]))
     except channel.ChannelClosedError:
         return
 
