@@ -27,20 +27,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import abi, channel, cuda_driver
-<<<<<<< HEAD
     from harness.worker.process_state import ProcessState
-=======
     from harness.worker.seal import seal
->>>>>>> cdc4a87 (Kernels reach no library that computes, and map no code in a call)
 else:
     import abi
     import channel
     import cuda_driver
-<<<<<<< HEAD
     from process_state import ProcessState
-=======
     from seal import seal
->>>>>>> cdc4a87 (Kernels reach no library that computes, and map no code in a call)
 
 
 AWAKE_S = 1.0
