@@ -18,7 +18,7 @@ from harness.verdict import OutputError, Verdict
 from nodes.state import Step, Usage, Variant
 from nodes.story import say_decision
 from tools.sweep import say_values
-from tools.wording import say_oracle
+from tools.wording import say_oracle, say_smaller
 
 WIDE, NARROW = 940, 400
 
@@ -87,6 +87,7 @@ def view(record: RunRecord) -> dict[str, Any]:
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,
         "counters": render_profile(profiles[-1][1]) if profiles and profiles[-1][1].kernels else "",
+        "watched_smaller": say_smaller(record.best.verdict.sanitizers) if record.best else [],
         "changes": changes(record),
         "costs": _costs(record),
         "settings": {name: value for name, value in record.settings.items() if value not in (None, "", {}, [])},

@@ -14,6 +14,7 @@ from pydantic import AfterValidator
 from graph.api import load_task
 from harness.errors import UserError
 from harness.frozen import Frozen, Label
+from harness.task_numbers import place_of, with_numbers
 from knowledge.suites import bundled
 from nodes.state import TaskInput
 
@@ -140,14 +141,10 @@ def scaled(source: str, scale: float, name: str) -> str:
         raise UserError(
             f"{name} has no SIZES to scale.", 'Give it one mapping of numbers, SIZES = {"n": 64}, or leave --scale out.'
         )
-    lines = source.split("\n")
-    constants = [node for node in mapping.values if isinstance(node, ast.Constant)]
-    for node in sorted(constants, key=lambda each: (each.lineno, each.col_offset), reverse=True):
-        assert isinstance(node.value, int) and node.end_col_offset is not None
-        line = lines[node.lineno - 1].encode()
-        size = str(scaled_size(node.value, scale)).encode()
-        lines[node.lineno - 1] = (line[: node.col_offset] + size + line[node.end_col_offset :]).decode()
-    return "\n".join(lines)
+    sizes = ast.literal_eval(mapping).values()
+    return with_numbers(
+        source, {place_of(node): scaled_size(size, scale) for node, size in zip(mapping.values, sizes, strict=True)}
+    )
 
 
 def _sizes(source: str) -> ast.Dict | None:

@@ -15,15 +15,16 @@ from typing import Any
 from harness.build import Build
 from harness.candidate import Candidate
 from harness.compile_baseline import compile_order, with_compilers
-from harness.device_turns import one_at_a_time
+from harness.device_turns import beside_others, one_at_a_time
 from harness.errors import MachineError
 from harness.floor import below_floor
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
 from harness.profile.summary import Profile
-from harness.runner_process import Surroundings, how_it_ended, start_runner, why_not_trusted
+from harness.runner_process import Surroundings, how_it_ended, start_runner
 from harness.sanitize.report import SanitizerRun
+from harness.sanitize.watching import Watcher
 from harness.screen.imports import screen_library
 from harness.screen.load_time import screen_load_time
 from harness.screen.refusal import Refusal
@@ -166,14 +167,24 @@ class Judge:
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
         """What the target's sanitizers say of a candidate, right or wrong, on each of the task's workloads.
 
-        `ValueError` for a source that the screen refuses: it is not run under a tool either.
+        Timing waits no longer than one workload's tools take. `ValueError` for a source that the screen refuses: it is
+        not run under a tool either.
         """
         if refusal := self.screen(task, candidate):
             raise ValueError(str(refusal))
-        build = self.target.compile_watched(candidate, tier=self.tier)
-        self.target.require_device()
-        with one_at_a_time(self.target.name):
-            return tuple(run for work in task.workloads for run in self.target.sanitize(build, work, tier=self.tier))
+        return Watcher(self.target, self.tier, self._right).watch(task, candidate)
+
+    def _right(self, task: Task, candidate: Candidate, build: Build) -> bool:
+        """Whether a build may run, and gives what the reference does on the file's own inputs. Nothing is timed."""
+        if build.library is None or self.screen(task, candidate) or self.screen_build(build):
+            return False
+        brief = Judge(self.target, tier=self.tier, precision=self.precision, timing_s=0.0, trials=1)
+        further = {"timed": False, "compile": None}
+        with beside_others(self.target.name):
+            return all(
+                brief._run(task.only(work), build.library, 0, None, further)["status"] == "passed"
+                for work in task.workloads
+            )
 
     def _workloads(
         self, task: Task, library: Path, seed: int, rival: Verdict | None, compile_baseline: bool
@@ -199,8 +210,9 @@ class Judge:
         """These workloads in one process, the smallest first."""
         with self._stage(task.only(workloads[-1]), library, seed) as stage:
             chosen = [work.model_dump(mode="json", include={"variant", "signature"}) for work in workloads]
-            raw = _as_seen(stage, self._drive("mix", stage.payload | {"workloads": chosen}, [stage.link], stage))
-        return _Outcome.of("all by turns", raw)
+            raw = self._drive("mix", stage.payload | {"workloads": chosen}, [stage.link], stage)
+            ended = stage.runner.wait(2.0) if raw["check"] == "process" else None
+        return _Outcome.of("all by turns", raw if ended is None else raw | how_it_ended(ended))
 
     def _with_floor(self, task: Task, outcome: _Outcome) -> _Outcome:
         timing = outcome.timing
@@ -222,7 +234,9 @@ class Judge:
                     "pid": other.pid,
                 }
                 links.append(link)
-            return _as_seen(stage, self._drive("judge", payload, links, stage))
+            outcome = self._drive("judge", payload, links, stage)
+            ended = stage.runner.wait(2.0) if outcome["check"] == "process" else None
+        return outcome if ended is None else outcome | how_it_ended(ended)
 
     @contextmanager
     def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
@@ -288,15 +302,6 @@ class Judge:
                 "Choose smaller shapes.",
             )
         return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
-
-
-def _as_seen(stage: _Stage, outcome: dict[str, Any]) -> dict[str, Any]:
-    """The judging child's outcome, corrected by what the kernel's process did otherwise."""
-    if outcome["check"] == "process":
-        return outcome | how_it_ended(stage.runner.wait(2.0))
-    if outcome["status"] != "passed" or not (trespass := why_not_trusted(stage.runner)):
-        return outcome
-    return {name: value for name, value in (outcome | trespass).items() if name != "timing"}
 
 
 def _verdict(outcomes: list[_Outcome], *, several: bool, **facts: Any) -> Verdict:

@@ -14,7 +14,7 @@ from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, run_isolated
 from harness.task import ScalarSpec, Signature
 from harness.verdict import Tier
-from harness.worker.layout import span_bytes
+from harness.worker.layout import span_bytes, values_file
 from harness.worker.solo import FAILED as FAILED
 
 _SOLO = PROGRAMS / "solo.py"
@@ -26,7 +26,8 @@ class Tool:
     """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
 
     `calls` of the entry are made, of which a profiler sees the last. `{scratch}` in the environment's values stands for
-    the process's private folder.
+    the process's private folder. `values` is a folder that `draw_arguments` filled; without one, floats are drawn by a
+    rule and integers are 0.
     """
 
     command: tuple[str, ...] = ()
@@ -34,6 +35,7 @@ class Tool:
     limits: Limits = field(default_factory=Limits)
     environment: dict[str, str] = field(default_factory=dict)
     calls: int = 1
+    values: Path | None = None
 
 
 def run_alone(
@@ -44,13 +46,14 @@ def run_alone(
         "library": str(library),
         "device": device,
         "calls": tool.calls,
-        "arguments": _arguments(signature),
+        "arguments": _arguments(signature, tool.values),
     }
     (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
+    values = Access(read=(str(tool.values),) if tool.values else ())
     return run_isolated(
         [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime_library())],
         cwd=folder,
-        access=access_to(library) + tool.access,
+        access=access_to(library) + tool.access + values,
         limits=tool.limits,
         environment=environment(tool.environment, folder),
         tier=tier,
@@ -72,11 +75,13 @@ def argument_bytes(signature: Signature) -> int:
     return sum(spec["bytes"] for spec in _arguments(signature) if spec["kind"] == "tensor")
 
 
-def _arguments(signature: Signature) -> list[dict[str, Any]]:
+def _arguments(signature: Signature, values: Path | None = None) -> list[dict[str, Any]]:
     described = []
-    for spec in signature.arguments:
+    given = len(signature.inputs) + len(signature.parameters)
+    for position, spec in enumerate(signature.arguments):
         fields = spec.model_dump(mode="json")
         if not isinstance(spec, ScalarSpec):
-            fields |= {"bytes": span_bytes(spec), "filled": spec not in signature.outputs}
+            file = str(values / values_file(position)) if values else ""
+            fields |= {"bytes": span_bytes(spec), "filled": position < given, "values": file}
         described.append(fields)
     return described

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from harness.build import Build, Diagnostic
 from harness.candidate import TargetName
-from harness.sanitize.report import SanitizerRun
+from harness.sanitize.report import SanitizerRun, Smaller
 from harness.verdict import OutputError, Status, Timing, Trial, Verdict
 
 MAX_DIAGNOSTICS = 20
@@ -80,15 +80,34 @@ def say_oracle(verdict: Verdict) -> str:
 
 
 def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:
-    """One line a tool: clean, what it found, or why it could not look."""
-    return "\n".join(f"{run.tool}: {_sanitizer(run)}" for run in runs)
+    """One line a tool: clean, what it found, or why it could not look. Then at which sizes, where not at the task's."""
+    said = tuple(runs)
+    return "\n".join([*(f"{_place(run)}: {_sanitizer(run)}" for run in said), *say_smaller(said)])
+
+
+def say_smaller(runs: Iterable[SanitizerRun]) -> list[str]:
+    """The sizes at which a kernel was watched where the task's own take too long, a sentence for each workload."""
+    told = dict.fromkeys((run.workload, run.smaller) for run in runs if run.smaller)
+    return [_smaller(workload, smaller) for workload, smaller in told if smaller]
+
+
+def _smaller(workload: str, smaller: Smaller) -> str:
+    shapes = ", ".join(f"({', '.join(map(str, shape))})" for shape in smaller.shapes)
+    numbers = ", ".join(f"{new} for {old}" for old, new in smaller.numbers)
+    whose = f"The source was compiled for them: {numbers}." if numbers else "The source was the same."
+    of = f"{workload}: w" if workload else "W"
+    return f"{of}atched at smaller sizes than the task's, at which it is right, too: {shapes}. {whose}"
+
+
+def _place(run: SanitizerRun) -> str:
+    return f"{run.tool}, {run.workload}" if run.workload else run.tool
 
 
 def _sanitizer(run: SanitizerRun) -> str:
     if run.status == "found":
         return " ".join(finding.message for finding in run.findings)
     if run.status == "clean":
-        return f"clean, but {run.unwatched}" if run.unwatched else "clean"
+        return f"clean after {run.seconds:.1f} s{f', but {run.unwatched}' if run.unwatched else ''}"
     return f"not checked: {run.note}"
 
 

@@ -21,14 +21,16 @@ from harness.task import Signature
 from harness.verdict import Tier
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
-LIMIT_S = 30.0
-"""A tool. It slows a kernel ten to a thousand times: where that is too long at the task's shapes, it says so."""
+LIMIT_S = 10.0
+"""A tool. It slows a kernel ten to a thousand times; whoever wants to time another one waits for it. Those that are
+watched at sizes of `shrinking` end within 5 s where the machine has nothing else to do."""
 _PROGRAM = "compute-sanitizer"
 _LOG = "log.txt"
 _HOST_BYTES = 32 << 30
 _AT_ONCE_BYTES = 8 << 30
 """Tasks up to this size are watched by all four tools at once, each with the arguments of its own; larger ones too,
-where twice as much fits the card: initcheck keeps a shadow of all memory."""
+where eight times as much fits the card: initcheck keeps a shadow of all memory, and other kernels are watched beside
+this one."""
 _PADDING = "512"
 """Bytes kept free after each allocation, so that one byte too far does not lie in the next one."""
 
@@ -46,11 +48,18 @@ _WORTH_TELLING = re.compile(r"^(by thread|Access |and is |and (?:Read|Write) acc
 
 
 def sanitize_on_device(
-    build: Build, signature: Signature, needs: Needs, *, tier: Tier, memory_bytes: int = 0, limit_s: float = LIMIT_S
+    build: Build,
+    signature: Signature,
+    needs: Needs,
+    *,
+    tier: Tier,
+    values: Path | None = None,
+    memory_bytes: int = 0,
+    limit_s: float = LIMIT_S,
 ) -> tuple[SanitizerRun, ...]:
     """One run a tool, each calling a library with line information once. Raises `MachineError`.
 
-    `memory_bytes` is the card's memory, where it is known.
+    `values` are the arguments' own (see `Tool`), `memory_bytes` is the card's memory, where it is known.
     """
     program = find_tool(_PROGRAM)
     if program is None:
@@ -60,30 +69,28 @@ def sanitize_on_device(
         why = f"it did not compile with line information: {build.diagnostics[0].message}"
         return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
     library = build.library
-    at_once = len(TOOLS) * argument_bytes(signature) <= max(_AT_ONCE_BYTES, memory_bytes // 2)
+    at_once = len(TOOLS) * argument_bytes(signature) <= max(_AT_ONCE_BYTES, memory_bytes // 8)
 
     def run(name: str) -> SanitizerRun:
-        return _run(name, program, library, signature, needs, tier=tier, limit_s=limit_s)
+        tool = _tool(name, program, needs, values, limit_s)
+        with scratch_folder() as folder:
+            done = run_alone(library, signature, tool, device="cuda", tier=tier, folder=folder)
+            run = judge_run(name, done, left_behind(folder / _LOG))
+        return with_unwatched(run, library.parent / CudaToolchain.source_name)
 
     with ThreadPoolExecutor(len(TOOLS) if at_once else 1) as pool:
         return tuple(pool.map(run, TOOLS))
 
 
-def _run(
-    name: str, program: Path, library: Path, signature: Signature, needs: Needs, *, tier: Tier, limit_s: float
-) -> SanitizerRun:
+def _tool(name: str, program: Path, needs: Needs, values: Path | None, limit_s: float) -> Tool:
     padding = ("--padding", _PADDING) if name == "memcheck" else ()
-    command = (str(program), "--tool", name, "--report-api-errors", "no", "--log-file", _LOG, *padding)
-    tool = Tool(
-        command=command,
+    return Tool(
+        command=(str(program), "--tool", name, "--report-api-errors", "no", "--log-file", _LOG, *padding),
         access=needs.access + Access(read=tool_folders(program), profiling=True),
         limits=Limits(wall_s=limit_s, memory_bytes=_HOST_BYTES, file_bytes=1 << 30),
         environment=needs.environment,
+        values=values,
     )
-    with scratch_folder() as folder:
-        done = run_alone(library, signature, tool, device="cuda", tier=tier, folder=folder)
-        run = judge_run(name, done, left_behind(folder / _LOG))
-    return with_unwatched(run, library.parent / CudaToolchain.source_name)
 
 
 def with_unwatched(run: SanitizerRun, source: Path) -> SanitizerRun:
@@ -97,11 +104,12 @@ def with_unwatched(run: SanitizerRun, source: Path) -> SanitizerRun:
 def judge_run(name: str, done: Completed, log: str) -> SanitizerRun:
     """What a finished run and its log say. Without the summary line at its end the tool has not come to a result."""
     findings = tuple(parse_log(name, log))[:MAX_FINDINGS]
+    ended = done.outcome != "timed_out"
     if findings:
-        return SanitizerRun(tool=name, status="found", findings=findings, seconds=done.wall_s)
+        return SanitizerRun(tool=name, status="found", findings=findings, seconds=done.wall_s, ended=ended)
     if done.outcome == "exited" and done.exit_code == 0 and "SUMMARY" in log:
         return SanitizerRun(tool=name, status="clean", seconds=done.wall_s)
-    return SanitizerRun(tool=name, status="skipped", note=_why(done, log), seconds=done.wall_s)
+    return SanitizerRun(tool=name, status="skipped", note=_why(done, log), seconds=done.wall_s, ended=ended)
 
 
 def _why(done: Completed, log: str) -> str:

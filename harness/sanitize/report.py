@@ -19,11 +19,23 @@ class Finding(Frozen):
     line: int | None = None
 
 
+class Smaller(Frozen):
+    """The sizes at which a kernel was watched where the task's own take a tool too long.
+
+    `shapes` are all tensors', in the order of the call. `numbers` are those of the kernel's source that were replaced
+    and what by; there are none where it takes its sizes from its arguments.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    numbers: tuple[tuple[int, int], ...] = ()
+
+
 class SanitizerRun(Frozen):
     """One tool's run over one workload. "skipped" says nothing of the kernel: `note` tells why it could not look.
 
     `unwatched` tells what of this kernel a clean run could not see, where that is known.
-    At most `MAX_FINDINGS` are kept, the first ones.
+    At most `MAX_FINDINGS` are kept, the first ones. `workload` names one of several; `smaller` is there where the
+    tool did not watch at its sizes. `ended` is false for a tool that met its limit, after `seconds`.
     """
 
     tool: str
@@ -32,6 +44,9 @@ class SanitizerRun(Frozen):
     note: Said = ""
     unwatched: str = ""
     seconds: float = 0.0
+    ended: bool = True
+    workload: str = ""
+    smaller: Smaller | None = None
 
     @model_validator(mode="after")
     def _fields_fit_the_status(self) -> Self:
@@ -41,6 +56,8 @@ class SanitizerRun(Frozen):
             raise ValueError("a note says why a run was skipped, and only that")
         if self.unwatched and self.status != "clean":
             raise ValueError("what was not watched belongs to a clean run")
+        if self.status == "clean" and not self.ended:
+            raise ValueError("a run that met its limit is not clean")
         return self
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cpu_build import CpuToolchain
@@ -11,7 +13,7 @@ from harness.candidate import Candidate, TargetName
 from harness.machine.ceilings import cpu_facts
 from harness.profile.roofline import roofline
 from harness.profile.summary import Profile
-from harness.sanitize.host import sanitize_on_host
+from harness.sanitize import host
 from harness.sanitize.report import SanitizerRun
 from harness.targets.target import DeviceFacts, Needs
 from harness.task import Workload
@@ -47,6 +49,13 @@ class CpuTarget:
         """With AddressSanitizer and UndefinedBehaviorSanitizer compiled in."""
         return compile_candidate(candidate, SanitizedCpuToolchain(), tier=tier)
 
-    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
+    def ends_soon(self, workload: Workload) -> bool:
+        """A second is usual at any size that a processor computes; where it is not, the limit tells."""
+        return True
+
+    def sanitize(
+        self, build: Build, workload: Workload, values: Path, *, tier: Tier, limit_s: float | None = None
+    ) -> tuple[SanitizerRun, ...]:
         """What those two say of one call."""
-        return (sanitize_on_host(build, workload.signature, tier=tier),)
+        limit = limit_s or host.LIMIT_S
+        return (host.sanitize_on_host(build, workload.signature, tier=tier, values=values, limit_s=limit),)

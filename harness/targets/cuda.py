@@ -22,8 +22,9 @@ from harness.machine.hardware import gpu_facts
 from harness.machine.inquiry import ask
 from harness.profile.device import profile_on_device
 from harness.profile.summary import Profile
-from harness.sanitize.device import sanitize_on_device
+from harness.sanitize import device
 from harness.sanitize.report import SanitizerRun
+from harness.sanitize.shrinking import small
 from harness.targets.target import DeviceFacts, Needs
 from harness.task import Workload
 from harness.verdict import Tier, Timing
@@ -74,11 +75,24 @@ class CudaTarget:
         """With the source's lines beside the machine code; compute-sanitizer needs nothing else of it."""
         return compile_candidate(candidate, LineInfoCudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
 
-    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
+    def ends_soon(self, workload: Workload) -> bool:
+        """Only a small workload: compute-sanitizer slows a kernel up to a thousand times."""
+        return small(workload)
+
+    def sanitize(
+        self, build: Build, workload: Workload, values: Path, *, tier: Tier, limit_s: float | None = None
+    ) -> tuple[SanitizerRun, ...]:
         """What compute-sanitizer's four tools say of one call each."""
         self.require_device()
-        memory_bytes = self.facts().memory_bytes
-        return sanitize_on_device(build, workload.signature, self.running(), tier=tier, memory_bytes=memory_bytes)
+        return device.sanitize_on_device(
+            build,
+            workload.signature,
+            self.running(),
+            tier=tier,
+            values=values,
+            memory_bytes=self.facts().memory_bytes,
+            limit_s=limit_s or device.LIMIT_S,
+        )
 
 
 @lru_cache(maxsize=1)

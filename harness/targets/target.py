@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Protocol
 
 from harness.build import Build
@@ -78,6 +79,13 @@ class Target(Protocol):
         """Compile for `sanitize`: so that a sanitizer sees every access and can name its line."""
         ...
 
-    def sanitize(self, build: Build, workload: Workload, *, tier: Tier) -> tuple[SanitizerRun, ...]:
-        """What each of the target's sanitizers says of a library that `compile_watched` made."""
+    def ends_soon(self, workload: Workload) -> bool:
+        """Whether sanitizers are likely to end within seconds at a workload's own sizes."""
+        ...
+
+    def sanitize(
+        self, build: Build, workload: Workload, values: Path, *, tier: Tier, limit_s: float | None = None
+    ) -> tuple[SanitizerRun, ...]:
+        """What each of the target's sanitizers says of a library that `compile_watched` made, called with `values`
+        (a folder that `draw_arguments` filled). `limit_s` is a tool's, by default its own."""
         ...

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.worker.describing import describe
+from harness.worker.drawing import draw
 from harness.worker.filters import examine
 from harness.worker.judging import judge
 from harness.worker.mixing import mix
@@ -18,6 +19,8 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
     """Do one job and return its JSON-ready result."""
     if kind == "describe":
         return describe(payload["source"], payload["name"])
+    if kind == "draw":
+        return draw(payload)
     if kind == "examine":
         return examine(payload)
     if kind == "judge":

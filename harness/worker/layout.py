@@ -45,6 +45,11 @@ def span_bytes(spec: TensorSpec) -> int:
     return spec.span * DTYPE_BYTES[spec.dtype]
 
 
+def values_file(position: int) -> str:
+    """Name of the file that holds the values of the argument at that place of the call."""
+    return f"argument{position}.bin"
+
+
 def slot_bytes(signature: Signature) -> int:
     """Bytes of one slot in both segments, guards and alignment included."""
     layout = lay_out(signature, 1)

@@ -1,4 +1,4 @@
-"""The candidate alone under a tool that watches it: own memory, inputs by a rule, a few calls. Standard library only.
+"""The candidate alone under a tool that watches it: own memory, given inputs, a few calls. Standard library only.
 
 Run as `python -I -S solo.py ORDER.json LIBTVM_FFI` inside the cage, behind a profiler's or a sanitizer's command. No
 verdict hangs on what happens here, so nothing is shared with the judge; each argument is an allocation of its own, of
@@ -122,7 +122,8 @@ class CudaMemory:
 
 
 def numbers(dtype: str) -> bytes:
-    """A block of elements: in [0, 1) where they are floating-point, else zero, which is a valid index anywhere."""
+    """A block of elements for a tensor without values of its own: in [0, 1) where they are floating-point, else zero,
+    which is a valid index anywhere."""
     code, bits = abi.DTYPE_CODES[dtype]
     if code not in (2, 4):
         return bytes(_BLOCK * bits // 8)
@@ -155,7 +156,8 @@ def argument(memory: Memory, spec: dict[str, Any]) -> abi.DLTensor | float | int
         return {"float": float, "int": int, "bool": bool}[spec["type"]](spec["value"])  # type: ignore[no-any-return]
     address = memory.allocate(max(spec["bytes"], 1))
     if spec["filled"] and spec["bytes"]:
-        fill(memory, address, spec["bytes"], numbers(spec["dtype"]))
+        block = Path(spec["values"]).read_bytes() if spec["values"] else numbers(spec["dtype"])
+        fill(memory, address, spec["bytes"], block)
     tensor = abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"])
     tensor.device = abi.DLDevice(memory.device, 0)
     return tensor

@@ -13,7 +13,7 @@ from graph.report import _clock, _ms, _share, _small, changes, render, view, wor
 from graph.report_chart import Axis, roofline, trajectory
 from graph.report_diff import hunks
 from graph.run_record import RunRecord
-from harness.sanitize.report import SanitizerRun
+from harness.sanitize.report import SanitizerRun, Smaller
 from harness.verdict import Correctness, Trial
 from nodes.state import FellBack, Step, Usage, Variant
 
@@ -260,8 +260,8 @@ def test_the_page_says_what_watched_the_kernel_and_why_no_counters_were_read() -
     record = full_record()
     assert record.best is not None
     runs = (
-        SanitizerRun(tool="memcheck", status="clean"),
-        SanitizerRun(tool="racecheck", status="skipped", note="slow"),
+        SanitizerRun(tool="memcheck", status="clean", seconds=2, smaller=Smaller(shapes=((512,),))),
+        SanitizerRun(tool="racecheck", status="skipped", note="slow", ended=False),
     )
     best = record.best.model_copy(update={"verdict": record.best.verdict.sanitized(runs)})
     profiles = {
@@ -269,7 +269,7 @@ def test_the_page_says_what_watched_the_kernel_and_why_no_counters_were_read() -
         for digest, profile in record.profiles.items()
     }
     page = Page(render(record.model_copy(update={"best": best, "profiles": profiles}))).words
-    assert "Watched by memcheck (clean); racecheck (not checked: slow)." in page
+    assert "Watched by memcheck (clean after 2.0 s); racecheck (not checked: slow). Watched at smaller sizes" in page
     assert "The GPU's counters were not read. ncu was not found." in page
     assert "Watched by" not in Page(render(record)).words
 

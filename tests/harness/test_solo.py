@@ -6,13 +6,17 @@ import ctypes
 import struct
 
 import pytest
+import torch
 
 from harness.candidate import Candidate
+from harness.drawing import draw_arguments
+from harness.errors import UserError
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.solo import FAILED, Tool, argument_bytes, run_alone, why_unfinished
 from harness.targets.cpu import CpuTarget
-from harness.task import ScalarSpec, Signature, TensorSpec
+from harness.task import ScalarSpec, Signature, Task, TensorSpec, Workload
+from harness.worker.drawing import storage_bytes
 from harness.worker.solo import HostMemory, fill, numbers
 
 KERNEL = """\
@@ -42,10 +46,10 @@ def signature(mode):
     return Signature(inputs=(x, *scalars, index), outputs=(y,))
 
 
-def alone(tmp_path, mode, wall_s=20.0):
+def alone(tmp_path, mode, wall_s=20.0, values=None):
     tier = resolve_tier("auto")
     build = CpuTarget().compile(Candidate(source=KERNEL, target="cpu", author="test:test"), tier=tier)
-    tool = Tool(("env",), limits=Limits(wall_s=wall_s), environment={"PLACE": "in {scratch}"}, calls=2)
+    tool = Tool(("env",), limits=Limits(wall_s=wall_s), environment={"PLACE": "in {scratch}"}, calls=2, values=values)
     return run_alone(build.library, signature(mode), tool, device="cpu", tier=tier, folder=tmp_path)
 
 
@@ -58,6 +62,45 @@ def test_it_is_called_with_arguments_of_its_own(tmp_path):
     least, most = map(float, spread.split(".."))
     assert 0 <= least < 0.01 and 0.99 < most < 1
     assert (index, scale, place) == ("0", "2.5", ["in", str(tmp_path)])
+
+
+TASK = """\
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, mode, scale, index):
+        return (x.sum() * scale + index.sum() + mode) * torch.ones(3, 5)
+def get_inputs():
+    x = torch.arange(90000.0).reshape(300, 300)
+    return [x, 0, 2.5, torch.arange(20, 27)]
+"""
+
+
+def test_a_tasks_own_values_are_what_it_is_called_with(tmp_path, monkeypatch):
+    folder = tmp_path / "values"
+    folder.mkdir()
+    work = Workload(name="given", signature=signature(0), flops=1, bytes_moved=1)
+    task = Task(name="t", source=TASK, workloads=(work,), op_class="other")
+    draw_arguments(task, work, folder, tier=resolve_tier("auto"))
+    done = alone(tmp_path, 0, values=folder)
+    assert done.stdout.decode().splitlines()[0].split()[1:4] == ["0..89999", "26", "2.5"], done.stderr
+    broken = task.model_copy(update={"source": TASK.replace("torch.arange(20, 27)", "1 // 0")})
+    with pytest.raises(UserError, match="ZeroDivisionError"):
+        draw_arguments(broken, work, folder, tier=resolve_tier("auto"))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "most", "held"),
+    [
+        (torch.arange(6, dtype=torch.int32).reshape(2, 3).t(), 4096, [0, 1, 2, 3, 4, 5]),
+        (torch.arange(10, dtype=torch.int32)[2::3], 4096, [2, 3, 4, 5, 6, 7, 8]),
+        (torch.arange(10, dtype=torch.int32), 13, [0, 1, 2]),
+        (torch.tensor(7, dtype=torch.int32), 4096, [7]),
+        (torch.tensor([3], dtype=torch.int32).expand(5), 4096, [3]),
+    ],
+)
+def test_a_tensors_storage_is_written_as_it_lies(tensor, most, held):
+    assert storage_bytes(tensor, most) == struct.pack(f"<{len(held)}i", *held)
+    assert storage_bytes(tensor == tensor, most)[0] == 1
 
 
 @pytest.mark.parametrize(

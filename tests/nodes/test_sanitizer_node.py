@@ -69,7 +69,7 @@ def test_a_repairer_that_declines_gives_the_repair_up_for_the_same_reason_as_bef
 
 def test_what_ran_is_said_in_a_line_each():
     assert say_sanitizers((CLEAN, FOUND, SKIPPED)).splitlines() == [
-        "initcheck: clean",
+        "initcheck: clean after 0.0 s",
         "memcheck: line 3 reads x",
         "racecheck: not checked: it did not end within 30 s",
     ]

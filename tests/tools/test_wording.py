@@ -6,7 +6,7 @@ from run_samples import built, kernel, not_built, passed, profile, wrong
 
 from harness.build import Build, Diagnostic, Resources
 from harness.profile.render import render
-from harness.sanitize.report import Finding, SanitizerRun
+from harness.sanitize.report import Finding, SanitizerRun, Smaller
 from harness.verdict import Correctness, Duel, Interval, Verdict, WorkloadResult
 from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_oracle, say_sanitizers, say_verdict
 
@@ -102,9 +102,26 @@ def test_what_a_sanitizer_could_not_see_is_said() -> None:
         SanitizerRun(tool="c", status="clean"),
     )
     assert say_sanitizers(runs).splitlines() == [
-        "a: clean, but copies by TMA were not watched",
+        "a: clean after 0.0 s, but copies by TMA were not watched",
         "b: not checked: it took too long",
-        "c: clean",
+        "c: clean after 0.0 s",
+    ]
+
+
+def test_where_a_kernel_was_watched_is_said_once_for_each_workload() -> None:
+    smaller = Smaller(shapes=((512, 512), ()), numbers=((8192, 512), (67108864, 262144)))
+    runs = (
+        SanitizerRun(tool="a", status="clean", seconds=1.25, workload="long", smaller=smaller),
+        SanitizerRun(tool="b", status="skipped", note="slow", ended=False, workload="long", smaller=smaller),
+        SanitizerRun(tool="a", status="clean", smaller=Smaller(shapes=((7,),))),
+    )
+    where = "atched at smaller sizes than the task's, at which it is right, too:"
+    assert say_sanitizers(runs).splitlines() == [
+        "a, long: clean after 1.2 s",
+        "b, long: not checked: slow",
+        "a: clean after 0.0 s",
+        f"long: w{where} (512, 512), (). The source was compiled for them: 512 for 8192, 262144 for 67108864.",
+        f"W{where} (7). The source was the same.",
     ]
 
 
@@ -114,7 +131,7 @@ def test_what_a_sanitizer_found_is_said_with_the_tools_that_found_nothing() -> N
     assert say_verdict(passed(K, 1.5).sanitized(runs), "cpu").splitlines() == [
         "The kernel was refused (check sanitizer): line 3 reads x[16] of 16 elements",
         "- memcheck: line 3 reads x[16] of 16 elements",
-        "- race: clean",
+        "- race: clean after 0.0 s",
         "Its results were right on every input: what is wrong is what it touches on the way.",
     ]
 

@@ -15,6 +15,7 @@ from harness.sanitize.report import SanitizerRun
 from harness.targets.cuda import CudaTarget
 from harness.targets.target import Needs
 from harness.task import ScalarSpec, Signature, TensorSpec, Workload
+from harness.worker.layout import values_file
 from tools.wording import say_sanitizers
 
 # As an H200 answered (2025.3.1) on the kernel below, cut after the first messages.
@@ -129,7 +130,9 @@ def test_racecheck_says_what_it_cannot_see_of_a_kernel(tmp_path):
         assert with_unwatched(clean["memcheck"], source) == clean["memcheck"]
     found = judge_run("racecheck", ended(code=3), RACECHECK)
     assert with_unwatched(found, source) == found
-    assert say_sanitizers([with_unwatched(clean["racecheck"], source)]).startswith("racecheck: clean, but it does not")
+    assert say_sanitizers([with_unwatched(clean["racecheck"], source)]).startswith(
+        "racecheck: clean after 1.0 s, but it does not"
+    )
     with pytest.raises(ValueError, match="clean run"):
         SanitizerRun(tool="racecheck", status="skipped", note="why", unwatched="what")
 
@@ -152,13 +155,14 @@ def signature(bug):
     ("bug", "tool", "line"),
     [(0, "", 0), (1, "memcheck", 10), (2, "racecheck", 4), (3, "initcheck", 7), (4, "synccheck", 8)],
 )
-def test_each_tool_finds_its_bug_on_a_real_gpu(bug, tool, line):
+def test_each_tool_finds_its_bug_on_a_real_gpu(bug, tool, line, tmp_path):
     if find_tool("compute-sanitizer") is None:
         pytest.skip("compute-sanitizer is not installed here")
     tier, target = resolve_tier("auto"), CudaTarget()
     build = target.compile_watched(Candidate(source=KERNEL, target="cuda", author="test:test"), tier=tier)
     workload = Workload(name="main", signature=signature(bug), flops=1, bytes_moved=8192)
-    runs = target.sanitize(build, workload, tier=tier)
+    (tmp_path / values_file(0)).write_bytes(bytes(4096))
+    runs = target.sanitize(build, workload, tmp_path, tier=tier)
     found = {run.tool: [finding.line for finding in run.findings] for run in runs if run.status == "found"}
     assert all(run.status != "skipped" for run in runs), runs
     assert found == ({tool: [line]} if tool else {}), runs
