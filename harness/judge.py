@@ -22,7 +22,7 @@ from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
 from harness.profile.summary import Profile
-from harness.runner_process import Surroundings, how_it_ended, start_runner
+from harness.runner_process import Surroundings, how_it_ended, start_runner, why_not_trusted
 from harness.sanitize.report import SanitizerRun
 from harness.sanitize.watching import Watcher
 from harness.screen.imports import screen_library
@@ -210,9 +210,8 @@ class Judge:
         """These workloads in one process, the smallest first."""
         with self._stage(task.only(workloads[-1]), library, seed) as stage:
             chosen = [work.model_dump(mode="json", include={"variant", "signature"}) for work in workloads]
-            raw = self._drive("mix", stage.payload | {"workloads": chosen}, [stage.link], stage)
-            ended = stage.runner.wait(2.0) if raw["check"] == "process" else None
-        return _Outcome.of("all by turns", raw if ended is None else raw | how_it_ended(ended))
+            raw = _as_seen(stage, self._drive("mix", stage.payload | {"workloads": chosen}, [stage.link], stage))
+        return _Outcome.of("all by turns", raw)
 
     def _with_floor(self, task: Task, outcome: _Outcome) -> _Outcome:
         timing = outcome.timing
@@ -234,9 +233,7 @@ class Judge:
                     "pid": other.pid,
                 }
                 links.append(link)
-            outcome = self._drive("judge", payload, links, stage)
-            ended = stage.runner.wait(2.0) if outcome["check"] == "process" else None
-        return outcome if ended is None else outcome | how_it_ended(ended)
+            return _as_seen(stage, self._drive("judge", payload, links, stage))
 
     @contextmanager
     def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
@@ -302,6 +299,15 @@ class Judge:
                 "Choose smaller shapes.",
             )
         return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
+
+
+def _as_seen(stage: _Stage, outcome: dict[str, Any]) -> dict[str, Any]:
+    """The judging child's outcome, corrected by what the kernel's process did otherwise."""
+    if outcome["check"] == "process":
+        return outcome | how_it_ended(stage.runner.wait(2.0))
+    if outcome["status"] != "passed" or not (trespass := why_not_trusted(stage.runner)):
+        return outcome
+    return {name: value for name, value in (outcome | trespass).items() if name != "timing"}
 
 
 def _verdict(outcomes: list[_Outcome], *, several: bool, **facts: Any) -> Verdict:

@@ -11,10 +11,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.candidate_process import PROGRAMS, access_to, environment, runtime_library
+from harness.candidate_process import PROGRAMS, access_to, environment, narrowed, runtime_library
 from harness.errors import MachineError
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed, IsolatedProcess
+from harness.isolation.seccomp import sealing_program
 from harness.targets.target import Needs
 from harness.verdict import Tier
 
@@ -54,17 +55,22 @@ def start_runner(
 
 
 def _runner(library: Path, link_fd: int, around: Surroundings, scratch: Path) -> IsolatedProcess:
-    building = _module_environment() if library.name == MODULE_ORDER else {}
+    is_module = library.name == MODULE_ORDER
+    building = _module_environment() if is_module else {}
+    variables = environment(building | around.needs.environment, scratch)
+    sealed = _is_sealed(around)
+    narrow = None if is_module else narrowed(library, around.needs.access, variables, sealed=sealed)
     return IsolatedProcess(
-        _command(library, link_fd),
+        _command(library, link_fd, sealed=sealed),
         cwd=scratch,
-        access=access_to(library) + around.needs.access,
+        access=narrow.access if narrow else access_to(library) + around.needs.access,
+        code=narrow.code if narrow else None,
         limits=Limits(
             memory_bytes=around.memory_bytes + SCRATCH_BYTES,
             file_bytes=64 << 20,
             **_counts(library),
         ),
-        environment=environment(building | around.needs.environment, scratch),
+        environment=variables,
         tier=around.tier,
         pass_fds=(link_fd,),
     )
@@ -76,10 +82,27 @@ def _counts(library: Path) -> dict[str, int]:
     }  # fmt: skip
 
 
-def _command(library: Path, link_fd: int) -> tuple[str, ...]:
+def _is_sealed(around: Surroundings) -> bool:
+    """A GPU's driver loads more of its libraries whenever it needs them; without a tier there are limits alone."""
+    return not around.needs.access.devices and around.tier != "none"
+
+
+def _command(library: Path, link_fd: int, *, sealed: bool) -> tuple[str, ...]:
     if library.name == MODULE_ORDER:
         return (sys.executable, "-I", str(_PYTHON_RUNNER), str(link_fd))
-    return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime_library()))
+    seal = sealing_program(os.uname().machine).hex() if sealed else ""
+    return (sys.executable, "-I", "-S", str(_RUNNER), str(link_fd), str(runtime_library()), seal)
+
+
+def why_not_trusted(runner: IsolatedProcess) -> dict[str, str]:
+    """Status, check and message where a runner that has answered all calls holds code that is not the kernel's."""
+    foreign = runner.foreign_code()
+    return _trespass(foreign) if foreign else {}
+
+
+def _trespass(what: str) -> dict[str, str]:
+    message = f"The kernel's process had {what}: a kernel runs its own code, and calls what it is linked with."
+    return {"status": "refused", "check": "code", "message": message}
 
 
 def _module_environment() -> dict[str, str]:
@@ -107,6 +130,8 @@ def how_it_ended(ended: Completed) -> dict[str, str]:
             "check": "signal",
             "message": f"The kernel's process was killed by {name}{reason}.",
         }
+    if ended.outcome == "foreign_code":
+        return _trespass(ended.note)
     if ended.outcome == "out_of_memory":
         return {"status": "crashed", "check": "memory", "message": f"The kernel {ended.note}."}
     if ended.outcome == "setup_failed":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from harness.isolation.policy import CPU_FACTS, MACHINE_WIDE, SYSTEM_FILES, SYSTEM_TREES, Access
@@ -11,13 +12,13 @@ _SHARED = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "
 
 
 def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[str]:
-    """`program` run so that `launcher` sees only the system's folders, itself and `access`.
+    """`program` run so that `launcher` sees only the system's folders, if not even less, itself and `access`.
 
     The user stays the same one, without capabilities. The launcher's own package is added, since it runs inside.
     """
     argv = [program, *_SHARED, "--cap-drop", "ALL"]
     for path in SYSTEM_TREES:
-        argv += _system_tree(path)
+        argv += _system_tree(path, narrow=access.narrow)
     for path in SYSTEM_FILES:
         argv += ["--ro-bind-try", path, path]
     argv += ["--dev", "/dev", "--proc", "/proc"]
@@ -28,26 +29,53 @@ def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[s
     for path in access.devices:
         argv += ["--dev-bind-try", path, path]
     package = Path(__file__).resolve().parent
+    listed = [path for path in spellings(access.listed) if not path.startswith(_present(access))]
     binds = [
         (path, "--ro-bind-try")
-        for path in _spellings((*access.read, str(package), f"{package.parent}/__init__.py"))
-        if not path.startswith(tuple(f"{tree}/" for tree in SYSTEM_TREES))  # there already, and links are in the way
+        for path in spellings((*access.read, str(package), f"{package.parent}/__init__.py"))
+        if not path.startswith(_present(access))
     ]
-    binds += [(path, "--bind") for path in _spellings(access.write)]
+    binds = [(path, kind) for path, kind in binds if not path.startswith(tuple(f"{folder}/" for folder in listed))]
+    binds += [(path, "--ro-bind") for path in listed]
+    binds += [(path, "--bind") for path in spellings(access.write)]
     for path, kind in sorted(binds, key=lambda bind: bind[0].count("/")):  # an outer mount would hide an inner one
         argv += [kind, path, path]
+    for folder in listed:
+        argv += _left_out(folder, frozenset(access.read))
     # Both are memory: what is written there, outside of all that is mounted, no limit on files or processes would see.
     argv += ["--remount-ro", "/dev", "--remount-ro", "/"]
     return [*argv, "--", *launcher]
 
 
-def _system_tree(path: str) -> list[str]:
+def _system_tree(path: str, *, narrow: bool) -> list[str]:
     """/bin and its like are links into /usr on most systems, folders on others, and some are absent."""
     if os.path.islink(path):  # noqa: PTH114
         return ["--symlink", os.readlink(path), path]  # noqa: PTH115
-    return ["--ro-bind-try", path, path]
+    return [] if narrow else ["--ro-bind-try", path, path]
 
 
-def _spellings(paths: tuple[str, ...]) -> list[str]:
-    """Each path as given and with its links resolved: inside, nothing else leads from one to the other."""
-    return list(dict.fromkeys(spelling for path in paths for spelling in (path, str(Path(path).resolve()))))
+def _present(access: Access) -> tuple[str, ...]:
+    """The beginnings of paths that are there already; a link would be in the way of a mount."""
+    trees = [path for path in SYSTEM_TREES if not access.narrow or os.path.islink(path)]  # noqa: PTH114
+    return tuple(f"{tree}/" for tree in trees)
+
+
+def _left_out(folder: str, readable: frozenset[str]) -> list[str]:
+    """Cover what lies in a listed folder and may not be read: a mount for each of the others would take longer."""
+    argv = []
+    for entry in Path(folder).iterdir():
+        if str(entry) not in readable:
+            argv += ["--tmpfs", str(entry), "--remount-ro", str(entry)] if entry.is_dir() else [
+                "--ro-bind", "/dev/null", str(entry),
+            ]  # fmt: skip
+    return argv
+
+
+def spellings(paths: Iterable[str]) -> list[str]:
+    """Each path as given, in its folder's own place, and with all its links resolved: inside, nothing else leads from
+    one to the other."""
+    return list(dict.fromkeys(spelling for path in map(Path, paths) for spelling in map(str, _places(path))))
+
+
+def _places(path: Path) -> tuple[Path, Path, Path]:
+    return path, path.parent.resolve() / path.name, path.resolve()

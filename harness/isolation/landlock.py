@@ -9,7 +9,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from harness.isolation.policy import CPU_FACTS, SYSTEM_DEVICES, SYSTEM_FILES, SYSTEM_TREES, Access
+from harness.isolation.policy import CPU_FACTS, SYSTEM_DEVICES, SYSTEM_FILES, Access
 from harness.isolation.syscalls import checked, forbid_new_privileges, libc
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
@@ -74,8 +74,10 @@ def _new_ruleset(version: int, tcp: int, scope: int) -> int:
 
 
 def _rules(access: Access) -> Iterable[tuple[str, int]]:
-    for path in (*SYSTEM_TREES, *access.read):
+    for path in (*access.system_trees, *access.read):
         yield path, _USE
+    for path in access.listed:
+        yield path, _READ_DIR
     for path in (*SYSTEM_FILES, "/proc", *(("/sys",) if access.devices else CPU_FACTS)):
         yield path, _READ
     for path in (*SYSTEM_DEVICES, *access.devices):

@@ -39,8 +39,8 @@ def read_order(descriptor: int) -> Order:
     )
 
 
-def _access(read: list[str], write: list[str], devices: list[str], profiling: bool) -> Access:
-    return Access(tuple(read), tuple(write), tuple(devices), profiling)
+def _access(profiling: bool, narrow: bool, **paths: list[str]) -> Access:
+    return Access(profiling=profiling, narrow=narrow, **{name: tuple(found) for name, found in paths.items()})
 
 
 def main(order_fd: int, status_fd: int, life_fd: int) -> None:

@@ -30,8 +30,10 @@ MACHINE_WIDE = ("/proc/sys", "/proc/sysrq-trigger", "/proc/irq", "/proc/bus", "/
 class Access:
     """What is reachable beside the system's own folders and the interpreter's installation.
 
-    `read`: readable and executable trees or files; `write`: read-write trees; `devices`: device nodes of a GPU.
+    `read`: readable and executable trees or files; `write`: read-write trees; `devices`: device nodes of a GPU;
+    `listed`: folders whose names may be read, and not for that their files.
     A missing `read` or `devices` path is skipped, a missing `write` path is a failed setup.
+    `narrow` leaves the system's folders and the interpreter's installation out: then `read` names all that is needed.
     `profiling` opens what Nsight Compute needs and a candidate does not: sockets, ptrace and perf counters. Under
     bubblewrap, and under Landlock where root starts it, the sockets still end at a loopback of their own; under
     Landlock as an ordinary user they reach the network.
@@ -41,14 +43,23 @@ class Access:
     write: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
     profiling: bool = False
+    listed: tuple[str, ...] = ()
+    narrow: bool = False
+
+    @property
+    def system_trees(self) -> tuple[str, ...]:
+        """The system's folders that are readable as a whole."""
+        return () if self.narrow else SYSTEM_TREES
 
     def __add__(self, more: Access) -> Access:
-        """What either of them reaches."""
+        """What either of them reaches; narrow where either is."""
         return Access(
             read=(*self.read, *more.read),
             write=(*self.write, *more.write),
             devices=(*self.devices, *more.devices),
             profiling=self.profiling or more.profiling,
+            listed=(*self.listed, *more.listed),
+            narrow=self.narrow or more.narrow,
         )
 
 

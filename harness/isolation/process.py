@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -13,6 +14,7 @@ from types import TracebackType
 from typing import Literal, Self
 
 from harness.errors import MachineError
+from harness.isolation.mapped_code import Code, foreign_code, unsealed
 from harness.isolation.output import Output
 from harness.isolation.policy import Access, Ending, Limits, Tier
 from harness.isolation.start import make_order, start
@@ -20,7 +22,7 @@ from harness.isolation.tree import descendants, folder_bytes, kill_tree, weigh
 
 __all__ = ["Completed", "IsolatedProcess", "Outcome", "run_isolated"]
 
-Outcome = Literal["exited", "signalled", "timed_out", "out_of_memory", "flooded", "setup_failed"]
+Outcome = Literal["exited", "signalled", "timed_out", "out_of_memory", "flooded", "foreign_code", "setup_failed"]
 
 _POLL_S = 0.05
 _POLL_SHARE = 20
@@ -34,8 +36,9 @@ _OWN_PROCESSES = 2
 class Completed:
     """How a process tree ended. `exit_code` with "exited", `signal` ("SIGSEGV") with "signalled", else neither.
 
-    "flooded" is too much output, too many processes or too much on disk, `note` says which; "setup_failed" means that
-    the command never ran, and `note` why. `strays` are the processes that were still there when the first one ended.
+    "flooded" is too much output, too many processes or too much on disk, "foreign_code" a mapping that the process was
+    not allowed, `note` says which; "setup_failed" means that the command never ran, and `note` why. `strays` are the
+    processes that were still there when the first one ended.
     """
 
     outcome: Outcome
@@ -89,8 +92,10 @@ class IsolatedProcess:
         tier: Tier,
         pass_fds: Sequence[int] = (),
         stdin: bytes = b"",
+        code: Code | None = None,
     ) -> None:
-        self._limits = limits
+        self._limits, self._code = limits, code
+        self._wrapping = _OWN_PROCESSES if tier == "bubblewrap" else 0
         self._folder = str(cwd)
         self._started = time.monotonic()
         self._launched = start(make_order(argv, cwd, access, limits, environment, tier), stdin, pass_fds)
@@ -112,6 +117,26 @@ class IsolatedProcess:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.kill()
+
+    def foreign_code(self) -> str:
+        """What code of others, or of its own making, the command has or could get now; empty where it is `code` alone.
+
+        To be asked while it is stopped, or waits. What hides its mappings counts as having some.
+        """
+        if self._code is None or not self.running:
+            return ""
+        below = descendants(self.pid)
+        guard = [self.pid, *below][self._wrapping]
+        try:
+            found = [self._foreign_in(process) for process in below[self._wrapping :]]
+            if self._code.sealed:
+                found += [unsealed(process, guard) for process in below[self._wrapping :]]
+        except OSError:
+            return "mappings that it hides"
+        return next(filter(None, found), "")
+
+    def _foreign_in(self, process: int) -> str:
+        return foreign_code(process, self._code) if self._code else ""
 
     @property
     def running(self) -> bool:
@@ -182,9 +207,19 @@ class IsolatedProcess:
             return "out_of_memory", f"held {held.memory_bytes} bytes of memory, {limits.memory_bytes} are allowed"
         if len(below) > limits.processes + _OWN_PROCESSES:
             return "flooded", f"more than {limits.processes} processes"
+        if foreign := self._foreign_now(below):
+            return "foreign_code", foreign
         if held.unnamed_bytes + folder_bytes(self._folder, limits.disk_bytes) > limits.disk_bytes:
             return "flooded", f"more than {limits.disk_bytes} bytes in its folder"
         return self._output_flood()
+
+    def _foreign_now(self, below: list[int]) -> str:
+        """As `foreign_code`, in a process that runs: one that has just ended, or is just starting, has nothing."""
+        found = ""
+        for process in below[self._wrapping :] if self._code else ():
+            with contextlib.suppress(OSError):
+                found = found or self._foreign_in(process)
+        return found
 
     def _output_flood(self) -> tuple[Outcome, str] | None:
         most = _FLOOD_FACTOR * self._limits.output_bytes

@@ -38,6 +38,19 @@ _AARCH64 = {
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "sched_setattr": 274,
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "sched_setaffinity": 122,
 }  # fmt: skip
+# What gives a process code that it did not have: mappings that may be executed, and other programs.
+_CODE_X86_64 = {
+    "mmap": 9, "mprotect": 10, "shmat": 30, "execve": 59, "personality": 135, "prctl": 157, "execveat": 322,
+    "pkey_mprotect": 329,
+}  # fmt: skip
+_CODE_AARCH64 = {
+    "personality": 92, "prctl": 167, "shmat": 196, "execve": 221, "mmap": 222, "mprotect": 226, "execveat": 281,
+    "pkey_mprotect": 288,
+}  # fmt: skip
+_CODE = {"x86_64": _CODE_X86_64, "aarch64": _CODE_AARCH64}
+_MAPPING = ("mmap", "mprotect", "pkey_mprotect")
+_EXECUTABLE = 4  # PROT_EXEC
+_SET_DUMPABLE = 4  # PR_SET_DUMPABLE
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}  # linux/audit.h
 
 _ABSENT = ("io_uring_setup", "io_uring_enter", "io_uring_register", "clone3")
@@ -93,6 +106,24 @@ def filter_program(
     return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
 
 
+def sealing_program(machine: str) -> bytes:
+    """A second program, for a process that has all the code it will ever run: none is mapped, made or started any more.
+
+    Nor may it hide its mappings, or have what is readable count as executable. OSError as `filter_program`'s.
+    """
+    known, numbers = _ARCHITECTURES.get(machine), _CODE.get(machine)
+    if known is None or numbers is None:
+        raise OSError(errno.ENOSYS, f"no system call filter for {machine}")
+    code = _prologue(known[0])
+    for name in ("execve", "execveat", "personality", "shmat"):
+        code += _refuse(numbers[name], errno.EPERM)
+    for name in _MAPPING:
+        code += _refuse_argument(numbers[name], (_ANY_BIT, 0, 1, _EXECUTABLE), position=2)
+    code += _refuse_argument(numbers["prctl"], (_EQUAL, 0, 1, _SET_DUMPABLE))
+    code.append((_RETURN, 0, 0, _ALLOW))
+    return b"".join(struct.pack("<HBBI", *instruction) for instruction in code)
+
+
 def _prologue(audit_number: int) -> list[_Instruction]:
     """Kill on a foreign architecture's calls (32 bit), refuse x32's, and load the call's number."""
     return [
@@ -109,11 +140,11 @@ def _refuse(number: int, error: int) -> list[_Instruction]:
     return [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | error)]
 
 
-def _refuse_argument(number: int, test: _Instruction) -> list[_Instruction]:
-    """Refuse call `number` unless `test` on its first argument's low half skips the next instruction."""
+def _refuse_argument(number: int, test: _Instruction, position: int = 0) -> list[_Instruction]:
+    """Refuse call `number` unless `test` on the low half of its argument `position` skips the next instruction."""
     return [
         (_EQUAL, 0, 4, number),
-        (_LOAD, 0, 0, _ARGUMENTS),
+        (_LOAD, 0, 0, _ARGUMENTS + 8 * position),
         test,
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
         (_RETURN, 0, 0, _ALLOW),

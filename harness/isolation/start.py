@@ -34,14 +34,17 @@ def make_order(
     environment: Mapping[str, str],
     tier: Tier,
 ) -> Order:
-    """The launcher's order: `cwd` becomes writable, the interpreter readable, the environment gets its defaults."""
+    """The launcher's order: `cwd` becomes writable, the environment gets its defaults.
+
+    The interpreter's installation becomes readable, unless `access` is narrow.
+    """
     folder = str(Path(cwd).resolve())
     defaults = {"PATH": _DEFAULT_PATH, "HOME": folder, "TMPDIR": folder, "LANG": "C.UTF-8"}
     return Order(
         argv=tuple(argv),
         cwd=folder,
         environment={**defaults, **environment},
-        access=Access(read=interpreter_paths(), write=(folder,)) + access,
+        access=Access(read=() if access.narrow else interpreter_paths(), write=(folder,)) + access,
         limits=limits,
         tier=tier,
     )

@@ -1,8 +1,9 @@
 """The candidate's process: maps memory, loads one library, calls it when told. Nothing it says is believed.
 
-Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI` inside the cage, standard library only, so that no torch (and no
-secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
-read-only here) and reads the outputs itself; this side only says when a call has returned.
+Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI SEAL` inside the cage, standard library only, so that no torch (and
+no secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
+read-only here) and reads the outputs itself; this side only says when a call has returned. SEAL is a system call
+filter in hexadecimal, or nothing: it is put on once the library is loaded, so that no call maps code.
 
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
@@ -27,11 +28,13 @@ sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import abi, channel, cuda_driver
     from harness.worker.process_state import ProcessState
+    from harness.worker.seal import seal
 else:
     import abi
     import channel
     import cuda_driver
     from process_state import ProcessState
+    from seal import seal
 
 
 AWAKE_S = 1.0
@@ -178,7 +181,7 @@ def _argument(spec: dict[str, Any], place: Place, device: str) -> abi.DLTensor |
     return abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"], device)
 
 
-def serve(link: socket.socket, runtime_path: str) -> None:
+def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
     """Answer the judge until it hangs up."""
     mark, descriptors, *_ = socket.recv_fds(link, 1, 2)
     if mark != b"F":
@@ -198,6 +201,8 @@ def serve(link: socket.socket, runtime_path: str) -> None:
     place.enter(runtime)
     try:
         library = Library(order["load"], runtime)
+        if sealing:
+            seal(sealing)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
@@ -242,7 +247,7 @@ def main() -> None:
     """Entry point of the process."""
     link = socket.socket(fileno=int(sys.argv[1]))
     try:
-        serve(link, sys.argv[2])
+        serve(link, sys.argv[2], bytes.fromhex(sys.argv[3]))
     except channel.ChannelClosedError:
         return
 

@@ -17,7 +17,10 @@ from harness.isolation import seccomp
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 EPERM, ENOSYS = 0x00050000 | errno.EPERM, 0x00050000 | errno.ENOSYS
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
-TABLES = {"x86_64": {**seccomp._BOTH, **seccomp._X86_64}, "aarch64": {**seccomp._BOTH, **seccomp._AARCH64}}
+TABLES = {
+    "x86_64": {**seccomp._BOTH, **seccomp._X86_64, **seccomp._CODE_X86_64},
+    "aarch64": {**seccomp._BOTH, **seccomp._AARCH64, **seccomp._CODE_AARCH64},
+}
 HEADERS = {
     "x86_64": (Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h"), r"#define __NR_(\w+)\s+(\d+)"),
     "aarch64": (Path("/usr/include/asm-generic/unistd.h"), r"#define __NR(?:3264)?_(\w+)\s+(\d+)"),
@@ -27,9 +30,9 @@ NEWER = {"memfd_secret", "process_mrelease"}  # absent from the headers of older
 machines = st.sampled_from(sorted(AUDIT))
 
 
-def decide(program: bytes, audit: int, number: int, first_argument: int = 0) -> int:
+def decide(program: bytes, audit: int, number: int, *arguments: int) -> int:
     """What the kernel would return for this call."""
-    facts = struct.pack("<IIQ6Q", number, audit, 0, first_argument, 0, 0, 0, 0, 0)
+    facts = struct.pack("<IIQ6Q", number, audit, 0, *(*arguments, 0, 0, 0, 0, 0, 0)[:6])
     code = list(struct.iter_unpack("<HBBI", program))
     position = accumulator = 0
     while True:
@@ -182,3 +185,21 @@ def test_an_unknown_architecture_is_an_error() -> None:
     assert platform.machine() in AUDIT
     with pytest.raises(OSError, match="riscv64"):
         seccomp.filter_program("riscv64")
+
+
+@given(machine=machines, rights=st.integers(0, 2**32 - 1), sharing=st.integers(0, 2**32 - 1))
+def test_a_sealed_process_maps_data_and_no_code(machine: str, rights: int, sharing: int) -> None:
+    program = seccomp.sealing_program(machine)
+    for number in calls(machine, "mmap", "mprotect", "pkey_mprotect"):
+        assert decide(program, AUDIT[machine], number, 0, 4096, rights, sharing) == (EPERM if rights & 4 else ALLOW)
+
+
+@pytest.mark.parametrize("machine", sorted(AUDIT))
+def test_a_sealed_process_starts_no_program_and_hides_nothing(machine: str) -> None:
+    program = seccomp.sealing_program(machine)
+    for number in calls(machine, "execve", "execveat", "personality", "shmat"):
+        assert decide(program, AUDIT[machine], number) == EPERM
+    (prctl,) = calls(machine, "prctl")
+    assert [decide(program, AUDIT[machine], prctl, option) for option in (3, 4, 15)] == [ALLOW, EPERM, ALLOW]
+    assert decide(program, AUDIT["aarch64" if machine == "x86_64" else "x86_64"], prctl) == KILL
+    assert decide(program, AUDIT[machine], *calls(machine, "clone")) == ALLOW

@@ -20,9 +20,11 @@ ELEMENTS = 4096
 SYSTEM = f"""
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/shm.h>
@@ -30,6 +32,7 @@ SYSTEM = f"""
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 #include <cstring>
@@ -80,6 +83,30 @@ static bool parents_memory_read() {{
   return process_vm_readv(getppid(), &ours, 1, &theirs, 1, 0) == 1 || open(memory.c_str(), O_RDONLY) >= 0
       || ptrace(PTRACE_ATTACH, getppid(), nullptr, nullptr) == 0;
 }}
+static bool loaded_by_name() {{
+  bool found = false;
+  for (const char* name : {{"libblas.so.3", "libopenblas.so.0", "liblapack.so.3", "libcrypto.so.3", "libpcre2-8.so.0"}})
+    found |= dlopen(name, RTLD_NOW) != nullptr;
+  return found;
+}}
+static bool maps_file() {{
+  const int file = memfd_create("code", 0);
+  return ftruncate(file, 4096) == 0
+      && mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, file, 0) != MAP_FAILED;
+}}
+static bool changes_rights() {{
+  alignas(4096) static char page[4096];
+  return mprotect(page, sizeof page, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
+}}
+static bool program_started() {{
+  const int child = vfork();
+  if (child == 0) {{
+    execl("/proc/self/exe", "python", "-c", "", nullptr);
+    _exit(126);
+  }}
+  int status = 0;
+  return waitpid(child, &status, 0) == child && WEXITSTATUS(status) != 126;
+}}
 static bool server_reached(int port) {{
   sockaddr_in host{{}};
   host.sin_family = AF_INET, host.sin_port = htons(port), host.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -103,6 +130,15 @@ OUTSIDE = {
     "reaches a server": "server_reached({port})",
     "reaches an abstract socket": 'socket_reached("{abstract}", true)',
     "reaches a socket's file": 'socket_reached("{path}", false)',
+    "reads a library that computes": 'open("{computes}", O_RDONLY) >= 0',
+    "loads a library that computes": 'dlopen("{computes}", RTLD_NOW) != nullptr',
+    "loads one of the system's": "loaded_by_name()",
+    "makes code": "mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED",
+    "makes code of a file": "maps_file()",
+    "makes code of data": "changes_rights()",
+    "makes all that is readable code": "personality(READ_IMPLIES_EXEC) >= 0",
+    "starts a program": "program_started()",
+    "hides its mappings": "prctl(PR_SET_DUMPABLE, 0) == 0",
 }  # fmt: skip
 """Each is true where it succeeds."""
 
@@ -153,6 +189,13 @@ OTHERS = {
 ATTACKS = ("outside", *OTHERS)
 
 AT_LOAD = {
+    "makes code at load": """
+      static void* const made = mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      """,
+    "leaves a process at load": """
+      static int const child = fork();
+      static int const waits = child == 0 ? pause() : 0;
+      """,
     "exit at load": "struct Early { Early() { std::_Exit(0); } } early;",
     "closes descriptors at load": "struct Early { Early() { for (int i = 0; i < 1024; ++i) close(i); } } early;",
     "fills descriptors at load":
@@ -189,6 +232,7 @@ class World:
     port: int
     abstract: str
     path: Path
+    computes: Path
 
 
 def calls(world: World) -> str:

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+import torch
 from hostile_kernels import ATTACKS, LEFTOVER, NOTHING, OUTSIDE, SECRET, TASK, World, at_load, calls, including, taking
 
 import harness.judge
@@ -22,6 +23,7 @@ from harness.judge import Judge
 from harness.targets.cpu import CpuTarget
 
 MIB = 1 << 20
+BLAS = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
 
 
 class Unscreened(Judge):
@@ -55,7 +57,9 @@ def world(tmp_path_factory):
         victim = held.enter_context(subprocess.Popen(["sleep", "600"]))
         held.callback(victim.kill)
         port = tcp.getsockname()[1]
-        yield World(key=key, home=Path.home(), victim=victim.pid, port=port, abstract=abstract, path=path)
+        yield World(
+            key=key, home=Path.home(), victim=victim.pid, port=port, abstract=abstract, path=path, computes=BLAS
+        )
         assert victim.poll() is None
         assert key.read_text() == f"{SECRET}\n"
 
@@ -157,6 +161,17 @@ def test_an_exit_at_load_time_is_no_pass(verdict_on):
     verdict = verdict_on(at_load("exit at load"))
     assert (verdict.status, verdict.check) == ("crashed", "exit"), verdict.message
     assert "code 0" in verdict.message
+
+
+@pytest.mark.parametrize(
+    ("attack", "said"),
+    [("makes code at load", "4096 bytes of code"), ("leaves a process at load", "a thread that can still map code")],
+)
+def test_code_from_before_the_seal_is_seen_from_outside(verdict_on, attack, said):
+    verdict = verdict_on(at_load(attack))
+    assert (verdict.status, verdict.check) == ("refused", "code"), verdict.message
+    assert said in verdict.message
+    assert verdict.timing is None
 
 
 def test_closed_descriptors_cost_the_verdict_and_no_more(verdict_on):

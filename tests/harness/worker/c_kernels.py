@@ -41,7 +41,7 @@ def library(folder: Path, body: str, name: str = "kernel", headers: str = "") ->
 def runner() -> Iterator[tuple[subprocess.Popen[bytes], socket.socket]]:
     """A runner's process, and the judge's end of its line, which is closed before the process has to be at its end."""
     ours, theirs = socket.socketpair()
-    program = [sys.executable, "-I", "-S", str(PROGRAMS / "runner.py"), str(theirs.fileno()), str(runtime_library())]
+    program = [sys.executable, "-I", "-S", PROGRAMS / "runner.py", str(theirs.fileno()), runtime_library(), ""]
     with ours, subprocess.Popen(program, pass_fds=[theirs.fileno()], stderr=subprocess.DEVNULL) as process:
         theirs.close()
         try:

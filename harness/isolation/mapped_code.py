@@ -1,0 +1,57 @@
+"""What code a process has mapped, seen from outside, against what it may have. Linux's /proc, standard library only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+_KERNELS_OWN = frozenset({"[vdso]", "[vsyscall]", "[uprobes]"})
+_FILTERS = "Seccomp_filters:"
+"""The line of a process's status with the number of its system call filters, from Linux 5.9 on."""
+
+
+@dataclass(frozen=True)
+class Code:
+    """What a process may have mapped: code of these files (as they are called inside), of files whose names begin so,
+    and as many bytes that it made itself.
+
+    `sealed`: when it is looked at in the end, it must not be able to get any other.
+    """
+
+    files: frozenset[str]
+    folders: tuple[str, ...] = ()
+    made_bytes: int = 0
+    sealed: bool = False
+
+
+def foreign_code(process: int, allowed: Code) -> str:
+    """What a process has mapped as code that is not allowed, in words; empty where there is none.
+
+    OSError where the process has ended or hides its mappings.
+    """
+    made = 0
+    for line in Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        span, rights, _, _, _, *named = line.split(None, 5)
+        if "x" not in rights:
+            continue
+        name = named[0] if named else ""
+        if not name:
+            start, _, end = span.partition("-")
+            made += int(end, 16) - int(start, 16)
+        elif name not in _KERNELS_OWN | allowed.files and not name.startswith(allowed.folders):
+            return f"code of {name}"
+    return f"{made} bytes of code that it made while running" if made > allowed.made_bytes else ""
+
+
+def unsealed(process: int, guard: int) -> str:
+    """Why a process is not known to be sealed: each thread of it has two filters more than the launcher, its guard."""
+    outside = _filters(f"/proc/{guard}")
+    for thread in Path(f"/proc/{process}/task").iterdir():
+        if outside is not None and (_filters(str(thread)) or 0) < outside + 2:
+            return "a thread that can still map code"
+    return ""
+
+
+def _filters(process: str) -> int | None:
+    status = Path(f"{process}/status").read_text(encoding="utf-8", errors="replace")
+    return next((int(line.split()[1]) for line in status.splitlines() if line.startswith(_FILTERS)), None)
