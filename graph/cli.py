@@ -247,6 +247,9 @@ def verify(
     target: Target = "auto",
     seed: Seed = None,
     isolation: Isolation = "auto",
+    tolerance: Annotated[
+        float, typer.Option(min=1, max=1000, help="Accept errors so many times what PyTorch's own error allows.")
+    ] = 1.0,
     sanitize: Annotated[
         bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
     ] = False,
@@ -263,6 +266,7 @@ def verify(
             target=target,
             seed=seed,
             isolation=isolation,
+            tolerance=tolerance,
             sanitize=sanitize,
             compile_baseline=compile_baseline,
             as_json=json,

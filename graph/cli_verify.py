@@ -14,7 +14,7 @@ from graph.verify import verify
 from harness.candidate import TargetChoice
 from harness.isolation.policy import TierChoice
 from harness.verdict import Verdict
-from tools.wording import say_oracle, say_sanitizers
+from tools.wording import say_oracle, say_sanitizers, say_tolerance
 
 
 def run(
@@ -23,6 +23,7 @@ def run(
     *,
     target: TargetChoice,
     seed: int | None,
+    tolerance: float = 1.0,
     isolation: TierChoice,
     sanitize: bool = False,
     compile_baseline: bool = False,
@@ -36,6 +37,7 @@ def run(
             file,
             target=target,
             seed=seed,
+            tolerance=tolerance,
             isolation=isolation,
             sanitize=sanitize,
             compile_baseline=compile_baseline,
@@ -65,7 +67,8 @@ def _show(verdict: Verdict, console: Console) -> None:
             console.print(Text(line), soft_wrap=True)
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
-    for line in (*say_oracle(verdict).splitlines(), *say_sanitizers(verdict.sanitizers).splitlines()):
+    notes = (say_tolerance(verdict.tolerance), say_oracle(verdict), say_sanitizers(verdict.sanitizers))
+    for line in "\n".join(filter(None, notes)).splitlines():
         console.print(Text(line), soft_wrap=True)
     if errors := worst_errors(verdict):
         console.print(drawn(_error_sheet(errors)))

@@ -204,7 +204,7 @@ class Check:
         record = self._record(row)
         assert record.best is not None and record.task is not None and row.timing is not None
         verdict = record.best.verdict
-        judge = judge_for("cuda", verdict.tier, verdict.precision)
+        judge = judge_for("cuda", verdict.tier, verdict.precision, verdict.tolerance)
         profile = record.best.profile or judge.profile(record.task, verdict)
         return ProfiledKernel(task=row.name, move=row.move, speedup=row.timing.speedup, text=render(profile))
 

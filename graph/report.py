@@ -18,7 +18,7 @@ from harness.verdict import OutputError, Verdict
 from nodes.state import Step, Usage, Variant
 from nodes.story import say_decision
 from tools.sweep import say_values
-from tools.wording import say_oracle, say_smaller
+from tools.wording import say_oracle, say_smaller, say_tolerance
 
 WIDE, NARROW = 940, 400
 
@@ -72,7 +72,14 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         lstrip_blocks=True,
     )  # fmt: skip
     environment.filters.update(
-        ms=_ms, share=_share, small=_small, clock=_clock, values=say_values, oracle=say_oracle, decided=say_decision
+        ms=_ms,
+        share=_share,
+        small=_small,
+        clock=_clock,
+        values=say_values,
+        decided=say_decision,
+        oracle=say_oracle,
+        tolerance=say_tolerance,
     )
     return environment.get_template(template).render(values)
 

@@ -26,8 +26,9 @@ def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice) -> None
     best, task = record.best, record.task
     if best is None or task is None or (folder.path / FILE).exists():
         return
-    judge = judge_for(best.candidate.target, resolve_tier(isolation), best.verdict.precision)
-    verdict = judge.evaluate(task, best.candidate, seed=best.verdict.seed, compile_baseline=True)
+    judged = best.verdict
+    judge = judge_for(best.candidate.target, resolve_tier(isolation), judged.precision, judged.tolerance)
+    verdict = judge.evaluate(task, best.candidate, seed=judged.seed, compile_baseline=True)
     folder.write(folder.path / FILE, verdict.model_dump_json(indent=1) + "\n")
 
 

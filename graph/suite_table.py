@@ -9,6 +9,7 @@ from graph.sheet import Sheet, markdown
 from graph.suite_record import Figures, Row, SuiteRecord, ratio
 from harness.verdict import Interval, Timing
 from nodes.state import money
+from tools.wording import say_tolerance
 
 STATUS = {
     "improved": "faster",
@@ -59,13 +60,15 @@ def page(record: SuiteRecord) -> str:
 def preamble(record: SuiteRecord) -> str:
     """What the numbers mean, and where and how they were measured."""
     settings = record.settings
+    tolerated = " ".join(["", *say_tolerance(settings.get("tolerance", 1.0)).splitlines()])
     scaled = "" if record.scale == 1.0 else f", sizes scaled by {record.scale:g}"
     return (
         f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}; every one "
         "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
         f"({settings['precision']}), from interleaved runs with cold caches; the share of the floor is the time that "
         "the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's time; a kernel that gets "
-        "by with fewer FLOPs than the reference counts (a triangle) is held against its bytes alone.\n\n"
+        "by with fewer FLOPs than the reference counts (a triangle) is held against its bytes alone."
+        f"{tolerated}\n\n"
         f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
         f"- {machine_line(record.machine)}\n"
         f"- When: {record.created:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s with {record.jobs} jobs"

@@ -26,6 +26,7 @@ def verify(
     seed: int | None = None,
     isolation: TierChoice = "auto",
     precision: Precision = "ieee",
+    tolerance: float = 1.0,
     sanitize: bool = False,
     compile_baseline: bool = False,
 ) -> Verdict:
@@ -33,7 +34,8 @@ def verify(
 
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
-    which the first turns a pass into a refusal. With `compile_baseline` torch.compile is timed, too. Raises
+    which the first turns a pass into a refusal. Errors `tolerance` times what PyTorch's own allows are accepted. With
+    `compile_baseline` torch.compile is timed, too. Raises
     `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
@@ -44,12 +46,12 @@ def verify(
     described = describe_task(loaded.source, name=loaded.name, tier=tier)
     candidate = Candidate(source=source, target=chosen.name, author="verify:file")
     if file.suffix != PYTHON:
-        judge = judge_for(chosen.name, tier, precision)
+        judge = judge_for(chosen.name, tier, precision, tolerance)
         verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
         ran = verdict.status not in ("refused", "build_failed")
         return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
     if sanitize:
         raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
-    return ModuleJudge(chosen, tier=tier, precision=precision).evaluate(
+    return ModuleJudge(chosen, tier=tier, precision=precision, tolerance=tolerance).evaluate(
         described, candidate, seed=seed, compile_baseline=compile_baseline
     )

@@ -89,10 +89,13 @@ class Judge:
         *,
         tier: Tier,
         precision: Precision = "ieee",
+        tolerance: float = 1.0,
         timing_s: float = TIMING_S,
         trials: int | None = None,
     ) -> None:
         """`timing_s`: the rounds of each workload end after about so long, converged or not.
+
+        `tolerance`: errors so many times what PyTorch's own allows are accepted.
 
         `trials`: a pass is no more than so many comparisons, where kernels are only to be ranked; else all.
         """
@@ -101,6 +104,7 @@ class Judge:
         self.trials = trials
         self.tier = tier
         self.precision = precision
+        self.tolerance = tolerance
 
     def build(self, candidate: Candidate) -> Build:
         """Compile the candidate in isolation."""
@@ -142,6 +146,7 @@ class Judge:
             "seed": chosen,
             "tier": self.tier,
             "precision": self.precision,
+            "tolerance": self.tolerance,
         }
         if refusal := self.screen(task, candidate):
             return _refused(refusal, build=build, **facts)
@@ -254,6 +259,7 @@ class Judge:
                 "runner_pid": runner.pid,
                 "device": self.target.name,
                 "precision": self.precision,
+                "tolerance": self.tolerance,
                 "slot_target_bytes": 2 * self.target.facts().l3_bytes,
                 "memory_bytes": around.memory_bytes,
                 "timing_s": self.timing_s,

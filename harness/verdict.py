@@ -192,6 +192,7 @@ class WorkloadResult(Frozen):
 class Verdict(Frozen):
     """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
 
+    With a `tolerance` above 1 errors so many times what PyTorch's own error allows were accepted.
     `sanitizers` are those that were asked afterwards; what they find withdraws a pass.
 
     | status | build | correctness | timing | check, message |
@@ -211,6 +212,7 @@ class Verdict(Frozen):
     seed: int
     tier: Tier
     precision: Precision = "ieee"
+    tolerance: float = 1.0
     build: Build | None = None
     correctness: Correctness | None = None
     timing: Timing | None = None

@@ -25,6 +25,7 @@ def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any
         task=task,
         target=target,
         precision=workshop.settings.precision,
+        tolerance=workshop.settings.tolerance,
         exemplar=workshop.settings.exemplar,
         device=workshop.judge(state).target.facts(),
         stub=stub(task, target),

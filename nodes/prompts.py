@@ -77,6 +77,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "machine": say_machine(request.device, request.task.workloads[0]),
         "target": request.target,
         "precision": request.precision,
+        "tolerance": request.tolerance,
         "stub": request.stub,
         "max_sweep": request.max_sweep,
         "profile": render(request.profile) if request.profile else "",

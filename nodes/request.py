@@ -26,6 +26,7 @@ class Request(Frozen):
     task: Task
     target: TargetName
     precision: Precision
+    tolerance: float = 1.0
     device: DeviceFacts
     stub: str
     candidate: Candidate | None = None

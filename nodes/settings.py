@@ -93,6 +93,13 @@ class Settings(BaseModel):
     precision: Precision = Field(
         default="ieee", title="Precision", description="tf32 lets candidate and reference both use TF32."
     )
+    tolerance: float = Field(
+        default=1.0,
+        ge=1,
+        le=1000,
+        title="Tolerance",
+        description="Errors so many times as large as PyTorch's own error allows are accepted. 1: none are.",
+    )
     isolation: TierChoice = Field(
         default="auto",
         title="Isolation",

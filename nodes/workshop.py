@@ -77,7 +77,7 @@ class Workshop:
     def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
         """The judge of the run's target; a hurried one finds out less of a kernel, which is enough to rank several."""
         target, tier = present(state.target, "target"), present(state.tier, "tier")
-        return judge_for(target, tier, self.settings.precision, hurried=hurried)
+        return judge_for(target, tier, self.settings.precision, self.settings.tolerance, hurried=hurried)
 
     def tools(self, state: RunState, *, hurried: bool = False) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled."""

@@ -1,4 +1,4 @@
-"""One judge a process for each target, tier and precision."""
+"""One judge a process for each target, tier, precision and tolerance."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ def choose_target(requested: TargetChoice) -> Target:
 
 
 @lru_cache(maxsize=16)
-def judge_for(target: TargetName, tier: Tier, precision: Precision, *, hurried: bool = False) -> Judge:
-    """The judge that runs in this process with this target, isolation and precision share.
+def judge_for(
+    target: TargetName, tier: Tier, precision: Precision, tolerance: float = 1.0, *, hurried: bool = False
+) -> Judge:
+    """The judge that runs in this process with this target, isolation, precision and tolerance share.
 
     A hurried one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.
     """
     made = resolve_target(target)
     if not hurried:
-        return Judge(made, tier=tier, precision=precision)
-    return Judge(made, tier=tier, precision=precision, timing_s=HURRIED_S, trials=HURRIED_TRIALS)
+        return Judge(made, tier=tier, precision=precision, tolerance=tolerance)
+    return Judge(made, tier=tier, precision=precision, tolerance=tolerance, timing_s=HURRIED_S, trials=HURRIED_TRIALS)

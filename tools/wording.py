@@ -69,6 +69,11 @@ def say_timing(timing: Timing, target: TargetName) -> str:
     )
 
 
+def say_tolerance(tolerance: float) -> str:
+    """What errors were accepted beyond the judge's own measure; empty where none were."""
+    return "" if tolerance == 1 else f"Tolerance {tolerance:g}: errors so many times what PyTorch's own allows passed."
+
+
 def say_oracle(verdict: Verdict) -> str:
     """Why there was no float64 oracle, and what stood in its place; empty where there was one."""
     if not verdict.no_oracle:

@@ -43,8 +43,9 @@ PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 
 Scope = Literal["all", "defined", "reduced", "finite"]
 """What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
-roughly in size; or the same for reductions, where a NaN may be an infinity instead: a running mean of inf is NaN, the
-sum over the count is inf; or those that are finite, for products, where 0 * inf depends on which terms are left out."""
+roughly in size; or the same for reductions, where a NaN may be an infinity instead, and the other way round: a running
+mean of inf is NaN, the sum over the count is inf; or those that are finite, for products, where 0 * inf depends on
+which terms are left out, and a result may be NaN: sums and differences of blocks, made first, spread it."""
 
 
 Mapped = Callable[..., Iterable[Any]]
@@ -55,7 +56,8 @@ Mapped = Callable[..., Iterable[Any]]
 class Expected:
     """What one output should be: `oracle` by a forward in float64, `reference` as PyTorch has it.
 
-    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be.
+    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be. `tolerance`:
+    errors so many times as large as the reference's own allow are right.
     """
 
     name: str
@@ -63,6 +65,7 @@ class Expected:
     reference: torch.Tensor
     scope: Scope = "all"
     noise: float = 0.0
+    tolerance: float = 1.0
 
 
 def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = ()) -> OutputError:
@@ -141,7 +144,7 @@ def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expe
     else:
         own, theirs = ruler.measure(got)
     noise = max(each.noise for each in (expected, *draws))
-    allowed = MULTIPLE * max(own.likely, noise) + floor_of(expected.reference.dtype)
+    allowed = expected.tolerance * (MULTIPLE * max(own.likely, noise) + floor_of(expected.reference.dtype))
     right = theirs.largest <= allowed  # a NaN where the reference is finite counts as infinitely far off
     wrong = None if right else ruler.wrong(got, allowed)
     return OutputError(
@@ -266,8 +269,9 @@ class _Ruler:
         special = ~(torch.isfinite(reference) & torch.isfinite(oracle))
         right = _same(result, reference) | _same(result.double(), oracle)  # it may vanish where the exact is negative
         if self.scope == "reduced":
-            right |= reference.isnan() & ~torch.isfinite(result)
-        return torch.where(special & right, 0.0, error)
+            right |= (reference.isnan() & ~torch.isfinite(result)) | (reference.isinf() & result.isnan())
+        error = torch.where(special & right, 0.0, error)
+        return torch.where(torch.isfinite(result), error, 0.0) if self.scope == "finite" else error
 
     def _weight(self, oracle: torch.Tensor) -> torch.Tensor:
         return oracle.abs().add_(self.scale).nan_to_num_(nan=1.0)

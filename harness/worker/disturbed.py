@@ -36,15 +36,15 @@ def disturbed(
 
 
 def distance(result: torch.Tensor, exact: torch.Tensor) -> float:
-    """How far (rms, over the rms of `exact`) two results are apart, by a sample of what is finite in both."""
+    """How far (rms, over the larger rms) two results are apart, by a sample of what is finite in both."""
     if not result.is_floating_point():
         return 0.0
     step = max(1, exact.numel() // LOOKED_AT)
     one, other = (tensor.reshape(-1)[::step].double() for tensor in (result, exact))
     finite = torch.isfinite(one) & torch.isfinite(other)
     off = torch.where(finite, one - other, 0.0)
-    scale = torch.linalg.vector_norm(torch.where(finite, other, 0.0))
-    return float(torch.linalg.vector_norm(off) / scale) if scale > 0 else 0.0
+    scale = max(float(torch.linalg.vector_norm(torch.where(finite, each, 0.0))) for each in (one, other))
+    return float(torch.linalg.vector_norm(off)) / scale if scale > 0 else 0.0
 
 
 def _largest(result: torch.Tensor, exact: torch.Tensor) -> float:

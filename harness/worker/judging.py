@@ -49,8 +49,8 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
     `payload`: source, name, variant, signature, op_class, multiplies (see `Task`), library, seed, runner_pid, device,
-    precision, slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed (else it is only
-    checked), compile (what `compile_reference` takes, or nothing); with `rival_fd` also
+    precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed (else it
+    is only checked), compile (what `compile_reference` takes, or nothing); with `rival_fd` also
     rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
@@ -122,6 +122,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         reference=reference,
         signature=signature,
         op_class=payload["op_class"],
+        tolerance=payload["tolerance"],
         memory=memory,
         link=link,
         numbers=numbers,

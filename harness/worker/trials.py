@@ -57,6 +57,8 @@ class Bench:
     replicas: list[torch.nn.Module]
     pattern: list[Value]
     message: MessageCost = MessageCost()
+    tolerance: float = 1.0
+    """So many times what PyTorch's own error allows is accepted."""
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)
@@ -279,7 +281,7 @@ def expected_of(bench: Bench, slot: int, distribution: str) -> list[Expected]:
     exact = bench.oracle.run(inputs, weights, reference)
     noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
     names = [spec.name for spec in bench.signature.outputs]
-    return list(map(Expected, names, exact or reference, reference, repeat(scope), noise))
+    return list(map(Expected, names, exact or reference, reference, repeat(scope), noise, repeat(bench.tolerance)))
 
 
 def _scope(bench: Bench, distribution: str) -> Scope:

@@ -100,9 +100,11 @@ def test_verify_prints_one_verdict(text: str, status: str, code: int, tmp_path: 
 
 def test_verify_says_the_same_in_words(tmp_path: Path) -> None:
     wrong = kernel(tmp_path, RIGHT.replace("1.0f +", "2.0f +"))
-    result = CliRunner().invoke(app, ["verify", str(wrong), str(softsign(tmp_path)), "--target", "cpu"])
+    arguments = ["verify", str(wrong), str(softsign(tmp_path)), "--target", "cpu", "--tolerance", "2"]
+    result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 1
     assert result.output.startswith("wrong")
+    assert "Tolerance 2: errors" in result.output
     assert "reference's own" in result.output
     refused = CliRunner().invoke(app, ["verify", str(softsign(tmp_path)), str(softsign(tmp_path)), "--target", "cpu"])
     assert refused.exit_code == 1

@@ -230,6 +230,9 @@ def test_the_page_says_how_it_was_measured() -> None:
         assert words in text
     assert "scaled" not in text
     assert "sizes scaled by 0.25;" in page(whole.model_copy(update={"scale": 0.25}))
+    assert "Tolerance" not in text
+    tolerant = page(whole.model_copy(update={"settings": whole.settings | {"tolerance": 4.0}}))
+    assert "bytes alone. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
 
 
 def test_a_line_tells_a_kernel_in_full() -> None:

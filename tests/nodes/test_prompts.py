@@ -66,6 +66,12 @@ def test_every_question_tells_the_task_and_the_machine(role: Speaker) -> None:
         assert part in text
 
 
+def test_a_tolerance_is_told_with_the_rules() -> None:
+    said = "errors up to 8 times as large as that allows are accepted."
+    assert said in prompts.messages_for(request("generator", tolerance=8.0))[0].text
+    assert "errors up to" not in prompts.messages_for(request("generator"))[0].text
+
+
 def test_the_generator_sees_a_failed_start_only_where_there_is_one() -> None:
     assert "earlier start" not in question("generator")
     text = question("generator", candidate=K, verdict=not_built(K))

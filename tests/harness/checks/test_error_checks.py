@@ -1,6 +1,7 @@
 """Errors against the oracle: what passes, what never may."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -211,19 +212,50 @@ def test_among_specials_only_what_the_reference_defines_is_compared():
 def test_a_product_may_leave_out_zero_times_infinity():
     wanted = special([1.0, math.nan, math.inf], [1.0, math.nan, math.inf], "finite")
     assert compare(torch.tensor([1.0, 3.0, math.nan]), wanted).bad_fraction == 0
-    error = compare(torch.tensor([math.nan, 3.0, 3.0]), wanted)
+    error = compare(torch.tensor([2.0, 3.0, 3.0]), wanted)
     assert error.first_bad.index == (0,)
     assert error.bad_fraction == pytest.approx(1 / 3)
 
 
+def test_a_product_may_spread_what_is_not_finite_as_products_of_sums_of_blocks_do():
+    torch.manual_seed(0)
+    a, b = torch.randn(2, 8, 8, dtype=torch.float64)
+    a[0, 0] = math.inf
+    wanted = Expected("output", a @ b, (a @ b).float(), "finite")
+
+    def strassen(a, b):
+        (p, q), (r, s) = [half.chunk(2, 1) for half in a.chunk(2)]
+        (t, u), (v, w) = [half.chunk(2, 1) for half in b.chunk(2)]
+        m = [
+            (p + s) @ (t + w),
+            (r + s) @ t,
+            p @ (u - w),
+            s @ (v - t),
+            (p + q) @ w,
+            (r - p) @ (t + u),
+            (q - s) @ (v + w),
+        ]
+        upper = torch.cat([m[0] + m[3] - m[4] + m[6], m[2] + m[4]], 1)
+        return torch.cat([upper, torch.cat([m[1] + m[3], m[0] - m[1] + m[2] + m[5]], 1)])
+
+    got = strassen(a.float(), b.float())
+    assert not torch.isfinite(got[4:]).all()
+    assert compare(got, wanted).bad_fraction == 0
+    got[1, 1] = 7.0
+    assert compare(got, wanted).first_bad.index == (1, 1)
+    assert compare(strassen(a.float(), b.float()), Expected("output", a @ b, (a @ b).float())).bad_fraction > 0
+
+
 def test_a_reduction_may_answer_an_infinity_where_the_reference_lost_it():
-    """A running mean of inf is NaN, the sum over the count inf. Neither may be a number, and an infinity stays one."""
+    """A running mean of inf is NaN, the sum over the count inf. Neither may be a number, or the other infinity."""
     oracle = [math.nan, math.inf, 1.0]
     wanted = special(oracle, oracle, "reduced")
     for first in (math.nan, math.inf, -math.inf):
         assert compare(torch.tensor([first, math.inf, 1.0]), wanted).bad_fraction == 0
+        assert compare(torch.tensor([first, math.nan, 1.0]), wanted).bad_fraction == 0
     assert compare(torch.tensor([2.0, math.inf, 1.0]), wanted).first_bad.index == (0,)
-    assert compare(torch.tensor([math.nan, math.nan, 1.0]), wanted).first_bad.index == (1,)
+    assert compare(torch.tensor([math.nan, -math.inf, 1.0]), wanted).first_bad.index == (1,)
+    assert compare(torch.tensor([math.nan, math.nan, math.nan]), wanted).first_bad.index == (2,)
     assert compare(torch.tensor([math.inf, math.inf, 1.0]), special(oracle, oracle)).first_bad.index == (0,)
 
 
@@ -248,6 +280,14 @@ def test_four_times_the_references_error_is_allowed(share, bad):
     error = compare(got, Expected("output", oracle, reference))
     assert error.bad_fraction == bad / 100
     assert error.reference_max_scaled == pytest.approx(0.0005, rel=1e-3)
+
+
+@pytest.mark.parametrize(("share", "bad"), [(0.98, 0), (1.02, 1)])
+def test_a_tolerance_is_a_factor_of_all_that_is_allowed(share, bad):
+    wanted = replace(expected(torch.ones(100)), tolerance=5.0)
+    got = torch.ones(100)
+    got[3] += share * 5 * 16 * EPS
+    assert compare(got, wanted).bad_fraction == bad / 100
 
 
 @pytest.mark.parametrize(("units", "bad"), [(15, 0), (17, 1)])

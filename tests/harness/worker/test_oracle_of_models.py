@@ -161,6 +161,16 @@ def test_where_there_is_no_oracle_it_says_why_and_the_roundings_are_the_yardstic
         assert compare(result, expected).reference_max_scaled == noise
 
 
+def test_a_result_that_is_all_rounding_has_its_oracle():
+    """The mean of what has mean zero: in float64 it is a billion times smaller."""
+    forward = "return nn.functional.group_norm(x, 1).mean(1)"
+    reference = Reference(FILE.format(body="", init="pass", forward=forward), "task")
+    inputs, weights = reference.inputs(0), reference.parameters()
+    oracle = Oracle(reference, "other")
+    assert oracle.run(inputs, weights, reference.run(inputs))
+    assert oracle.absent == ""
+
+
 def test_the_noise_of_a_result_shows_how_well_it_is_determined():
     """A difference of large numbers is not, a plain copy is."""
 
