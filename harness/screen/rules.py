@@ -138,7 +138,8 @@ RULES = (
     ),
     Rule(
         "memory",
-        "A kernel works in device memory: its arguments, and cudaMallocAsync on the caller's stream.",
+        "A kernel works in device memory: its arguments, and scratch from the caller's allocator "
+        "(tvm::ffi::Tensor::FromEnvAlloc with TVMFFIEnvTensorAlloc).",
         words=words_of("__managed__ cudaMallocHost cudaHostAlloc cudaMemcpy cudaMemset cudaMemcpyToSymbol"),
         prefixes=(
             "cudaMallocManaged",

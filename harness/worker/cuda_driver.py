@@ -20,7 +20,7 @@ _PINNED, _ON_DEVICE, _FILE_DESCRIPTOR = 1, 1, 1
 _READ, _READ_WRITE = 1, 3
 _MINIMUM_GRANULARITY = 0
 _NON_BLOCKING = 1
-_RELEASE_THRESHOLD = 4
+_SPOILT = 0xFF
 
 
 class DriverError(Exception):
@@ -104,15 +104,6 @@ class Driver:
         made = ctypes.c_void_p()
         self.call("cuStreamCreate", ctypes.byref(made), ctypes.c_uint(_NON_BLOCKING))
         return int(made.value or 0)
-
-    def keep_freed_memory(self) -> None:
-        """Let `cudaMallocAsync` find again what was freed, across synchronizations, as PyTorch's own allocator does.
-
-        Otherwise every call after a synchronization maps its scratch memory anew.
-        """
-        pool, everything = ctypes.c_void_p(), ctypes.c_uint64(2**64 - 1)
-        self.call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), self._device)
-        self.call("cuMemPoolSetAttribute", pool, ctypes.c_int(_RELEASE_THRESHOLD), ctypes.byref(everything))
 
     def allocate(self, size: int) -> int:
         """Address of `size` bytes of our own."""
@@ -214,3 +205,24 @@ class Driver:
         text = ctypes.c_char_p()
         getattr(self._library, function)(ctypes.c_int(code), ctypes.byref(text))
         return text.value.decode() if text.value else f"error {code}"
+
+
+class SpoiltMemory:
+    """Device memory for scratch, filled with NaN whatever the type: a context's new memory would be zero."""
+
+    def __init__(self, driver: Driver, stream: int) -> None:
+        self._driver, self._stream = driver, ctypes.c_void_p(stream)
+
+    def allocate(self, size: int) -> int:
+        """Address of `size` bytes, which work on the stream finds filled. Raises `MemoryError`."""
+        try:
+            address = self._driver.allocate(size)
+            filled = (ctypes.c_uint64(address), ctypes.c_ubyte(_SPOILT), ctypes.c_size_t(size), self._stream)
+            self._driver.call("cuMemsetD8Async", *filled)
+        except DriverError as error:
+            raise MemoryError(f"{size} bytes of scratch: {error}") from error
+        return address
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` gave; the device is done with it then."""
+        self._driver.free(address)

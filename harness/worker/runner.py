@@ -26,11 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import abi, channel, cuda_driver
+    from harness.worker import abi, allocator, channel, cuda_driver
     from harness.worker.process_state import ProcessState
     from harness.worker.seal import seal
 else:
     import abi
+    import allocator
     import channel
     import cuda_driver
     from process_state import ProcessState
@@ -75,6 +76,7 @@ class Host:
     def __init__(self, descriptors: Iterable[int]) -> None:
         inputs, outputs = descriptors
         self.addresses = {"in": _map(inputs, mmap.PROT_READ), "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE)}
+        self._allocator = allocator.Allocator("cpu", allocator.Heap())
 
     def work(self, times: int) -> None:
         """None: there is no device to wait for."""
@@ -84,7 +86,8 @@ class Host:
         return 0.0
 
     def enter(self, runtime: ctypes.CDLL) -> None:
-        """Nothing to set."""
+        """Where scratch comes from."""
+        self._allocator.install(runtime)
 
     def finish(self, library: ctypes.CDLL) -> None:
         """Nothing is left to wait for."""
@@ -98,7 +101,6 @@ class Gpu:
 
     def __init__(self, descriptors: Iterable[int], sizes: Iterable[int]) -> None:
         self._driver = cuda_driver.Driver()
-        self._driver.keep_freed_memory()
         mapped = zip(("in", "out"), descriptors, sizes, strict=True)
         self.addresses = {
             name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped
@@ -115,10 +117,15 @@ class Gpu:
         return self._driver.clearing_took()
 
     def enter(self, runtime: ctypes.CDLL) -> None:
-        """The stream that the kernel must use, not the default one: whoever mixes the two has a race."""
+        """Where scratch comes from; the stream to use, not the default one: whoever mixes the two has a race."""
         self._driver.free(self._scratch)
-        stream = ctypes.c_void_p(self._driver.stream())
-        runtime.TVMFFIEnvSetStream(ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), stream, None)
+        stream = self._driver.stream()
+        runtime.TVMFFIEnvSetStream(
+            ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), ctypes.c_void_p(stream), None
+        )
+        memory = cuda_driver.SpoiltMemory(self._driver, stream)
+        self._allocator = allocator.Allocator("cuda", allocator.Kept(memory))
+        self._allocator.install(runtime)
 
     def finish(self, library: ctypes.CDLL) -> None:
         """Wait for every stream of the context; then the error that a launch may have left in the runtime."""

@@ -1,9 +1,9 @@
 """The candidate alone under a tool that watches it: own memory, given inputs, a few calls. Standard library only.
 
 Run as `python -I -S solo.py ORDER.json LIBTVM_FFI` inside the cage, behind a profiler's or a sanitizer's command. No
-verdict hangs on what happens here, so nothing is shared with the judge; each argument is an allocation of its own, of
-exactly its size, so that a sanitizer sees the first byte beyond it. Only the last call is profiled. Exit code 0: every
-call returned; FAILED: one did not, and the last line on stderr says why.
+verdict hangs on what happens here, so nothing is shared with the judge; each argument and each piece of scratch is an
+allocation of its own, of exactly its size, so that a sanitizer sees the first byte beyond it. Only the last call is
+profiled. Exit code 0: every call returned; FAILED: one did not, and the last line on stderr says why.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import abi, cuda_driver
+    from harness.worker import abi, allocator, cuda_driver
 else:
     import abi
+    import allocator
     import cuda_driver
 
 FAILED = 3
@@ -43,6 +44,10 @@ class Memory(Protocol):
 
     def allocate(self, size: int) -> int:
         """Address of `size` new bytes, not initialized."""
+        ...
+
+    def free(self, address: int) -> None:
+        """Give back what `allocate` gave, once the device is done with it."""
         ...
 
     def write(self, address: int, content: bytes) -> None:
@@ -68,14 +73,15 @@ class HostMemory:
     device = abi.DEVICES["cpu"]
 
     def __init__(self) -> None:
-        self._libc = ctypes.CDLL(None)
+        self._heap = allocator.Heap()
 
     def allocate(self, size: int) -> int:
         """See `Memory`."""
-        address = ctypes.c_void_p()
-        if self._libc.posix_memalign(ctypes.byref(address), ctypes.c_size_t(_ALIGNMENT), ctypes.c_size_t(size)):
-            raise SoloError(f"no memory for an argument of {size} bytes")
-        return address.value or 0
+        return self._heap.allocate(size, _ALIGNMENT)
+
+    def free(self, address: int) -> None:
+        """See `Memory`."""
+        self._heap.free(address)
 
     def write(self, address: int, content: bytes) -> None:
         """See `Memory`."""
@@ -102,7 +108,11 @@ class CudaMemory:
 
     def allocate(self, size: int) -> int:
         """See `Memory`."""
-        return self._driver.allocate(size)
+        return self._driver.allocate(max(size, 1))
+
+    def free(self, address: int) -> None:
+        """See `Memory`."""
+        self._driver.free(address)
 
     def write(self, address: int, content: bytes) -> None:
         """See `Memory`."""
@@ -168,6 +178,8 @@ def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
     memory: Memory = CudaMemory() if order["device"] == "cuda" else HostMemory()
     arguments = [argument(memory, spec) for spec in order["arguments"]]
     packed = abi.pack(arguments)
+    scratch = allocator.Allocator(order["device"], memory)
+    scratch.install(runtime)
     entry = ctypes.CDLL(order["library"], mode=os.RTLD_NOW | os.RTLD_LOCAL)["__tvm_ffi_run"]
     for left in reversed(range(order["calls"])):
         result = abi.Any_()
@@ -185,7 +197,7 @@ def main() -> int:
     order = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     try:
         perform(order, ctypes.CDLL(sys.argv[2], mode=ctypes.RTLD_GLOBAL))
-    except (SoloError, OSError, cuda_driver.DriverError) as failure:
+    except (SoloError, OSError, MemoryError, cuda_driver.DriverError) as failure:
         sys.stderr.write(f"{failure}\n")
         return FAILED
     return 0

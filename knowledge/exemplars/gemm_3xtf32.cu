@@ -366,16 +366,26 @@ __global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogu
 
 // check: as in gemm_simt.cu
 
+// begin scratch
+// From the caller's allocator, which hands it out again in the order of the stream: given back at the end of its scope.
+tvm::ffi::Tensor scratch(size_t bytes, DLDevice device) {
+  return tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {int64_t(bytes)}, DLDataType{kDLUInt, 8, 1}, device);
+}
+// end scratch
+
 // begin launch
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  tvm::ffi::Tensor held_sums, held_spans;
   T* partial = nullptr;
   if constexpr (Splits > 1) {
-    size_t const bytes = size_t(Splits) * Batches * M{} * N{} * sizeof(T);
-    check(cudaMallocAsync(reinterpret_cast<void**>(&partial), bytes, stream), "memory for partial sums");
+    held_sums = scratch(size_t(Splits) * Batches * M{} * N{} * sizeof(T), device);
+    partial = static_cast<T*>(held_sums.data_ptr());
   }
   Spans* spans = nullptr;
   if constexpr (SkipZeros) {
-    check(cudaMallocAsync(reinterpret_cast<void**>(&spans), sizeof(Spans), stream), "memory for spans");
+    held_spans = scratch(sizeof(Spans), device);
+    spans = static_cast<Spans*>(held_spans.data_ptr());
     check(cudaMemsetAsync(spans, 0x7f, sizeof(Spans), stream), "memory for spans");
     find_spans<<<dim3(TilesM + TilesN, ceil_div(K{}, SpanK), Batches), 256, 0, stream>>>(A, B, spans);
     check(cudaGetLastError(), "find_spans");
@@ -383,12 +393,10 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
   gemm<<<grid(), Threads, SharedBytes, stream>>>(A, B, C, partial, epilogue, spans);
   check(cudaGetLastError(), "gemm");
-  if constexpr (SkipZeros) check(cudaFreeAsync(spans, stream), "memory for spans");
   if constexpr (Splits > 1) {
     int const blocks = int(min(int64_t(1) << 16, ceil_div(int64_t(Batches) * M{} * N{}, int64_t(256))));
     reduce<<<blocks, 256, 0, stream>>>(partial, C, epilogue);
     check(cudaGetLastError(), "reduce");
-    check(cudaFreeAsync(partial, stream), "memory for partial sums");
   }
 }
 // end launch

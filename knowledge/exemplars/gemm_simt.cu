@@ -133,7 +133,8 @@ void check(cudaError_t status, char const* what) {
 // end check
 
 // begin launch
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
   gemm<<<TilesM * TilesN * Batches, Threads, 0, stream>>>(A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");
 }
@@ -147,9 +148,7 @@ void run(tvm::ffi::TensorView A, tvm::ffi::TensorView B, tvm::ffi::TensorView C)
   auto const data = [](tvm::ffi::TensorView t) {
     return reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
   };
-  DLDevice const device = A.device();
-  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  launch(data(A), data(B), data(C), Epilogue{}, stream);
+  launch(data(A), data(B), data(C), Epilogue{}, A.device());
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

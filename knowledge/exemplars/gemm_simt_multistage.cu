@@ -141,7 +141,8 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, Epilog
 // check: as in gemm_simt.cu
 
 // begin launch
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
   gemm<<<TilesM * TilesN * Batches, Threads, SharedBytes, stream>>>(A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");

@@ -297,10 +297,12 @@ gemm(T const* __restrict__ packedA, T const* __restrict__ packedB, T const* __re
 
 // check: as in gemm_simt.cu
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
-  T* packed = nullptr;
-  size_t const bytes = size_t(OperandA::packed_size + OperandB::packed_size) * sizeof(T);
-  check(cudaMallocAsync(reinterpret_cast<void**>(&packed), bytes, stream), "memory for the split operands");
+// scratch: as in gemm_3xtf32.cu
+
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  auto const held = scratch(size_t(OperandA::packed_size + OperandB::packed_size) * sizeof(T), device);
+  T* const packed = static_cast<T*>(held.data_ptr());
   T* const packedB = packed + OperandA::packed_size;
   split<OperandA><<<TilesK * OperandA::Tiles * Batches, 256, 0, stream>>>(A, packed);
   split<OperandB><<<TilesK * OperandB::Tiles * Batches, 256, 0, stream>>>(B, packedB);
@@ -308,7 +310,6 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)), "shared memory");
   gemm<<<ClustersM * Cluster * TilesN * Batches, Threads, sizeof(Shared), stream>>>(packed, packedB, A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");
-  check(cudaFreeAsync(packed, stream), "memory for the split operands");
 }
 
 }  // namespace product

@@ -312,6 +312,8 @@ dim3 grid() { return dim3(int(min(Works, int64_t(Blocks)))); }
 
 // check: as in gemm_simt.cu
 
+// scratch: as in gemm_3xtf32.cu
+
 // launch: as in gemm_3xtf32.cu
 
 }  // namespace product

@@ -170,10 +170,12 @@ __global__ void join(T const* __restrict__ partial, T* __restrict__ C, Epilogue 
 
 // check: as in gemm_simt.cu
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream) {
-  T* partial = nullptr;
-  size_t const bytes = size_t(2) * Blocks * BLK_M{} * BLK_N{} * sizeof(T);
-  check(cudaMallocAsync(reinterpret_cast<void**>(&partial), bytes, stream), "memory for partial sums");
+// scratch: as in gemm_3xtf32.cu
+
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+  auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  auto const held = scratch(size_t(2) * Blocks * BLK_M{} * BLK_N{} * sizeof(T), device);
+  T* const partial = static_cast<T*>(held.data_ptr());
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
   gemm<<<Blocks, Threads, SharedBytes, stream>>>(A, B, C, partial, epilogue);
   check(cudaGetLastError(), "gemm");
@@ -181,7 +183,6 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, cudaStream_t stream
     join<<<dim3(Blocks - 1, 16), 256, 0, stream>>>(partial, C, epilogue);
     check(cudaGetLastError(), "join");
   }
-  check(cudaFreeAsync(partial, stream), "memory for partial sums");
 }
 
 }  // namespace product

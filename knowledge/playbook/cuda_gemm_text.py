@@ -47,9 +47,7 @@ T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
 
 void run($parameters) {
 $checks
-  DLDevice const device = $output.device();
-  void* const stream = TVMFFIEnvGetStream(device.device_type, device.device_id);
-  product::launch($arguments, product::Epilogue{$bound}, static_cast<cudaStream_t>(stream));
+  product::launch($arguments, product::Epilogue{$bound}, $output.device());
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

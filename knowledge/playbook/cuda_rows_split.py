@@ -54,22 +54,25 @@ class SplitRowText(CudaRowText):
         return ["template <int V>", *frame.function(head, lines)]
 
     def launch(self) -> list[str]:
-        """The statements of `run`: a buffer in the stream's order, and both kernels."""
+        """The statements of `run`: scratch for the partial results, and both kernels."""
         count = self.count * self.cuda.split
         sizes = [f"{count} * sizeof({total_type(each)})" for _, each in self._named()]
+        output = self.names[self.operands[-1].tensor.name]
         lines = [
-            "void* buffer = nullptr;",
-            f"cudaError_t const error = cudaMallocAsync(&buffer, {' + '.join(sizes)}, stream);",
-            'if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "no memory for the partial results"; }',
+            "// From the caller's allocator, which hands it out again in the order of the stream.",
+            "auto const buffer = tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc,",
+            f"    {{int64_t({' + '.join(sizes)})}}, DLDataType{{kDLUInt, 8, 1}}, {output}.device());",
         ]
-        start = "buffer"
+        start = "buffer.data_ptr()"
         for name, each in sorted(self._named(), key=lambda item: -_alignment(item[1])):
             lines.append(f"auto* parts{name} = reinterpret_cast<{total_type(each)}*>({start});")
             start = f"parts{name} + {count}"
         return [
-            *lines, *super().launch(), f"finish<1><<<{self.count}, kThreads, 0, stream>>>({self.arguments()});",
-            "launched();", "cudaFreeAsync(buffer, stream);",
-        ]  # fmt: skip
+            *lines,
+            *super().launch(),
+            f"finish<1><<<{self.count}, kThreads, 0, stream>>>({self.arguments()});",
+            "launched();",
+        ]
 
     def arguments(self) -> str:
         """What the kernels are called with."""

@@ -30,18 +30,15 @@ struct Between {
 };
 """,
     "cuda": """\
-// A tensor between two parts, in memory of the caller's stream.
+// A tensor between two parts, from the caller's allocator, which hands it out again in the order of the stream.
 struct Between {
-  cudaStream_t stream;
+  tvm::ffi::Tensor held;
   DLTensor tensor;
   Between(DLDevice device, DLDataType type, int64_t* shape, int64_t* strides, int ndim, size_t bytes)
-      : stream(static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id))),
-        tensor{nullptr, device, ndim, type, shape, strides, 0} {
-    cudaError_t const failed = cudaMallocAsync(&tensor.data, bytes, stream);
-    if (failed != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << cudaGetErrorString(failed); }
-  }
+      : held(tvm::ffi::Tensor::FromEnvAlloc(
+            TVMFFIEnvTensorAlloc, {static_cast<int64_t>(bytes)}, DLDataType{kDLUInt, 8, 1}, device)),
+        tensor{held.data_ptr(), device, ndim, type, shape, strides, 0} {}
   Between(Between const&) = delete;
-  ~Between() { cudaFreeAsync(tensor.data, stream); }
 };
 """,
 }

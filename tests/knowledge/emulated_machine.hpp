@@ -379,10 +379,14 @@ inline float float_of(uint32_t bits) {
 }
 
 inline void lower(int* at, int value) { *at = std::min(*at, value); }
-inline cudaError_t reserve(void** to, size_t size) {
-  *to = std::malloc(size);
-  std::memset(*to, 0xbb, size);
-  return cudaSuccess;
+// Scratch from the caller's allocator, filled so that nobody takes it for zeros.
+inline int reserve(DLTensor* wanted, TVMFFIObjectHandle* out) {
+  int const failed = TVMFFIEnvTensorAlloc(wanted, out);
+  if (failed == 0) {
+    auto const& made = *TVMFFITensorGetDLTensorPtr(*out);
+    std::memset(made.data, 0xbb, tvm::ffi::GetDataSize(made));
+  }
+  return failed;
 }
 
 }  // namespace machine
@@ -402,8 +406,7 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define set_barrier_transaction_bytes machine::expect
 #define wait_barrier machine::wait_turn
 #define SM90_BULK_COPY_G2S machine::BulkCopy
-#define cudaMallocAsync(to, size, stream) machine::reserve(to, size)
-#define cudaFreeAsync(at, stream) (std::free(at), cudaSuccess)
+#define TVMFFIEnvTensorAlloc machine::reserve
 #define cudaFuncSetAttribute(kernel, which, value) machine::grant(value)
 #define cudaMemsetAsync(at, value, size, stream) (std::memset(at, value, size), cudaSuccess)
 #define SM80_CP_ASYNC_CACHEGLOBAL_ZFILL machine::AsyncCopy

@@ -175,7 +175,7 @@ def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
             "memcheck: Invalid __global__ read of 16 bytes, line 3, by thread (1,0,0), Access is misaligned.",
             "vector access",
         ),
-        ("========= Leaked 4,096 bytes at 0x7fc934800000", "cudaFreeAsync"),
+        ("========= Leaked 4,096 bytes at 0x7fc934800000", "FromEnvAlloc"),
         ("racecheck: Race reported between Write access, line 4, and Read access in line 6.", "__syncthreads between"),
         ("Potential WAW hazard detected at __shared__ 0x0 in block (0,0,0)", "two threads own the same element"),
         (

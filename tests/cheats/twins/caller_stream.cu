@@ -1,4 +1,4 @@
-// Scratch memory and work on the caller's stream; errors are read.
+// Scratch memory from the pool of the caller's stream, and work on it; errors are read.
 // row: 1
 // task: softsign
 // passes

@@ -17,6 +17,7 @@ HEAD = """\
 #include <stdlib.h>
 #include <string.h>
 #include <tvm/ffi/c_api.h>
+#include <tvm/ffi/extra/c_env_api.h>
 static DLTensor* tensor(const TVMFFIAny* argument) { return (DLTensor*)argument->v_ptr; }
 static float* floats(const TVMFFIAny* argument) { return (float*)tensor(argument)->data; }
 extern "C" int __tvm_ffi_run(void* self, const TVMFFIAny* arguments, int count, TVMFFIAny* result) {

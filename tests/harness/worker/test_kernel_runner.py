@@ -54,6 +54,30 @@ def test_each_call_finds_the_memory_and_the_numbers_of_its_slot(tmp_path):
         assert all(memory.broken_guard(slot) == "" for slot in range(3))
 
 
+BY_WAY_OF_SCRATCH = """\
+  DLTensor wanted = *tensor(arguments);
+  void* held = 0;
+  if (floats(arguments + 2)[0] > 0) wanted.device.device_type = kDLCUDA;
+  if (TVMFFIEnvTensorAlloc(&wanted, &held) != 0) return -1;
+  float* scratch = (float*)TVMFFITensorGetDLTensorPtr(held)->data;
+  for (int i = 0; i < 30; ++i) scratch[i] = floats(arguments)[i] + 1;
+  memcpy(floats(arguments + 3), scratch, 30 * sizeof(float));
+  TVMFFIObjectDecRef(held);
+"""
+
+
+def test_scratch_comes_from_the_runner_and_an_error_there_is_the_kernels(tmp_path):
+    with linked() as (_, link):
+        memory, _ = shared(link)
+        memory.views[2]["scale"].fill_(1)
+        link.load(str(library(tmp_path, BY_WAY_OF_SCRATCH)))
+        called(link, [0, 1])
+        assert (memory.views[0]["y"] == 1).all()
+        with pytest.raises(CandidateFailedError, match="scratch was asked for on device type 2") as failure:
+            called(link, [2])
+        assert failure.value.check == "exception"
+
+
 DESCRIBES = """\
   long long* said = (long long*)tensor(arguments + count - 1)->data;
   DLTensor* it = tensor(arguments);
