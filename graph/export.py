@@ -69,7 +69,7 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
             forward=forward_of(task),
-            operator=f"cutegen::kernel_{candidate.digest}_{task.digest}",
+            operator=f"kernel_{candidate.digest}_{task.digest}",
             schema=_schema(task),
             entry=ENTRY_NAME,
             reference=_text_literal(task.source),
