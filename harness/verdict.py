@@ -68,17 +68,27 @@ class OutputError(Frozen):
 class Trial(Frozen):
     """One comparison: inputs of one distribution under one seed.
 
+    `mild` is above 0 where PyTorch had no results on the first draws, which went further (see `families`).
     `repeatable` says whether more calls on the same inputs gave the same bits; it is absent where none were made.
     """
 
     distribution: str
     seed: int
+    mild: int = 0
     repeatable: bool | None = None
     outputs: tuple[OutputError, ...]
 
 
+class Untried(Frozen):
+    """What could not be varied, or a family of inputs on which PyTorch's results hold a kernel to nothing."""
+
+    distribution: str
+    seed: int
+    reason: Said
+
+
 class Correctness(Frozen):
-    """The comparisons made, up to and including the first that failed.
+    """The comparisons made, up to and including the first that failed; and what was not tried, with the reason.
 
     `no_oracle` says why the task has no float64 oracle, where it has none: what PyTorch's results change by when each
     rounding in them is another one then stands for PyTorch's own error.
@@ -86,6 +96,7 @@ class Correctness(Frozen):
 
     trials: tuple[Trial, ...]
     no_oracle: Said = ""
+    untried: tuple[Untried, ...] = ()
 
 
 class Duel(Frozen):

@@ -14,7 +14,7 @@ from itertools import islice
 import torch
 
 from harness.checks.discrete import Shown, Way, base_of, show, swap_few, vary
-from harness.checks.distributions import STIRRED
+from harness.checks.families import STIRRED
 from harness.task import Signature
 from harness.worker.reference import Value
 

@@ -10,11 +10,13 @@ from typing import Any
 
 import torch
 
-from harness.checks.distributions import STIRRED
+from harness.checks.errors import DEVIATIONS, MULTIPLE
+from harness.checks.families import STIRRED
 from harness.checks.filters import defect_of, sample
 from harness.errors import MachineError, UserError
 from harness.task import ScalarSpec, Signature, Variant
-from harness.verdict import Correctness, Timing, Trial
+from harness.verdict import Correctness, OutputError, Timing, Trial, Untried
+from harness.worker.admission import choose_manner, choose_weights
 from harness.worker.clock import Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
 from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
@@ -25,7 +27,7 @@ from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
 from harness.worker.repeats import needs_repeating, repeated
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench, MessageCost, all_finite, plan_trials, run_trial
+from harness.worker.trials import Bench, MessageCost, plan_trials, run_trial
 
 MAX_SLOTS = 256
 """A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
@@ -82,7 +84,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
     if bench and trials:
-        found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent)
+        found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent, untried=tuple(bench.untried))
         outcome["correctness"] = found.model_dump(mode="json")
     return outcome | {"seconds": seconds}
 
@@ -129,6 +131,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         replicas=replicas,
         pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
         message=message,
+        multiplies=payload["multiplies"],
     )
 
 
@@ -164,38 +167,20 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     """
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
     bench.discrete.settle(bench.reference.inputs, bench.takes, seed)
-    _choose_stirring(bench, seed, plant=payload["trials"] is None)
-    for position, (distribution, trial_seed) in enumerate(islice(plan_trials(seed), payload["trials"])):
-        if payload["multiplies"] and distribution in ("wide", "special"):
-            continue  # where a product overflows, vanishes or meets 0 * inf on its way, its order decides
+    for refused in bench.discrete.refused:
+        bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
+    choose_weights(bench, seed)
+    choose_manner(bench, seed, various=payload["trials"] is None)
+    plan = islice(plan_trials(seed, bench.op_class, multiplies=bench.multiplies), payload["trials"])
+    for position, (distribution, trial_seed) in enumerate(plan):
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:
-            trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial, position) else trial)
+            trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
             raise_if_wrong(trials[-1])
     if not any(trial.distribution == "given" for trial in trials):
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
     return timeout_s
-
-
-def _choose_stirring(bench: Bench, seed: int, *, plant: bool) -> None:
-    """Timed inputs are planted where the reference stays finite then, stirred where it takes that, else as given."""
-    bench.plants, bench.stirs = plant, True
-    if plant and _takes_stirred(bench, seed, finite=True):
-        return
-    bench.plants = False
-    bench.stirs = _takes_stirred(bench, seed, finite=all_finite(bench.reference.run(bench.pattern)))
-
-
-def _takes_stirred(bench: Bench, seed: int, *, finite: bool) -> bool:
-    """Whether the reference accepts stirred and touched inputs, and with `finite` has finite results for them."""
-    bench.fill(0, seed, STIRRED)
-    bench.touch(0)
-    try:
-        results = bench.reference.run(bench.inputs(0), bench.replicas[0])
-    except UserError:
-        return False
-    return not finite or all_finite(results)
 
 
 def reference_seconds(bench: Bench) -> float:
@@ -256,9 +241,9 @@ def _timed(
     try:
         return as_chosen()
     except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
-        if not bench.stirs:
+        if bench.manner == "given":
             raise
-        bench.stirs = bench.plants = False
+        bench.manner = "given"
         return as_chosen()
 
 
@@ -270,9 +255,16 @@ def _fill_for_timing(bench: Bench) -> None:
 
 
 def _timed_allowances(trials: list[Trial]) -> list[float]:
-    """For each output, how far a timed result may be from PyTorch's: both sides' errors on such inputs, twice."""
+    """For each output, how far a timed result may be from PyTorch's before the oracle is asked.
+
+    Within this both of them are as near to the oracle as a trial asks. It follows from PyTorch's own error on such
+    inputs alone: who was inexact in the trials is not held to less.
+    """
     given = [trial for trial in trials if trial.distribution in ("given", STIRRED)]
-    return [
-        2 * max((trial.outputs[i].max_scaled + trial.outputs[i].reference_max_scaled) for trial in given)
-        for i in range(len(trials[0].outputs))
-    ]
+    return [(MULTIPLE - 1) * max(_own(trial.outputs[i]) for trial in given) for i in range(len(trials[0].outputs))]
+
+
+def _own(error: OutputError) -> float:
+    """PyTorch's largest error, or about what it would be among many elements."""
+    largest = error.reference_max_scaled
+    return max(largest, DEVIATIONS * min(error.reference_relative_l2, largest))

@@ -88,6 +88,7 @@ def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
             numbers=numbers,
             replicas=replicas,
             pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
+            multiplies=payload["multiplies"],
         )
         for reference, signature in zip(references, signatures, strict=True)
     ]

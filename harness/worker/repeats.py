@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from harness.checks.distributions import ORDER
+from harness.checks.families import STIRRED
 from harness.checks.pattern import MOVING, STALE
 from harness.errors import UserError
 from harness.verdict import OutputError, Trial
@@ -16,9 +16,9 @@ REPEATS = 3
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-def needs_repeating(trial: Trial, position: int) -> bool:
+def needs_repeating(trial: Trial) -> bool:
     """A wrong result may be a race, which the diagnosis should know; a right one is repeated once a verdict."""
-    return _wrong(trial.outputs) or position == len(ORDER) - 1
+    return _wrong(trial.outputs) or trial.distribution == STIRRED
 
 
 def repeated(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> Trial:
@@ -53,7 +53,7 @@ def _moved(bench: Bench, slot: int, trial: Trial, changed: list[str]) -> Trial:
     errors = trial.outputs
     if not _wrong(errors):
         try:
-            errors = errors_of(bench, slot, trial.distribution, trial.seed)
+            errors = errors_of(bench, slot, trial)
         except UserError:  # a forward that now refuses what it accepted is the reference's own matter
             return trial.model_copy(update={"repeatable": False})
     marked = tuple(map(_marked, errors, changed))

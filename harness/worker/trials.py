@@ -12,12 +12,17 @@ from itertools import repeat
 
 import torch
 
-from harness.checks.distributions import ORDER, STIRRED, Stirring, draw, jitter
-from harness.checks.errors import FEW, Expected, Scope, compare
+from harness.checks.distributions import UNTOUCHED, draw, sprinkle
+from harness.checks.emptiness import emptiness
+from harness.checks.errors import FEW, UNDEFINED, Expected, Scope, compare
+from harness.checks.families import MASKED, MILDER, SPECIAL, STIRRED, plan_of
 from harness.checks.filters import sample
+from harness.checks.stirring import Manner, Stirring
+from harness.checks.structure import Structure
+from harness.checks.trained import Trained
 from harness.errors import UserError
 from harness.task import OpClass, ScalarSpec, Signature, TensorSpec
-from harness.verdict import OutputError, Trial
+from harness.verdict import OutputError, Trial, Untried
 from harness.worker.device import Device
 from harness.worker.discrete_arguments import DiscreteArguments, Ways
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
@@ -62,19 +67,32 @@ class Bench:
     samples: list[list[torch.Tensor]] = field(default_factory=list)
     """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
     results: dict[int, object] = field(default_factory=dict)
-    stirs: bool = True
-    """Whether the reference takes stirred inputs. Of one that does not (its domain is narrow) the file gives others."""
-    plants: bool = False
-    """Whether stirred inputs hold a few elements against the file's habits: where the reference takes them."""
+    multiplies: bool = False
+    """Whether results are products of many inputs (see `Task`)."""
+    manner: Manner = "stirred"
+    """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
+    untried: list[Untried] = field(default_factory=list)
+    """Families that hold no kernel to anything here, and why."""
+    usual: str = ""
+    """What is empty about the reference's outputs on the file's own inputs already (see `emptiness`)."""
     oracle: Oracle = field(init=False)
     weights: dict[str, torch.Tensor] = field(init=False)
     """The reference's own, by their state_dict names."""
     discrete: DiscreteArguments = field(init=False)
+    trained: Trained = field(init=False)
+    structures: dict[str, Structure] = field(init=False)
+    """What the file's inputs promise, by their names."""
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
         self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+        self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
+        self.structures = {
+            spec.name: Structure.of(value)
+            for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        }
 
     @cached_property
     def generator(self) -> torch.Generator:
@@ -96,31 +114,43 @@ class Bench:
             for spec in self.signature.inputs
         ]
 
-    def fill(self, slot: int, seed: int, distribution: str) -> None:
-        """Write one distribution's inputs, and weights of their own, into a slot."""
+    @cached_property
+    def bases(self) -> dict[str, torch.Tensor]:
+        """Weights that timed calls have, before they are stirred: as trained, none at its initial value."""
+        names = [spec.name for spec in self.signature.parameters]
+        return {name: self.trained.draw(name, self.generator) for name in names}
+
+    def fill(self, slot: int, seed: int, distribution: str, mild: int = 0) -> None:
+        """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`."""
         generator = torch.Generator(self.device.place).manual_seed(seed)
-        given = self.reference.inputs(seed) if distribution in ("given", STIRRED) else self.pattern
+        given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                view = self.memory.views[slot][spec.name]
-                _write(view, draw(distribution, value, generator, self.op_class, view))
-        for name, view in self.memory.parameters(slot).items():
-            weights = self.weights[name]
-            view.copy_(weights if distribution == "given" else jitter(weights, generator))
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                _write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
+        self.fill_weights(slot, None if distribution == "given" else generator)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
-        if distribution == STIRRED and self.stirs:
+        if distribution in (STIRRED, SPECIAL) and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
+        if distribution == SPECIAL:
+            self._sprinkle(slot, generator, mild)
+
+    def fill_weights(self, slot: int, generator: torch.Generator | None) -> None:
+        """The file's own weights, or with a generator as training could have left them."""
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator))
 
     def stir(self, slot: int) -> None:
         """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
-        if self.stirs:
+        if self.manner != "given":
             self._stir(slot, self.pattern, self.stirring)
             self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
         else:
             self.fill(slot, random.randrange(1 << 31), "given")
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
-                _write(view, self.stirring.stir(self.weights[name], view))
+                self._stir_weight(name, view)
 
     def touch(self, slot: int) -> None:
         """Change a few elements of each floating-point input and weight of a slot, at random places.
@@ -128,7 +158,7 @@ class Bench:
         By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
         symmetric matrices stay what they are. Inputs that must not be stirred are not touched either.
         """
-        inputs = self.signature.inputs if self.stirs else ()
+        inputs = self.signature.inputs if self.manner != "given" else ()
         for spec in (*inputs, *self.signature.parameters):
             if isinstance(spec, TensorSpec) and (view := self.memory.views[slot][spec.name]).is_floating_point():
                 square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
@@ -174,8 +204,22 @@ class Bench:
     def _stir(self, slot: int, given: list[Value], stirring: Stirring) -> None:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                _write(view, stirring.stir(value, view, manner=self.manner, structure=structure))
+
+    def _stir_weight(self, name: str, view: torch.Tensor) -> None:
+        habit = self.trained.habits.get(name)
+        structure = habit.structure if habit else Structure()
+        _write(view, self.stirring.stir(self.bases[name], view, structure=structure))
+
+    def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
+        """Special values among those that lie in a slot, of which a sample tells nothing."""
+        for spec in self.signature.inputs:
+            if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]
-                _write(view, stirring.stir(value, view, plant=self.plants))
+                values = view.clone(memory_format=torch.contiguous_format)
+                sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
+                _write(view, self.structures[spec.name].keep(values))
 
 
 def all_finite(results: Sequence[torch.Tensor]) -> bool:
@@ -193,15 +237,31 @@ def _write(view: torch.Tensor, values: torch.Tensor) -> None:
     view.copy_(values)
 
 
-def plan_trials(seed: int) -> Iterator[tuple[str, int]]:
-    """Distribution and seed of each trial; all seeds follow from the verdict's own."""
-    for position, distribution in enumerate(ORDER):
-        yield distribution, (seed + 7919 * position) % (1 << 31)
+def plan_trials(seed: int, op_class: OpClass, *, multiplies: bool = False) -> Iterator[tuple[str, int]]:
+    """Family and seed of each trial; all seeds follow from the verdict's own."""
+    for position, family in enumerate(plan_of(op_class, multiplies=multiplies)):
+        yield family, (seed + 7919 * position) % (1 << 31)
 
 
 def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:
-    """Run one trial; None where the reference itself refuses such inputs. The oracle is computed after the call."""
-    bench.fill(slot, seed, distribution)
+    """Run one trial. The oracle is computed after the call.
+
+    A draw on which the reference has no results to hold anybody to is drawn once more, milder. None where that does not
+    help either: `bench.untried` then says why.
+    """
+    reason = ""
+    for mild in range(1 if distribution in ("given", STIRRED) else MILDER + 1):
+        outcome = _run_once(bench, slot, Trial(distribution=distribution, seed=seed, mild=mild, outputs=()), timeout_s)
+        if isinstance(outcome, Trial):
+            return outcome
+        reason = outcome
+    bench.untried.append(Untried(distribution=distribution, seed=seed, reason=reason))
+    return None
+
+
+def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Trial | str:
+    """The trial with its errors, or why the reference has no results on these inputs."""
+    bench.fill(slot, planned.seed, planned.distribution, planned.mild)
     bench.memory.poison(slot)
     before = digest(bench, slot)
     bench.device.finish()
@@ -209,29 +269,52 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
         with bench.link.running():
             bench.link.call([slot], timeout_s)
     except CandidateFailedError:
-        if _defined(bench, slot):
-            raise
-        return None
+        if refusal := _refusal(bench, slot):
+            return refusal
+        raise
     require_same_inputs(bench, slot, before)
     broken = bench.memory.broken_guard(slot)
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
     try:
-        errors = errors_of(bench, slot, distribution, seed)
-    except UserError:
-        return None
-    return Trial(distribution=distribution, seed=seed, outputs=errors)
+        return _compared(bench, slot, planned)
+    except UserError as error:
+        return str(error)
 
 
-def errors_of(bench: Bench, slot: int, distribution: str, seed: int) -> tuple[OutputError, ...]:
-    """What lies in a slot's outputs against the oracle on its inputs, drawn by `seed`. Raises `UserError`."""
-    expected = expected_of(bench, slot, distribution)
-    if distribution == "given":
+def _compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
+    """What lies in a slot's outputs against the oracle, where the reference has results. Raises `UserError`."""
+    results = [writable(output) for output in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+    given, empty = planned.distribution == "given", emptiness(results)
+    if given:
+        bench.usual = empty
+    elif empty and not bench.usual:
+        return empty
+    if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
+        return "PyTorch's outputs are NaN among them"
+    trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
+    off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
+    if off > UNDEFINED and planned.distribution != SPECIAL:
+        if not given and not bench.usual:
+            return f"PyTorch's own outputs are off by {off:.0%} there"
+        bench.usual = "PyTorch's own outputs are off"
+    return trial
+
+
+def errors_of(
+    bench: Bench, slot: int, trial: Trial, results: list[torch.Tensor] | None = None
+) -> tuple[OutputError, ...]:
+    """What lies in a slot's outputs against the oracle on the trial's inputs, which lie there. Raises `UserError`.
+
+    `results` are the reference's own on them, where they are known.
+    """
+    expected = expected_of(bench, slot, trial.distribution, results)
+    if trial.distribution == "given":
         bench.samples.append([sample(wanted.reference) for wanted in expected])
     errors = tuple(map(compare, bench.memory.outputs(slot), expected))
     if any(map(_is_doubtful, errors, expected)):
-        draws = more_draws(bench, slot, distribution, seed)
-        bench.fill(slot, seed, distribution)  # as it was: calls may be repeated on it
+        draws = more_draws(bench, slot, trial)
+        bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
         errors = tuple(map(compare, bench.memory.outputs(slot), expected, draws))
     return errors
 
@@ -242,13 +325,13 @@ def _is_doubtful(error: OutputError, expected: Expected) -> bool:
     return few and error.bad_fraction > 0 and math.isfinite(error.max_scaled)
 
 
-def more_draws(bench: Bench, slot: int, distribution: str, seed: int) -> list[list[Expected]]:
+def more_draws(bench: Bench, slot: int, trial: Trial) -> list[list[Expected]]:
     """For each output of few elements, what it should be on more inputs of a kind. The slot is filled with those."""
     draws: list[list[Expected]] = [[] for _ in bench.signature.outputs]
     for number in range(MORE_DRAWS):
-        bench.fill(slot, (seed + 104_729 * (number + 1)) % (1 << 31), distribution)
+        bench.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
         with suppress(UserError):
-            for kept, wanted in zip(draws, expected_of(bench, slot, distribution), strict=True):
+            for kept, wanted in zip(draws, expected_of(bench, slot, trial.distribution), strict=True):
                 kept += [wanted] * (wanted.reference.numel() < FEW)
     return draws
 
@@ -264,19 +347,24 @@ def require_same_inputs(bench: Bench, slot: int, before: int) -> None:
         raise CandidateFailedError("crashed", "inputs", "The kernel changed its inputs: they are not its to write.")
 
 
-def _defined(bench: Bench, slot: int) -> bool:
-    """Does the forward accept the values at all?"""
+def _refusal(bench: Bench, slot: int) -> str:
+    """Why the forward does not accept the values at all; empty where it does."""
     try:
         bench.reference.run(bench.inputs(slot), bench.replicas[slot])
-    except UserError:
-        return False
-    return True
+    except UserError as error:
+        return str(error)
+    return ""
 
 
-def expected_of(bench: Bench, slot: int, distribution: str) -> list[Expected]:
-    """What a slot's outputs should be, on the inputs that lie there. Raises `UserError`."""
+def expected_of(
+    bench: Bench, slot: int, distribution: str, results: list[torch.Tensor] | None = None
+) -> list[Expected]:
+    """What a slot's outputs should be, on the inputs that lie there. Raises `UserError`.
+
+    `results` are the reference's own, where they are known.
+    """
     inputs, scope = bench.inputs(slot), _scope(bench, distribution)
-    reference = [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
+    reference = results or [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
     weights = bench.memory.parameters(slot)
     exact = bench.oracle.run(inputs, weights, reference)
     noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
@@ -285,7 +373,7 @@ def expected_of(bench: Bench, slot: int, distribution: str) -> list[Expected]:
 
 
 def _scope(bench: Bench, distribution: str) -> Scope:
-    if distribution != "special":
+    if distribution != SPECIAL:
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
     return scopes.get(bench.op_class, "defined")

@@ -6,7 +6,7 @@ import pytest
 import torch
 from python_kernels import bench_of
 
-from harness.checks.distributions import ORDER, STIRRED
+from harness.checks.families import PLANS, STIRRED
 from harness.task import Signature, TensorSpec
 from harness.worker import judging
 from harness.worker.describing import describe
@@ -69,11 +69,11 @@ def test_every_slot_of_every_round_shows_integers_that_none_showed_before():
 def test_trials_take_turns_and_replay():
     with bench_for(SOURCE.replace("DEMAND", "")) as bench:
         settle(bench)
-        ways = [bench.discrete.ways(name) for name in ORDER]
+        ways = [bench.discrete.ways(name) for name in PLANS["elementwise"]]
         assert ways[0] == {}
         assert {way["hidden"] for way in ways if "hidden" in way} >= {"flipped", "cleared", "set", "few"}
         assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated"}
-        for distribution in ORDER[1:]:
+        for distribution in PLANS["elementwise"][1:]:
             bench.fill(0, 9, distribution)
             first = snapshot(bench, 0, ARGUMENTS)
             bench.stir(0)

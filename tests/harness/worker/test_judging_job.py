@@ -9,7 +9,7 @@ import pytest
 import torch
 from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right, runner_of
 
-from harness.checks.distributions import ORDER
+from harness.checks.families import MULTIPLIED, PLANS
 from harness.errors import UserError
 from harness.task import Signature, TensorSpec
 from harness.verdict import OutputError, Trial
@@ -19,6 +19,9 @@ from harness.worker.judging import WrongError, raise_if_wrong
 from harness.worker.layout import slot_bytes
 from harness.worker.link import CandidateFailedError
 from harness.worker.timed_outputs import TimedOutputs
+from harness.worker.trials import run_trial
+
+ORDER = PLANS["elementwise"]
 
 
 def payload(**changed):
@@ -47,7 +50,7 @@ def test_a_wrong_output_is_told_with_its_numbers():
     )
 
 
-@pytest.mark.parametrize("asked", [None, 3, 8])
+@pytest.mark.parametrize("asked", [None, 3])
 def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
     addresses = []
 
@@ -59,7 +62,7 @@ def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
     with bench_of(remembers) as bench:
         timeout_s = judging._check(bench, payload(trials=asked), trials)
         assert [each.distribution for each in trials] == list(ORDER[:asked])
-        assert [each.repeatable for each in trials] == ([None] * 7 + [True])[:asked]
+        assert [each.repeatable for each in trials] == ([None] * (len(ORDER) - 1) + [True])[:asked]
         assert trials[0].seed == 5
         slots = [bench.memory.views[slot]["x"].data_ptr() for slot in (0, 1)]
     assert addresses[: len(trials)] == [slots[position % 2] for position in range(len(trials))]
@@ -75,30 +78,41 @@ def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
             views["y"][0, 0] += 1
 
     trials = []
-    with bench_of(wrong_from_the_third_on) as bench, pytest.raises(WrongError, match="y is wrong on special inputs"):
+    with bench_of(wrong_from_the_third_on) as bench, pytest.raises(WrongError, match="y is wrong on mixed inputs"):
         judging._check(bench, payload(), trials)
     assert [each.distribution for each in trials] == list(ORDER[:3])
     assert trials[-1].repeatable is True  # wrong the same way each time
     assert next(calls) == 3 + 3
 
 
-def test_products_are_not_held_to_where_they_overflow_on_the_way():
-    """Over six decades, and with an infinity among numbers whose product vanishes, another order has other results."""
+def test_products_are_of_numbers_near_one():
+    """Over six decades another order of factors has other results."""
     first, last = X.model_copy(update={"shape": (64, 300), "strides": (300, 1)}), (64,)
     signature = Signature(
         inputs=(first,), outputs=(first.model_copy(update={"name": "y", "shape": last, "strides": (1,)}),)
     )
     source = SOURCE.replace("x, shift", "x").replace("x * self.scale + shift", "x.prod(dim=1)")
     source = source.replace("torch.rand(6, 5) + 1, 0.5", "torch.rand(64, 300) + 0.5")
+    first_factors = 300
 
     def halves(views, numbers):
-        torch.mul(views["x"][:, :150].prod(dim=1), views["x"][:, 150:].prod(dim=1), out=views["y"])
+        x = views["x"][:, :first_factors]
+        torch.mul(x[:, :150].prod(dim=1), x[:, 150:].prod(dim=1), out=views["y"])
 
     with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
+        bench.multiplies = True
         judging._check(bench, payload(multiplies=True), trials := [])
-        assert [each.distribution for each in trials] == [name for name in ORDER if name not in ("wide", "special")]
-        with pytest.raises(WrongError, match="on wide inputs"):
-            judging._check(bench, payload(), [])
+        assert [each.distribution for each in trials] == [*MULTIPLIED]
+        assert (bench.manner, bench.untried) == ("near one", [])
+        for _ in range(3):
+            bench.stir(0)
+            products = bench.reference.run(bench.inputs(0))[0].abs()
+            assert 1e-4 < products.median() < 1e4, "stirred factors neither vanish nor overflow"
+        first_factors = 299
+        with pytest.raises(WrongError, match="y is wrong on given inputs"):
+            judging._check(bench, payload(multiplies=True), [])
+        with pytest.raises(WrongError, match="y is wrong on near one inputs"):
+            raise_if_wrong(run_trial(bench, 0, "near one", 3, 20.0))
 
 
 def test_in_float64_another_order_of_summation_is_right():
@@ -154,13 +168,15 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
         assert not any(torch.equal(one, other) for position, one in enumerate(x) for other in x[:position])
 
 
-def test_what_timed_calls_may_be_off_by_is_twice_both_errors_on_such_inputs():
+def test_what_timed_calls_may_be_off_by_follows_from_pytorchs_own_error_on_such_inputs():
     trials = [
         trial(error(0.1, 0.01), error(0.5, 0.0)),
         trial(error(9.0, 9.0), error(9.0, 9.0), distribution="wide"),
-        trial(error(0.2, 0.02), error(0.1, 0.3)),
+        trial(error(0.2, 0.02), error(0.1, 0.3), distribution="stirred"),
     ]
-    assert judging._timed_allowances(trials) == [pytest.approx(0.44), pytest.approx(1.0)]
+    assert judging._timed_allowances(trials) == [pytest.approx(3 * 0.02), pytest.approx(3 * 0.3)]
+    loose = [trial(error(0.9, 0.01)), trial(error(0.9, 0.02), distribution="stirred")]
+    assert judging._timed_allowances(loose) == [pytest.approx(3 * 0.02)], "whatever the candidate's own error was"
 
 
 def verify(bench, slot, allowed):
@@ -268,10 +284,10 @@ def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(nar
     picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
     with bench_of(right, source=picky) as bench:
         judging._check(bench, payload(), trials := [])
-        assert not bench.stirs
-        bench.stirs = not narrow
+        assert bench.manner == "given"
+        bench.manner = "given" if narrow else "stirred"
         timing = judging._timed(bench, payload(), 20.0, (None, None), judging._timed_allowances(trials))
-        assert (timing.rounds, bench.stirs) == (8, False)
+        assert (timing.rounds, bench.manner) == (8, "given")
     with (
         bench_of(right, source=picky.replace(">= 1", ">= 9")) as bench,
         pytest.raises(UserError, match="forward raised"),

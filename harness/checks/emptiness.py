@@ -1,0 +1,35 @@
+"""Outputs that hold a kernel to nothing: a draw that makes them is no trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+LOOKED_AT = 1 << 14
+"""Elements of an output's sample, from all over it."""
+MOST = 0.5
+"""A larger share than this of what is not finite is most of an output."""
+
+
+def emptiness(outputs: Sequence[torch.Tensor]) -> str:
+    """Why none of a reference's outputs says anything of a kernel, as a phrase; empty where one of them does.
+
+    They are not finite in most places, or finite and the same everywhere. Of a single number only the first counts.
+    """
+    reasons = [_emptiness(_sample(output)) for output in outputs]
+    return reasons[0] if all(reasons) else ""
+
+
+def _sample(output: torch.Tensor) -> torch.Tensor:
+    flat = output.reshape(-1)
+    return flat[:: max(1, flat.numel() // LOOKED_AT)]
+
+
+def _emptiness(sample: torch.Tensor) -> str:
+    finite = sample[torch.isfinite(sample)]
+    if finite.numel() < MOST * sample.numel():
+        return "PyTorch's outputs are not finite in most places"
+    if sample.numel() > 1 and bool((finite == finite[0]).all()):
+        return f"PyTorch's outputs are {float(finite[0]):.3g} everywhere"
+    return ""

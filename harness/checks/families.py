@@ -1,0 +1,197 @@
+"""Families of numbers, as data: what a kernel that is tuned to the file's own samples would get wrong.
+
+A block of each is drawn in float32; `harness/checks/distributions.py` repeats it over a tensor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+
+from harness.task import OpClass
+
+MILDER = 2
+"""How often a family is drawn once more, each time milder, where the reference has no results on it."""
+DECADES = 0.79
+"""The largest magnitudes are the type's largest to this power: 1e30 in float32, where 6 x is no overflow."""
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How far a family goes: magnitudes up to 10**`decades`, offsets up to `offset`; products have `terms` factors."""
+
+    decades: float
+    offset: float
+    terms: int
+    mild: int = 0
+
+    @classmethod
+    def of(cls, given: torch.Tensor, op_class: OpClass, mild: int) -> Reach:
+        """Sums of squares must not overflow in another order of summation: they have half of the type's exponents.
+
+        An offset leaves the type some digits of what varies beside it: 1000 in float32, 32 in bfloat16.
+        """
+        facts = torch.finfo(given.dtype)
+        decades = DECADES * math.log10(facts.max) * (1.0 if op_class == "elementwise" else 0.5) / 2**mild
+        offset = min(1000.0, 0.25 / facts.eps)
+        terms = max(given.shape, default=1) if mild == 0 else given.numel()
+        return cls(decades, offset if mild == 0 else math.sqrt(offset), max(1, terms), mild)
+
+
+Block = Callable[[int, torch.Generator, Reach], torch.Tensor]
+
+
+def uniform_block(count: int, generator: torch.Generator) -> torch.Tensor:
+    """Uniform numbers of [0, 1)."""
+    return torch.rand(count, generator=generator, device=generator.device, dtype=torch.float32)
+
+
+def _signs(count: int, generator: torch.Generator) -> torch.Tensor:
+    return uniform_block(count, generator).sub_(0.5).sign_()
+
+
+def normal_block(count: int, generator: torch.Generator, reach: Reach | None = None) -> torch.Tensor:
+    """Standard normal numbers."""
+    return torch.randn(count, generator=generator, device=generator.device, dtype=torch.float32)
+
+
+def _wide(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Signed, magnitudes log-uniform over 1e-3..1e3: every branch of an activation, every exponent in between.
+
+    Signs by chance: were every second one negative, the lanes of an honest sum would hold numbers of one sign each and
+    cancel at the very end.
+    """
+    signed = uniform_block(count, generator).mul_(2).sub_(1)
+    return signed.abs().mul_(6 * math.log(10)).sub_(3 * math.log(10)).exp_().copysign_(signed)
+
+
+def _negative(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Below zero throughout, with ties in half of the segments; nearer to zero at the start than at the end.
+
+    So the largest of each row is another one, however many of them tie.
+    """
+    values = uniform_block(count, generator).mul_(-3.5).sub_(0.5)
+    tied = _segment_numbers(count, generator).remainder_(2).bool()
+    slope = torch.arange(count, device=generator.device).mul_(64).div_(count, rounding_mode="floor").div(64.0).add_(1)
+    return torch.where(tied, values.mul(4).round_().div_(4), values).mul_(slope)
+
+
+def _thousand(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    return normal_block(count, generator).add_(reach.offset)
+
+
+def _hundred(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    return normal_block(count, generator).sub_(reach.offset / 10)
+
+
+def _outliers(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Normal numbers, some of them 20 to 200 times as far out: 1 % in one third, 0.1 % in the next, one in the last."""
+    values, far = normal_block(count, generator), uniform_block(count, generator)
+    share = torch.full_like(far, 1e-2)
+    share[count // 3 :] = 1e-3
+    share[2 * count // 3 :] = 0.0
+    far.sub_(share)[count - 1 - below(count // 3, generator)] = -1.0
+    return values.mul_(torch.where(far < 0, uniform_block(count, generator).mul_(180).add_(20), 1.0))
+
+
+def _masked(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Runs of an infinity, as masks leave them: among normal numbers in one half, among huge ones in the other.
+
+    -infinity, where the reference is not finite with it +infinity: maxima and minima have either of them.
+    """
+    sign = -1.0 if reach.mild == 0 else 1.0
+    values = normal_block(count, generator)
+    half = values[count // 2 :]
+    half.abs_().add_(0.5).mul_(sign * 10**reach.decades)
+    hidden = _segment_numbers(count, generator).remainder_(3).eq_(0).bool()
+    return values.masked_fill_(hidden, sign * math.inf)
+
+
+def _large(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """One magnitude throughout, from 1e4 to as far as the family reaches."""
+    low = min(4.0, reach.decades / 2)
+    decades = low + (reach.decades - low) * float(uniform_block(1, generator))
+    return normal_block(count, generator).mul_(10**decades)
+
+
+def _small(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Stretches of 1e-5, of zeros, and of what float32 holds with fewer digits only."""
+    values = normal_block(count, generator).mul_(1e-5)
+    stretch = max(1, count // 16)
+    first = below(6, generator) * stretch
+    values[first : first + 3 * stretch] = 0.0
+    values[first + 5 * stretch : first + 6 * stretch].mul_(1e-35)
+    return values
+
+
+def near_one(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Factors of either sign whose product over `terms` of them neither overflows nor vanishes: within e**6 about."""
+    return normal_block(count, generator).mul_(2 / math.sqrt(reach.terms)).exp_().mul_(_signs(count, generator))
+
+
+_SCALE, _OFFSET, _FOLD, _STEP = range(4)
+SEGMENTS = torch.tensor([
+    [1.0, 0.0, 0.0, 0.0],    # normal
+    [1.0, -0.5, -1.0, 0.0],  # below zero
+    [1.0, 0.5, 1.0, 0.0],    # above zero
+    [1.0, 0.0, 0.0, 2.0],    # ties: halves
+    [0.01, 3.0, 0.0, 0.0],   # close together, away from zero
+    [0.01, -3.0, 0.0, 0.0],
+    [8.0, 0.0, 0.0, 0.0],    # far out
+    [0.0, 0.0, 0.0, 0.0],
+])  # fmt: skip
+"""Of a mix: scale, offset, sign that all have (0: either), steps of a unit (0: none). Of similar magnitude, so that the
+scale of an output's errors, which is that of all its elements, hides none of them."""
+
+
+def _mixed(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """A family to each segment: no sample of a row tells how the rest of it looks."""
+    chosen = SEGMENTS.to(generator.device)[_segment_numbers(count, generator).remainder_(len(SEGMENTS)).long()]
+    values, fold = normal_block(count, generator).mul_(chosen[:, _SCALE]), chosen[:, _FOLD]
+    values = torch.where(fold != 0, values.abs().mul_(fold), values).add_(chosen[:, _OFFSET])
+    step = chosen[:, _STEP]
+    return torch.where(step > 0, values.mul(step).round_().div_(step.clamp(min=1)), values)
+
+
+def _segment_numbers(count: int, generator: torch.Generator) -> torch.Tensor:
+    """For each element the number of its segment, as float32; lengths and places by chance, a mean of 10 to 1000.
+
+    The numbers are by chance as well, so that neighbours in a short tensor may be of any two families.
+    """
+    cuts = max(1, min(count // 8, int(count / 10 ** (1 + 2 * float(uniform_block(1, generator))))))
+    marks = torch.zeros(count, device=generator.device, dtype=torch.long)
+    marks[torch.randint(count, (cuts,), generator=generator, device=generator.device)] = 1
+    names = torch.randint(1 << 20, (cuts + 1,), generator=generator, device=generator.device)
+    return names[marks.cumsum_(0)].float()
+
+
+def below(limit: int, generator: torch.Generator) -> int:
+    """A whole number of [0, limit), 0 where there is none."""
+    return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
+
+
+SPECIAL, STIRRED, MASKED = "special", "stirred", "masked"
+FAMILIES: dict[str, Block] = {
+    "normal": normal_block, "mixed": _mixed, "wide": _wide, "negative": _negative, "offset 1000": _thousand,
+    "offset -100": _hundred, "outliers": _outliers, MASKED: _masked, "large": _large, "small": _small,
+    "near one": near_one,
+}  # fmt: skip
+_SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
+PLANS: dict[OpClass, tuple[str, ...]] = {
+    "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", STIRRED),
+    "reduction": (*_SUMMED, "large", "small", STIRRED),
+    "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", STIRRED),
+    "other": (*_SUMMED, "large", "small", STIRRED),
+}
+"""The trials of one verdict by the kind of operation, the cheapest refutations of a wrong kernel first; the file's own
+values twice, first as they are and last as they are timed."""
+MULTIPLIED = ("given", "near one", SPECIAL, STIRRED)
+"""Of operations that multiply many numbers: elsewhere it depends on their order whether those overflow on the way."""
+
+
+def plan_of(op_class: OpClass, *, multiplies: bool) -> tuple[str, ...]:
+    """The families of one verdict's trials, in their order."""
+    return MULTIPLIED if multiplies else PLANS[op_class]

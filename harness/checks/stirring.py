@@ -1,0 +1,123 @@
+"""Other values in each element of what a file gave, again and again at the price of a copy."""
+
+from __future__ import annotations
+
+import random
+from typing import Literal
+
+import torch
+
+from harness.checks.families import Reach, near_one, uniform_block
+from harness.checks.structure import Structure
+
+BLOCK = (1 << 20) + 7
+"""Numbers drawn before they repeat. A prime, so that rows do not; drawing 16 million anew costs a third of a trial."""
+PLANTED = 16
+"""Elements that a stirred input may hold against its file's habits."""
+NO_STRUCTURE = Structure()
+
+Manner = Literal["mixed", "near one", "planted", "stirred", "given"]
+MANNERS: tuple[Manner, ...] = ("mixed", "planted", "stirred", "given")
+"""How timed inputs come about, the most various first: stretches of other families within each row; a few elements of
+another sign or size; other factors alone; or what the file gives, anew each time. The reference must take them."""
+
+
+def tile(full: torch.Tensor, block: torch.Tensor) -> None:
+    """Write the block again and again until `full`, which is contiguous, is."""
+    flat = full.view(-1)
+    whole, rest = divmod(flat.numel(), block.numel())
+    flat[: whole * block.numel()].view(whole, block.numel()).copy_(block.expand(whole, -1))
+    flat[whole * block.numel() :] = block[:rest]
+
+
+class Stirring:
+    """No result for the values before, whole or in part, is of use for the new ones.
+
+    Only stretches and planted elements leave what the file shows: elsewhere zeros stay zeros, signs stay and magnitudes
+    do not grow, so that what a forward accepts it goes on to accept.
+    """
+
+    def __init__(self, generator: torch.Generator) -> None:
+        self.generator = generator
+        self._random = random.Random(int(torch.randint(1 << 62, (1,), generator=generator, device=generator.device)))
+        self._numbers = {torch.float32: uniform_block(2 * BLOCK, generator).mul_(0.5).add_(0.5)}
+        self._near: dict[tuple[torch.dtype, int], torch.Tensor] = {}
+
+    def stir(
+        self,
+        given: torch.Tensor,
+        place: torch.Tensor | None = None,
+        *,
+        manner: Manner = "stirred",
+        structure: Structure = NO_STRUCTURE,
+    ) -> torch.Tensor:
+        """`given` with each element times a factor of [0.5, 1), in another order of factors each time.
+
+        With "mixed" stretches of odd length at random places are negated, moved away from zero or enlarged, and as with
+        "planted" a few elements are 1 to 4 times as large and of either sign; with "near one" it keeps no value of
+        `given` at all. A contiguous `place` of that shape and type is written to and may be what is returned.
+        """
+        if place is None or not (place.is_contiguous() and given.is_contiguous()):
+            place, given = torch.empty(given.shape, dtype=given.dtype, device=given.device), given.contiguous()
+        flat, old = place.view(-1), given.view(-1)
+        if manner == "near one":
+            self._replace(flat, given)
+        else:
+            self._scale(flat, old)
+        if manner == "mixed":
+            self._mix(flat, old)
+        if manner in ("mixed", "planted"):
+            self._plant(flat, old)
+        return structure.keep(place)
+
+    def _scale(self, flat: torch.Tensor, old: torch.Tensor) -> None:
+        length = min(BLOCK, old.numel())
+        factors = self._some(length, old.dtype)
+        whole = old.numel() // length * length
+        torch.mul(old[:whole].view(-1, length), factors, out=flat[:whole].view(-1, length))
+        torch.mul(old[whole:], factors[: old.numel() - whole], out=flat[whole:])
+
+    def _replace(self, flat: torch.Tensor, given: torch.Tensor) -> None:
+        """Factors of either sign whose products neither overflow nor vanish, other ones each time."""
+        reach = Reach.of(given, "reduction", 0)
+        key = (given.dtype, reach.terms)
+        if key not in self._near:
+            self._near[key] = near_one(2 * BLOCK, self.generator, reach).to(given.dtype)
+        start, length = self._random.randrange(BLOCK), min(BLOCK, flat.numel())
+        tile(flat, self._near[key][start : start + length])
+
+    def _mix(self, flat: torch.Tensor, old: torch.Tensor) -> None:
+        """Stretches of three kinds, a quarter of all elements: negated, away from zero, several times as large."""
+        size = _typical(old)
+        for sign, offset, growth in ((-1.0, 0.0, 2.0), (1.0, self._random.choice((-4.0, 4.0)), 1.0), (1.0, 0.0, 12.0)):
+            length = 2 * self._random.randrange(2, 5 + min(100, flat.numel() // 32)) + 1
+            period = 12 * length + 2 * self._random.randrange(length)
+            start = self._random.randrange(min(period, flat.numel()))
+            if start + length > flat.numel():
+                continue
+            stretches = flat[start:].unfold(0, length, period)
+            stretches.mul_(self._some(length, flat.dtype) * (sign * growth))
+            if offset:
+                stretches.add_(self._some(length, flat.dtype) * (offset * size))
+
+    def _plant(self, flat: torch.Tensor, given: torch.Tensor) -> None:
+        at = self._draw(flat.numel(), min(PLANTED, max(1, flat.numel() // PLANTED)))
+        factors = torch.rand(at.numel(), generator=self.generator, device=at.device).mul_(3).add_(1)
+        factors[self._draw(2, at.numel()).bool()] *= -1
+        flat[at] = given[at] * factors.to(given.dtype) + 0.0  # a zero stays one without a sign
+
+    def _some(self, length: int, dtype: torch.dtype) -> torch.Tensor:
+        """Numbers of [0.5, 1), from another place of all that were drawn each time."""
+        if dtype not in self._numbers:
+            self._numbers[dtype] = self._numbers[torch.float32].to(dtype)
+        start = self._random.randrange(BLOCK)
+        return self._numbers[dtype][start : start + length]
+
+    def _draw(self, below: int, count: int) -> torch.Tensor:
+        return torch.randint(below, (count,), generator=self.generator, device=self.generator.device)
+
+
+def _typical(given: torch.Tensor) -> torch.Tensor:
+    """The mean magnitude of a sample, at least a small number: what counts as away from zero. Not waited for."""
+    sample = given[:: max(1, given.numel() // 1024)].abs().nan_to_num_(posinf=1.0)
+    return sample.mean().clamp_(min=1e-3)

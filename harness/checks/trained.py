@@ -1,0 +1,126 @@
+"""Weights as training could have left them, whatever they are at initialisation.
+
+What is zero or one there (biases, running means, a factor that begins at nothing) is so in every sample that a file
+gives; a kernel that never reads it would be right on all of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import torch
+
+from harness.checks.families import below, uniform_block
+from harness.checks.stirring import BLOCK, NO_STRUCTURE, tile
+from harness.checks.structure import Structure
+
+_GLANCE = 4096
+_MASKS = ({0.0, 1.0}, {0.0, -math.inf}, {1.0, -math.inf})
+
+
+@dataclass(frozen=True)
+class Habit:
+    """What a weight shows at initialisation. `zero`: nothing, or the identity. `signed`: its values have one sign."""
+
+    zero: bool = False
+    sparse: bool = False
+    signed: bool = False
+    mask: bool = False
+    structure: Structure = NO_STRUCTURE
+
+    @classmethod
+    def of(cls, given: torch.Tensor, *, buffer: bool) -> Habit:
+        """The habit of a floating-point weight. Only buffers are masks; a parameter's identity is a beginning."""
+        if buffer and _is_mask(given):
+            return cls(mask=True, structure=Structure.of(given))
+        low, high = (float(end) for end in given.aminmax())
+        zero = low == high == 0 or (not buffer and _is_identity(given))
+        structure = NO_STRUCTURE if zero else Structure.of(given)
+        return cls(
+            zero=zero,
+            sparse=not zero and structure.empty and not bool(given.all()),
+            signed=low >= 0 or high <= 0,
+            structure=structure,
+        )
+
+
+class Trained:
+    """Other values of each weight, drawn again and again.
+
+    `weights` are the file's own, by their names. `keeps_sign` are those whose sign must stay; where `tame` is set the
+    reference has no results on anything but the file's own values times factors.
+    """
+
+    def __init__(self, weights: Mapping[str, torch.Tensor], buffers: Iterable[str]) -> None:
+        self._weights, held = weights, set(buffers)
+        self.habits = {
+            name: Habit.of(weight, buffer=name in held)
+            for name, weight in weights.items()
+            if weight.is_floating_point() and weight.numel()
+        }
+        self.keeps_sign: set[str] = set()
+        self.tame = False
+
+    @property
+    def signed(self) -> tuple[str, ...]:
+        """Names of the weights that show one sign, parameters' and buffers' alike."""
+        return tuple(name for name, habit in self.habits.items() if habit.signed and not habit.mask)
+
+    def draw(self, name: str, generator: torch.Generator) -> torch.Tensor:
+        """A weight's values of another training run; integers, and whatever has no elements, as they are."""
+        given, habit = self._weights[name], self.habits.get(name)
+        if habit is None:
+            return given
+        if habit.mask:
+            return given if self.tame or not habit.structure.empty else _shuffled(given, generator)
+        moved = _factors(given, generator).mul_(given)
+        if self.tame:
+            return moved
+        if habit.zero:
+            moved = _factors(given, generator).mul_(_size_of_a_zero(given))
+        elif habit.sparse:
+            moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
+        if habit.signed and name not in self.keeps_sign:
+            moved = moved.mul_(_signs(given, generator))
+        return habit.structure.keep(moved)
+
+
+def _size_of_a_zero(given: torch.Tensor) -> float:
+    """Of a matrix such that its products with vectors keep their size, about; else 1."""
+    return 1.0 if given.ndim < 2 else 1.0 / math.sqrt(max(1, given.numel() // given.shape[0]))
+
+
+def _factors(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Numbers of [0.5, 1.5), across 1."""
+    factor = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
+    tile(factor, uniform_block(min(given.numel(), BLOCK), generator).add_(0.5))
+    return factor
+
+
+def _signs(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    sign = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
+    tile(sign, uniform_block(min(given.numel(), BLOCK), generator).sub_(0.4).sign_())
+    return sign
+
+
+def _shuffled(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A mask with other places in each row, as many as before."""
+    order = torch.randperm(mask.shape[-1], generator=generator, device=generator.device)
+    return mask[..., order]
+
+
+def _is_mask(given: torch.Tensor) -> bool:
+    if given.ndim < 2 or not _values(given.reshape(-1)[:_GLANCE]) <= {0.0, 1.0, -math.inf}:
+        return False
+    return _values(given) in _MASKS
+
+
+def _values(given: torch.Tensor) -> set[float]:
+    return set(torch.unique(given).tolist())
+
+
+def _is_identity(given: torch.Tensor) -> bool:
+    square = given.ndim > 1 and given.shape[-1] == given.shape[-2]
+    return square and bool((given == torch.eye(given.shape[-1], dtype=given.dtype, device=given.device)).all())

@@ -1,0 +1,42 @@
+"""What a square matrix promises by its values."""
+
+import torch
+
+from harness.checks.structure import Structure
+
+
+def keep(given: torch.Tensor) -> torch.Tensor:
+    return Structure.of(given).keep(torch.randn(given.shape, generator=torch.Generator().manual_seed(5)))
+
+
+def test_triangles_and_symmetry_are_the_tasks_promise():
+    square = torch.rand(16, 16)
+    for given, lost in ((square.triu(), lambda d: d.tril(-1)), (square.tril(), lambda d: d.triu(1))):
+        drawn = keep(given)
+        assert not lost(drawn).any()
+        assert drawn.diagonal().all()
+    assert not keep(torch.rand(3, 5, 5).tril()).triu(1).any()
+    assert keep(torch.rand(3, 5, 4).tril()).triu(1).any()
+    almost = square.triu()
+    almost[1, 0] = 1
+    assert keep(almost).tril(-1).any()
+    symmetric = keep(square + square.mT)
+    assert torch.equal(symmetric, symmetric.mT)
+    assert not keep(torch.diag(torch.ones(5))).fill_diagonal_(0).any()
+
+
+def test_numbers_and_zeros_promise_nothing():
+    for given in (torch.rand(1, 1), torch.rand(4, 1, 1), torch.zeros(6, 6), torch.rand(6), torch.rand(16, 16)):
+        assert Structure.of(given).empty
+        assert keep(given).all()
+    assert not Structure.of(torch.ones(6, 6).tril()).empty
+
+
+def test_a_sparse_lower_half_is_no_triangle():
+    given = torch.rand(300, 300).triu()
+    given[200, 100] = 1
+    assert Structure.of(given).empty
+    almost = torch.rand(300, 300)
+    almost = almost + almost.mT
+    almost[200, 150] += 1
+    assert Structure.of(almost).empty
