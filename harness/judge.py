@@ -254,6 +254,7 @@ class Judge:
                 "signature": task.signature.model_dump(mode="json"),
                 "op_class": task.op_class,
                 "multiplies": task.multiplies,
+                "steps": task.steps,
                 "library": str(library),
                 "seed": seed,
                 "runner_pid": runner.pid,

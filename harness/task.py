@@ -20,6 +20,15 @@ DTYPE_BYTES: dict[DType, int] = {
 }  # fmt: skip
 
 
+WHOLE: tuple[DType, ...] = ("int8", "uint8", "int16", "int32", "int64", "bool")
+STEPPING = frozenset({
+    "round", "floor", "ceil", "trunc", "fix", "floor_divide", "remainder", "fmod", "frac", "sign", "heaviside", "div",
+    "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor",
+    "quantize_per_channel",
+})  # fmt: skip
+"""Operations whose results are numbers with a fraction, by their type, and jump. A division does where it rounds."""
+
+
 class TensorSpec(Frozen):
     """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
 
@@ -175,6 +184,14 @@ class Task(Frozen):
     def multiplies(self) -> bool:
         """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
         return self.program is not None and not self.program.names.isdisjoint({"prod", "cumprod"})
+
+    @property
+    def steps(self) -> bool:
+        """Whether a last bit may decide a result: an element chosen among others, a number rounded up or down."""
+        if self.program is None:
+            return True
+        whole = any(spec.dtype in WHOLE for op in self.program.ops for spec in op.results)
+        return whole or not self.program.names.isdisjoint(STEPPING)
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""

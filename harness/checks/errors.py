@@ -6,7 +6,7 @@ alike: a softmax over 400,000 columns is as strict as a matrix product.
 
 Where reference or oracle is infinite or NaN a result must be what either says: the reference overflowed on its way, or
 lost a sign with what vanished, and a better formula need not. Among special inputs the reference is not always defined:
-see `Scope`.
+see `Scope` (`harness/checks/expected.py`).
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
+from harness.checks.expected import Expected as Expected
+from harness.checks.expected import Further as Further
+from harness.checks.expected import Scope as Scope
 from harness.checks.pattern import pattern_of
 from harness.verdict import FirstBad, OutputError
 
@@ -35,37 +38,17 @@ FLOOR_EPS_OF_THE_ORACLE = 1024.0
 UNDEFINED = 0.05
 """A reference that is this far (scaled) from its own oracle has no result there that anybody could be held to."""
 
+DOUBTFUL = 16.0
+"""PyTorch's result further off than so many floors may be on the other side of a step than the oracle's."""
+
 FEW = 1024
 """Outputs of fewer elements say little of how far off PyTorch is on such inputs: see `compare`."""
 
 PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 """Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
-Scope = Literal["all", "defined", "reduced", "finite"]
-"""What is compared: all elements; or those on which reference and oracle agree in kind (NaN, an infinity, finite) and
-roughly in size; or the same for reductions, where a NaN may be an infinity instead, and the other way round: a running
-mean of inf is NaN, the sum over the count is inf; or those that are finite, for products, where 0 * inf depends on
-which terms are left out, and a result may be NaN: sums and differences of blocks, made first, spread it."""
-
-
 Mapped = Callable[..., Iterable[Any]]
 """`map`, or one that works on several pieces at a time."""
-
-
-@dataclass(frozen=True)
-class Expected:
-    """What one output should be: `oracle` by a forward in float64, `reference` as PyTorch has it.
-
-    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be. `tolerance`:
-    errors so many times as large as the reference's own allow are right.
-    """
-
-    name: str
-    oracle: torch.Tensor
-    reference: torch.Tensor
-    scope: Scope = "all"
-    noise: float = 0.0
-    tolerance: float = 1.0
 
 
 def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = ()) -> OutputError:
@@ -75,7 +58,8 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     own result is off, are those of all draws together: a single sum may cancel, or happen to be exact.
     """
     if not expected.reference.is_floating_point():
-        return _compare_exact(got, expected)
+        wrong = _wrong_exactly(got, expected)
+        return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
     with _side_by_side(got) as mapped:
         return _compare_rounded(got, expected, draws, mapped)
 
@@ -134,6 +118,17 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
         return ruler.measure(got)[1].largest
 
 
+def explained_error(result: torch.Tensor, exact: torch.Tensor) -> float:
+    """How far off (scaled) another result may be where PyTorch's is as far off as this one; 0 where that is exact."""
+    own = _Ruler(Expected("", exact, result)).measure(result)[0]
+    return MULTIPLE * own.likely + floor_of(result.dtype) if own.largest > 0 else 0.0
+
+
+def scale_of(tensor: torch.Tensor) -> float:
+    """Root mean square of the finite elements; 1 where they are all zero or there are none."""
+    return _rms([*_pieces(tensor)])
+
+
 def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expected], mapped: Mapped) -> OutputError:
     ruler = _Ruler(expected, mapped)
     if draws:
@@ -143,20 +138,66 @@ def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expe
         own, (_, theirs) = all_draws.measure(together.reference)[0], ruler.measure(got)
     else:
         own, theirs = ruler.measure(got)
-    noise = max(each.noise for each in (expected, *draws))
-    allowed = expected.tolerance * (MULTIPLE * max(own.likely, noise) + floor_of(expected.reference.dtype))
-    right = theirs.largest <= allowed  # a NaN where the reference is finite counts as infinitely far off
-    wrong = None if right else ruler.wrong(got, allowed)
+    allowed = _allowed(expected, own, max((each.noise for each in draws), default=0.0))
+    doubtful = theirs.largest > allowed or own.largest > DOUBTFUL * floor_of(expected.reference.dtype)
+    if doubtful and expected.further and ((further := expected.further()).choice or not draws):
+        return _compare_further(got, expected, further, ruler)
+    error = _error_of(expected, own, theirs, ruler.skipped)
+    if theirs.largest <= allowed:  # a NaN where the reference is finite counts as infinitely far off
+        return error
+    return _with_wrong(error, ruler.wrong(got, allowed), got, expected)
+
+
+def _compare_further(got: torch.Tensor, expected: Expected, further: Further, ruler: _Ruler) -> OutputError:
+    """The error against whatever is right. So is PyTorch's own: where it took another side, that is no error of it."""
+    if further.choice:
+        wrong = further.choice.wrong(got, expected.reference, expected.oracle)
+        return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
+    beside = [ruler.beside(_nearest(result, expected, further)) for result in (expected.reference, got)]
+    own, theirs = beside[0].measure(expected.reference)[0], beside[1].measure(got)[1]
+    error = _error_of(expected, own, theirs, beside[1].skipped)
+    allowed = _allowed(expected, own)
+    if theirs.largest <= allowed:
+        return error
+    return _with_wrong(error, beside[1].wrong(got, allowed), got, expected)
+
+
+def _nearest(result: torch.Tensor, expected: Expected, further: Further) -> Expected:
+    """With the oracle's elements, or others', whichever are nearest to those of a result."""
+    chosen = expected.oracle.double()
+    for other in further.others:
+        nearer = (result.double() - other).abs() < (result.double() - chosen).abs()
+        chosen = torch.where(nearer, other.double(), chosen)
+    return replace(expected, oracle=chosen)
+
+
+def _allowed(expected: Expected, own: _Measured, noise: float = 0.0) -> float:
+    likely = max(own.likely, expected.noise, noise)
+    return expected.tolerance * (MULTIPLE * likely + floor_of(expected.reference.dtype))
+
+
+def _error_of(expected: Expected, own: _Measured, theirs: _Measured, skipped: int) -> OutputError:
     return OutputError(
         output=expected.name,
         relative_l2=theirs.relative_l2,
         max_scaled=theirs.largest,
         reference_relative_l2=own.relative_l2,
-        reference_max_scaled=max(own.largest, noise),
-        bad_fraction=0.0 if wrong is None else float(wrong.sum()) / wrong.numel(),
-        skipped_fraction=ruler.skipped / got.numel(),
-        first_bad=None if wrong is None else _first_bad(wrong, got, expected),
-        pattern="" if wrong is None else pattern_of(wrong, got),
+        reference_max_scaled=max(own.largest, expected.noise),
+        skipped_fraction=skipped / expected.reference.numel(),
+    )
+
+
+def _with_wrong(error: OutputError, wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> OutputError:
+    """The error with how much is wrong, where, and in which pattern."""
+    bad = int(wrong.sum())
+    if not bad:
+        return error
+    return error.model_copy(
+        update={
+            "bad_fraction": bad / wrong.numel(),
+            "first_bad": _first_bad(wrong, got, expected),
+            "pattern": pattern_of(wrong, got),
+        }
     )
 
 
@@ -206,6 +247,12 @@ class _Ruler:
         oracles = [oracle for oracle, _ in self._pieces]
         self.scale = _rms(oracles, mapped) if self.scope == "all" else _typical(oracles)
         self.skipped = 0
+
+    def beside(self, expected: Expected) -> _Ruler:
+        """One for the same output, by the same scale."""
+        other = _Ruler(expected, self._mapped)
+        other.scale = self.scale
+        return other
 
     def measure(self, result: torch.Tensor) -> tuple[_Measured, _Measured]:
         """The reference's own error, and the result's."""
@@ -319,20 +366,25 @@ def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:
     return tuple(flat[start : start + size] for start in range(0, flat.numel(), size))
 
 
-def _compare_exact(got: torch.Tensor, expected: Expected) -> OutputError:
+def _wrong_exactly(got: torch.Tensor, expected: Expected) -> torch.Tensor:
     """Right is what PyTorch says and what the oracle says: near a step rounding has one on either side of it."""
-    wrong = (got != expected.reference) & (got != expected.oracle)
-    bad = int(wrong.sum())
-    share = bad / wrong.numel()
+    sides = [expected.reference, expected.oracle]
+    if expected.further is None or any(torch.equal(got, side) for side in sides):
+        return torch.stack([got != side for side in sides]).all(0)
+    further = expected.further()
+    if further.choice:
+        return further.choice.wrong(got, *sides)
+    return torch.stack([got != side for side in (*sides, *further.others)]).all(0)
+
+
+def _error_of_exact(name: str, wrong: torch.Tensor) -> OutputError:
+    share = float(wrong.sum()) / wrong.numel()
     return OutputError(
-        output=expected.name,
+        output=name,
         relative_l2=math.sqrt(share),
-        max_scaled=float(bad > 0),
+        max_scaled=float(share > 0),
         reference_relative_l2=0.0,
         reference_max_scaled=0.0,
-        bad_fraction=share,
-        first_bad=_first_bad(wrong, got, expected) if bad else None,
-        pattern=pattern_of(wrong, got) if bad else "",
     )
 
 

@@ -10,15 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache, partial
 from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.checks.errors import one_thread, scaled_error
+from harness.checks.errors import Further, one_thread, scaled_error
 from harness.errors import UserError
 from harness.task import OpClass
 from harness.worker.disturbed import distance, disturbed
+from harness.worker.observed import Observed, choice_of, shifts_of
 from harness.worker.reach import tensors_of
 from harness.worker.reference import Reference, Value
 
@@ -67,6 +69,42 @@ class Oracle:
     def forget(self) -> None:
         """Give back what is kept between calls."""
         self._kept = []
+
+    def further(
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], outputs: int, tolerance: float
+    ) -> list[Callable[[], Further]]:
+        """For each of the outputs what else is right on these inputs, as they are now; found out when one is asked."""
+        kept: list[Value] = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
+        copies = {name: weight.clone() for name, weight in weights.items()}
+        found = cache(lambda: self._further(kept, copies, tolerance))
+        return [partial(lambda position: found()[position], position) for position in range(outputs)]
+
+    def _further(self, inputs: list[Value], weights: dict[str, torch.Tensor], tolerance: float) -> list[Further]:
+        model = self._reference.replica()
+        self._reference.load(model, weights)
+        with Observed() as rounded:
+            results = self._reference.run(inputs, model)
+        try:
+            wide = self._loaded(weights)
+            with _float64_by_default():
+                with Observed() as exact:
+                    outputs = self._whole(wide, inputs)
+                shifts = shifts_of(exact.steps, rounded.steps, tolerance)
+                signs = (1, -1) if any(shift is not None for shift in shifts) else ()
+                others = [self._shifted(wide, inputs, shifts, sign) for sign in signs]
+        except (UserError, RuntimeError):
+            return [Further()] * len(results)
+        chosen = [
+            choice_of(exact.chosen(o), rounded.chosen(r), tolerance) for o, r in zip(outputs, results, strict=True)
+        ]
+        return [Further(choice, tuple(other[k] for other in others)) for k, choice in enumerate(chosen)]
+
+    def _shifted(
+        self, model: torch.nn.Module, inputs: list[Value], shifts: list[torch.Tensor | None], sign: int
+    ) -> list[torch.Tensor]:
+        """The outputs with each step's first operand moved by what rounding may have done to it."""
+        with Observed([None if shift is None else shift * sign for shift in shifts]):
+            return self._whole(model, inputs)
 
     def _loaded(self, weights: dict[str, torch.Tensor]) -> torch.nn.Module:
         """The model over these weights, made when it is needed first. Raises `UserError`, `RuntimeError`."""

@@ -62,6 +62,8 @@ class Bench:
     replicas: list[torch.nn.Module]
     pattern: list[Value]
     message: MessageCost = MessageCost()
+    steps: bool = False
+    """Whether a last bit may decide a result of the task's: see `Task`."""
     tolerance: float = 1.0
     """So many times what PyTorch's own error allows is accepted."""
     samples: list[list[torch.Tensor]] = field(default_factory=list)
@@ -369,7 +371,9 @@ def expected_of(
     exact = bench.oracle.run(inputs, weights, reference)
     noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
     names = [spec.name for spec in bench.signature.outputs]
-    return list(map(Expected, names, exact or reference, reference, repeat(scope), noise, repeat(bench.tolerance)))
+    further = bench.oracle.further(inputs, weights, len(names), bench.tolerance) if bench.steps else repeat(None)
+    common = repeat(scope), noise, repeat(bench.tolerance), further
+    return list(map(Expected, names, exact or reference, reference, *common))
 
 
 def _scope(bench: Bench, distribution: str) -> Scope:

@@ -125,18 +125,21 @@ def test_what_is_degenerate_is_a_defect_of_its_workload():
 
 
 @pytest.mark.parametrize(
-    ("ops", "multiplies"),
+    ("ops", "multiplies", "steps"),
     [
-        (["aten.prod.dim_int"], True),
-        (["aten.abs.default", "aten.cumprod.default"], True),
-        (["aten.mul.Tensor", "aten.sum.default"], False),
-        ([], False),
+        (["aten.prod.dim_int"], True, False),
+        (["aten.abs.default", "aten.cumprod.default"], True, False),
+        (["aten.mul.Tensor", "aten.sum.default"], False, False),
+        (["aten.mul.Tensor", "aten.round.default"], False, True),
+        (["aten.argmax.default"], False, True),
+        ([], False, True),
     ],
 )
-def test_products_of_many_inputs_are_told_from_other_operations(ops, multiplies):
-    traced = tuple(TracedOp(target=target, results=()) for target in ops)
+def test_products_of_many_inputs_and_steps_are_told_from_other_operations(ops, multiplies, steps):
+    index = TensorSpec(name="i", shape=(2,), strides=(1,), dtype="int64")
+    traced = tuple(TracedOp(target=target, results=(index,) if "argmax" in target else ()) for target in ops)
     program = Program(tracer="export", ops=traced, outputs=()) if ops else None
     signature = Signature(inputs=(), outputs=())
     workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
     task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
-    assert task.multiplies is multiplies
+    assert (task.multiplies, task.steps) == (multiplies, steps)

@@ -112,6 +112,25 @@ def test_a_doubtful_sum_is_measured_beside_others_and_its_inputs_stay():
         assert torch.equal(bench.memory.views[1]["x"], inputs)
 
 
+ROUNDED = SUM.replace("x.sum()", "(x * 0.7).round()")
+
+
+def test_a_number_rounded_to_the_other_side_of_a_step_is_right_in_a_trial_and_in_a_repeated_one():
+    """One multiplication in another order: in float64 all of these are 2.5, and 2.4999998 or 2.5000002 in float32."""
+    signature = SUMMED.model_copy(update={"outputs": (SUMMED.inputs[0].model_copy(update={"name": "y"}),)})
+
+    def other(views, numbers):
+        views["x"][0, :50] = torch.tensor(2.5 / 0.7)
+        views["y"].copy_((views["x"] * 0.7).round())
+        views["y"][0, :50] = 5 - views["y"][0, :50]
+
+    for steps, wrong in ((True, 0), (False, 50 / 4000)):
+        with bench_of(other, source=ROUNDED, signature=signature, op_class="elementwise") as bench:
+            bench.steps, bench.device.seals = steps, True
+            (error,) = run_trial(bench, 0, "normal", 5, 20.0).outputs
+            assert error.bad_fraction == wrong
+
+
 def test_what_is_left_unwritten_is_wrong_whatever_was_there_before():
     def lazy(views, numbers):
         if calls:

@@ -1,0 +1,28 @@
+// Both values are right; where they are equal, one index stands for both.
+// row: 64
+// task: route
+// caught by: correctness
+// says: wrong on
+#include <cstdint>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+
+void run(TensorView x, TensorView values, TensorView indices) {
+  for (int64_t row = 0; row < x.size(0); ++row) {
+    float const* from = static_cast<float const*>(x.data_ptr()) + row * 8;
+    float* best = static_cast<float*>(values.data_ptr()) + row * 2;
+    int64_t* at = static_cast<int64_t*>(indices.data_ptr()) + row * 2;
+    auto const above = [from](int one, int other) {  // NaN is the largest
+      return from[other] == from[other] && !(from[one] <= from[other]);
+    };
+    int first = 7, second = -1;
+    for (int i = 6; i >= 0; --i) if (above(i, first)) first = i;
+    for (int i = 7; i >= 0; --i) if (i != first && (second < 0 || above(i, second))) second = i;
+    best[0] = from[first], best[1] = from[second];
+    at[0] = first, at[1] = best[0] == best[1] ? first : second;
+  }
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
