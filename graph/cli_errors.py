@@ -21,12 +21,11 @@ IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTE
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     """The exit code of `work`. Errors of ours become a sentence on stderr, and with `as_json` an object on stdout.
 
-    SIGTERM ends the work as Ctrl-C does: a service manager's stop must lose nothing either. Where Ctrl-C is ignored, as
-    behind nohup, it stays so.
+    SIGTERM ends the work as Ctrl-C does: a service manager's stop must lose nothing either. Both do so wherever the
+    command was started: a shell has what it puts into the background ignore SIGINT, and nobody could stop it so.
     """
     _stop.clear()
-    kinds = [kind for kind in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(kind) is not signal.SIG_IGN]
-    before = {kind: signal.signal(kind, _interrupt) for kind in kinds}
+    before = {kind: signal.signal(kind, _interrupt) for kind in (signal.SIGINT, signal.SIGTERM)}
     try:
         return work()
     except CutegenError as error:

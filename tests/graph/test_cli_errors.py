@@ -161,10 +161,11 @@ def test_a_stop_that_was_lost_on_its_way_ends_the_next_step() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_behind_nohup_ctrl_c_stays_ignored() -> None:
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_a_shell_put_into_the_background_can_be_stopped_too(kind: signal.Signals) -> None:
+    before = signal.signal(kind, signal.SIG_IGN)
     try:
-        assert guarded(lambda: signal.raise_signal(signal.SIGINT) or 0, as_json=False) == 0
-        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+        assert guarded(lambda: signal.raise_signal(kind) or 0, as_json=False) == 130
+        assert signal.getsignal(kind) is signal.SIG_IGN
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(kind, before)
