@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 # As for the runner itself: siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import runner
+    from harness.worker import allocator, runner
 else:
+    import allocator
     import runner  # with all that it imports
 
 assert runner
@@ -54,7 +55,9 @@ def main() -> None:
     for name in sys.argv[1:]:
         with contextlib.suppress(OSError):
             ctypes.CDLL(name)
+    scratch = allocator.Allocator("cpu", allocator.Heap())  # a runner's callbacks, for which libffi may make code
     made = made_code()  # before the callback below asks for more
+    assert scratch
     json.dump({"libraries": loaded(), "made": made}, sys.stdout)
 
 
