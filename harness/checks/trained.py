@@ -50,7 +50,8 @@ class Trained:
     """Other values of each weight, drawn again and again.
 
     `weights` are the file's own, by their names. `keeps_sign` are those whose sign must stay; where `tame` is set the
-    reference has no results on anything but the file's own values times factors.
+    reference has no results on anything but the file's own values times factors. While `probed`, single numbers that
+    may be negative are; of several one is at any time.
     """
 
     def __init__(self, weights: Mapping[str, torch.Tensor], buffers: Iterable[str]) -> None:
@@ -61,7 +62,7 @@ class Trained:
             if weight.is_floating_point() and weight.numel()
         }
         self.keeps_sign: set[str] = set()
-        self.tame = False
+        self.tame = self.probed = False
 
     @property
     def signed(self) -> tuple[str, ...]:
@@ -83,7 +84,7 @@ class Trained:
         elif habit.sparse:
             moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
         if habit.signed and name not in self.keeps_sign:
-            moved = moved.mul_(_signs(given, generator))
+            moved = moved.mul_(_signs(given, generator, one_negative=self.probed or given.numel() > 1))
         return habit.structure.keep(moved)
 
 
@@ -99,9 +100,11 @@ def _factors(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return factor
 
 
-def _signs(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _signs(given: torch.Tensor, generator: torch.Generator, *, one_negative: bool) -> torch.Tensor:
     sign = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
     tile(sign, uniform_block(min(given.numel(), BLOCK), generator).sub_(0.4).sign_())
+    if one_negative:
+        sign.view(-1)[below(given.numel(), generator)] = -1.0
     return sign
 
 

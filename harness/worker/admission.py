@@ -28,7 +28,9 @@ def choose_weights(bench: Bench, seed: int) -> None:
     trained = bench.trained
     if not trained.habits or not _healthy(bench, seed, varied=False):
         return
+    trained.probed = True
     _keep_signs(bench, seed)
+    trained.probed = False
     if not _healthy(bench, seed, varied=True):
         trained.tame = True
         bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"only by factors: else {_REFUSED}"))

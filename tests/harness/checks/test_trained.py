@@ -1,0 +1,92 @@
+"""Weights as training could have left them: what moves, and what a file promises."""
+
+import math
+
+import pytest
+import torch
+
+from harness.checks.trained import Trained
+
+WEIGHTS = {
+    "bias": torch.zeros(40),
+    "alpha": torch.tensor(0.0),
+    "second": torch.zeros(30, 4),
+    "identity": torch.eye(6),
+    "norm": torch.ones(40),
+    "variance": torch.ones(40),
+    "matrix": torch.linspace(-1, 1, 120).view(10, 12),
+    "pruned": torch.tensor([[0.0, 0.0, 1.0, 2.0, -1.0, 3.0, 0.0, 1.0]] * 4),
+    "lower": torch.rand(7, 7).add_(0.1).tril(),
+    "both": torch.ones(5, 5) + torch.arange(5) + torch.arange(5).unsqueeze(1),
+    "causal": torch.full((6, 6), -math.inf).triu(1),
+    "ones_below": torch.ones(6, 6).tril(),
+    "kept": torch.tensor([[0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]] * 3),
+    "steps": torch.tensor(7),
+}
+BUFFERS = ("variance", "causal", "ones_below", "kept", "steps")
+
+
+def generator(seed: int = 5) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def drawn(name: str, seed: int = 5, *, keeps=(), tame=False) -> torch.Tensor:
+    trained = Trained(WEIGHTS, BUFFERS)
+    trained.keeps_sign, trained.tame = {*keeps}, tame
+    values = trained.draw(name, generator(seed))
+    assert (values.shape, values.dtype) == (WEIGHTS[name].shape, WEIGHTS[name].dtype)
+    assert torch.equal(values, trained.draw(name, generator(seed))), "a verdict is replayed by its seed"
+    return values
+
+
+@pytest.mark.parametrize("name", ["bias", "alpha", "second", "identity"])
+def test_what_begins_at_nothing_is_nothing_nowhere(name):
+    values = [drawn(name, seed) for seed in range(30)]
+    assert all(bool(value.all()) for value in values)
+    assert any(bool((value > 0).any()) for value in values) and any(bool((value < 0).any()) for value in values)
+    assert all(bool((drawn(name, seed, keeps=[name]) > 0).all()) for seed in range(5))
+    assert not torch.equal(values[0], values[1])
+
+
+@pytest.mark.parametrize("name", ["norm", "variance"])
+def test_ones_lie_on_either_side_of_one_and_of_zero(name):
+    values = drawn(name)
+    assert ((values.abs() > 1).any() and (values.abs() < 1).any()) and (values < 0).any() and (values > 0).any()
+    kept = drawn(name, keeps=[name])
+    assert ((kept >= 0.5) & (kept < 1.5)).all()
+
+
+def test_weights_of_both_signs_keep_them_and_move_across_one():
+    ratio = drawn("matrix") / WEIGHTS["matrix"]
+    assert ((ratio >= 0.5) & (ratio < 1.5)).all() and (ratio < 1).any() and (ratio > 1).any()
+
+
+def test_sparse_weights_have_their_zeros_elsewhere():
+    patterns = {tuple((drawn("pruned", seed) == 0).flatten().tolist()) for seed in range(8)}
+    assert len(patterns) > 3
+    assert {sum(pattern) for pattern in patterns} == {12}
+
+
+def test_triangles_symmetry_and_masks_are_promises():
+    lower = drawn("lower")
+    assert not lower.triu(1).any() and (lower.tril() != 0).sum() == 28
+    both = drawn("both")
+    assert torch.equal(both, both.mT)
+    for name in ("causal", "ones_below"):
+        assert torch.equal(drawn(name), WEIGHTS[name])
+    kept = drawn("kept")
+    assert set(kept.unique().tolist()) == {0.0, 1.0}
+    assert (kept.sum(1) == 3).all()
+    assert any(not torch.equal(drawn("kept", seed), WEIGHTS["kept"]) for seed in range(3))
+    assert torch.equal(drawn("steps"), WEIGHTS["steps"])
+
+
+def test_tame_weights_move_by_factors_alone():
+    for name in ("bias", "kept"):
+        assert torch.equal(drawn(name, tame=True), WEIGHTS[name])
+    assert ((drawn("norm", tame=True) >= 0.5) & (drawn("norm", tame=True) < 1.5)).all()
+
+
+def test_those_of_one_sign_are_named():
+    named = {*Trained(WEIGHTS, BUFFERS).signed}
+    assert named == {"bias", "alpha", "second", "identity", "norm", "variance", "lower", "both"}
