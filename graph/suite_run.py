@@ -69,14 +69,15 @@ class SuiteRun:
         self._before_s = folder.seconds()
         self._began = time.monotonic()
         self._changed = threading.Condition()
-        self._controls: set[RunControl] = set()
+        self._present: dict[SuiteTask, RunControl] = {}
         self._stopping = ""
+        self._left = False
 
     def run(self) -> SuiteRecord:
         """Until all tasks have ended, or minutes or dollars are over, which lets present steps end and begins no more.
 
-        Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing. The record is
-        written after every task.
+        Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing, and what becomes of
+        the present steps while the process ends is no task's row. The record is written after every task.
         """
         threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self._jobs, len(self._queue)))]
         for thread in threads:
@@ -85,8 +86,10 @@ class SuiteRun:
             self._wait(threads)
         except KeyboardInterrupt:
             self._stop("Interrupted.")
-            self._wait(threads)
-            self._write("interrupted")
+            try:
+                self._wait(threads)
+            finally:
+                self._leave()
             raise
         return self._write("interrupted" if any(map(self._open, self._rows.values())) else "finished")
 
@@ -106,8 +109,16 @@ class SuiteRun:
             if not self._stopping:
                 self._stopping = reason
                 self._queue.clear()
-                for control in self._controls:
+                for control in self._present.values():
                     control.request_drain(reason)
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._left = True
+            for task in self._present:
+                row = self._so_far(task)
+                self._rows[task.id] = row if row.ended else row.model_copy(update={"status": "interrupted"})
+            self._write("interrupted")
 
     def _pay(self, task: SuiteTask, dollars: float) -> None:
         with self._changed:
@@ -120,7 +131,9 @@ class SuiteRun:
             task, control = begun
             row = self._one(task, control)
             with self._changed:
-                self._controls.discard(control)
+                if self._left:
+                    return
+                del self._present[task]
                 self._rows[task.id] = row
                 self._write("running")
                 self._changed.notify_all()
@@ -130,9 +143,9 @@ class SuiteRun:
         with self._changed:
             if not self._queue:
                 return None
-            control = RunControl()
-            self._controls.add(control)
-            return self._queue.popleft(), control
+            task = self._queue.popleft()
+            self._present[task] = RunControl()
+            return task, self._present[task]
 
     def _one(self, task: SuiteTask, control: RunControl) -> Row:
         """Run one task. What goes wrong with it, our own defects included, is its row: the others go on."""
@@ -147,6 +160,8 @@ class SuiteRun:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
             return self._failed(task, status, str(error), started)
         except Exception as error:  # noqa: BLE001 (hours of other tasks must not be lost; the traceback is printed)
+            if self._left:  # the interpreter is ending, and refuses what a step still asks of it
+                return self._so_far(task)
             traceback.print_exc()
             return self._failed(task, "defect", f"a defect of cutegen's own: {type(error).__name__}: {error}", started)
         return self._so_far(task)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
@@ -114,6 +115,38 @@ def test_an_interrupted_run_is_gone_on_with_and_keeps_what_it_had(tmp_path: Path
     assert watcher.began_with == ["task3"]
     assert record.rows[0].timing == found.timing
     assert record.rows[0].seconds == full_record().seconds, "the failed second go was shorter than the first"
+
+
+def test_what_fails_while_the_process_ends_is_no_word_on_a_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The second Ctrl-C, or the SIGTERM of a stop that comes twice: the present step has nowhere to write."""
+    begun, ending = threading.Event(), threading.Event()
+    workers: list[threading.Thread] = []
+
+    def step(*_: object, **__: object) -> None:
+        workers.append(threading.current_thread())
+        begun.set()
+        ending.wait(20)
+        raise RuntimeError("cannot schedule new futures after shutdown")
+
+    def stopped(*_: object) -> None:
+        assert begun.wait(20)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("graph.suite_run.execute", step)
+    monkeypatch.setattr(SuiteRun, "_wait", stopped)
+    folder, manifest = made(tmp_path, *TASKS[:2])
+    watcher = Watcher(folder)
+    with pytest.raises(KeyboardInterrupt):
+        SuiteRun(folder, manifest, FACTS, watcher, jobs=1).run()
+    ending.set()
+    workers[0].join(20)
+    record = folder.record()
+    assert record is not None
+    assert (record.outcome, [each.status for each in record.rows]) == ("interrupted", ["interrupted", "waiting"])
+    assert watcher.ended_with == []
+    assert "Traceback" not in capsys.readouterr().err
 
 
 def test_a_suite_of_which_one_task_waits_has_not_ended(tmp_path: Path) -> None:
