@@ -23,7 +23,7 @@ ENTRY_HEADERS = (
 )
 
 # Every C++20 keyword and alternative token, and the names that the stub's own headers give a meaning of their own.
-_KEYWORDS = """
+_WORDS = """
     alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
     concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
     do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
@@ -31,11 +31,12 @@ _KEYWORDS = """
     requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
     true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
 """
+KEYWORDS = frozenset(_WORDS.split())
 _CLAIMED = (
     "NULL EOF INFINITY NAN HUGE_VAL assert errno linux unix main stdin stdout stderr "
     "cute cutlass cuda dim3 int64_t std tvm"
 )
-_TAKEN = frozenset(f"{_KEYWORDS} {_CLAIMED} {ENTRY_NAME}".split())
+_TAKEN = frozenset(f"{_WORDS} {_CLAIMED} {ENTRY_NAME}".split())
 
 _SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
 

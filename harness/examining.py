@@ -20,6 +20,7 @@ def examine_task(task: Task, *, tier: Tier) -> TaskCheck:
         op_class=task.op_class,
         traced=task.program is not None,
         seeds=SEEDS,
+        defect=task.defect,
         workloads=tuple(_facts(task, workload, tier) for workload in task.workloads),
     )
 

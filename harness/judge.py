@@ -74,6 +74,12 @@ class _Outcome:
         correctness = Correctness.model_validate(raw["correctness"]) if "correctness" in raw else None
         return cls(workload, raw["status"], raw["check"], raw["message"], correctness, timing, raw["seconds"])
 
+    def on(self, defect: str) -> _Outcome:
+        """As it is to be read where no kernel can be right."""
+        if self.timing is None:
+            return replace(self, message=f"{self.message} No kernel can be right here: {defect}.")
+        return replace(self, timing=self.timing.model_copy(update={"task_defect": defect}))
+
     @property
     def result(self) -> WorkloadResult:
         """As the verdict keeps it."""
@@ -115,8 +121,8 @@ class Judge:
         return screen_source(candidate.source, self.allowances(task))
 
     def allowances(self, task: Task) -> frozenset[str]:
-        """What the screen lets pass for the task's sake: its own element types, and what its precision needs."""
-        return frozenset({self.precision, *(dtype for work in task.workloads for dtype in work.signature.dtypes)})
+        """What the screen lets pass for the task's sake: types that its forward computes in, and its precision."""
+        return frozenset({self.precision, *(dtype for work in task.workloads for dtype in work.dtypes)})
 
     def screen_build(self, build: Build) -> Refusal | None:
         """Why the built library may not be loaded, or None."""
@@ -159,6 +165,8 @@ class Judge:
         self.target.require_device()
         with one_at_a_time(self.target.name):
             outcomes = self._workloads(task, build.library, chosen, rival, compile_baseline)
+        if task.defect:
+            outcomes[-1] = outcomes[-1].on(task.defect)
         return _verdict(outcomes, several=len(task.workloads) + len(task.held_out) > 1, **facts)
 
     def profile(self, task: Task, verdict: Verdict) -> Profile:

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.form import Form
-from harness.frozen import Frozen, PlainName
+from harness.frozen import Frozen, PlainName, Said
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
@@ -148,13 +148,22 @@ class Variant(Frozen):
 
 
 class Workload(Frozen):
-    """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once."""
+    """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once.
+
+    `computed` are the element types of what the forward's operations give.
+    """
 
     name: PlainName
     signature: Signature
     flops: int
     bytes_moved: int
+    computed: tuple[DType, ...] = ()
     variant: Variant = Variant()
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """The element types of all arguments, and of all that the forward computes on its way."""
+        return self.signature.dtypes | frozenset(self.computed)
 
 
 class Task(Frozen):
@@ -162,7 +171,7 @@ class Task(Frozen):
 
     `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
     checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's arguments and
-    results are put together, where that is not one after the other.
+    results are put together, where that is not one after the other. `defect` says why no kernel can be right.
     """
 
     name: str
@@ -172,6 +181,7 @@ class Task(Frozen):
     op_class: OpClass
     program: Program | None = None
     trace_failure: str = ""
+    defect: Said = ""
     takes: Form | None = None
     returns: Form | None = None
 

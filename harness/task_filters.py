@@ -64,11 +64,11 @@ class TaskCheck(Frozen):
     op_class: OpClass
     traced: bool
     seeds: int
+    defect: str = ""
     workloads: tuple[WorkloadFacts, ...]
 
     @property
     def defects(self) -> tuple[str, ...]:
         """Empty for a sound task."""
-        return tuple(
-            f"{work.name}: {result.sentence}" for work in self.workloads for result in work.filters if result.degenerate
-        )
+        told = (f"{work.name}: {each.sentence}" for work in self.workloads for each in work.filters if each.degenerate)
+        return (*([self.defect] if self.defect else []), *told)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from harness.describing import describe_task
+from harness.errors import UserError
 from harness.isolation.tiers import resolve_tier
 from nodes.node import Update
 from nodes.state import RunState
@@ -11,11 +12,17 @@ from tools.judges import choose_target
 
 
 def intake(state: RunState, workshop: Workshop) -> Update:
-    """Describe the task. Raises `UserError` for a file that is none, `MachineError` where nothing can run it.
+    """Describe the task. Raises `UserError` for a file that is none, or whose forward is random, `MachineError` where
+    nothing can run it.
 
     Target and isolation are settled here once, so that a resumed run goes on with the same.
     """
     target = choose_target(workshop.settings.target)
     tier = resolve_tier(workshop.settings.isolation)
     task = describe_task(state.source, name=state.name, tier=tier)
+    if task.defect:
+        raise UserError(
+            f"{state.name}: {task.defect}, so that no kernel can be right.",
+            "Take what is random out of forward, or give it as an input.",
+        )
     return {"name": state.name, "task": task, "target": target.name, "tier": tier}

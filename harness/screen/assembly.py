@@ -21,6 +21,11 @@ _ESCAPES = {"\\n": "\n", "\\t": "\t", "\\r": "\r", '\\"': '"', "\\\\": "\\", "\\
 _SYSTEM_CALL = re.compile(r"\b(?:syscall|sysenter|sysexit|svc|swi|hvc|smc|int(?!\s*\$?3\b)(?:\s*\$?\w+)?)\b", re.I)
 # Of directives PTX's declarations alone: the assembler's can place any bytes, by their names, as filling, as numbers.
 _DIRECTIVE = re.compile(r"(?:^|[;\n\r{}:|])\s*\.(?!reg\b)\w+", re.I)
+# What is no dialect's choice of words, but an operand's mask, zeroing, broadcast or rounding on AVX-512: "%{%3%}%{z%}".
+_MASK = re.compile(r"%\{(?:%%k[0-7]|%(?:\d+|\[\w+\])|z|sae|r[ndzu]-sae|1to(?:2|4|8|16))%\}", re.I)
+# A label of the assembler's own where it is set, or with the number that "%=" gives each copy of a statement. Any other
+# ".Long" is a directive, whose letters may be large.
+_LABEL = re.compile(r"\.L\w*(?:%=(?!\w)|(?=\s*:(?!:)))")
 # Operands and dialects can complete a word that the text does not show: "sys%c0", "{sys|x}call".
 _COMPLETED = re.compile(
     r"[A-Za-z0-9_.\]]%[^%]|%[A-Za-z]?\d+[A-Za-z_]|[A-Za-z0-9_.}]\{[^{}]*\||\|[^{}]*\}[A-Za-z0-9_{%]"
@@ -61,6 +66,7 @@ def refuse_assembly(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> 
 
 def _judge(text: str, line: int, rules: Sequence[Rule]) -> Refusal | None:
     text = re.sub(r"/\*.*?\*/", " ", text, flags=re.DOTALL)
+    text = _MASK.sub(" ", _LABEL.sub("label", text))
     if found := _SYSTEM_CALL.search(text):
         return _refusal(line, f'"{found[0]}" in inline assembly: a kernel makes no system calls.')
     if found := _DIRECTIVE.search(text):

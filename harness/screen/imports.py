@@ -30,6 +30,7 @@ _C = """
     __printf_chk __fprintf_chk __sprintf_chk __snprintf_chk __vsnprintf_chk __memcpy_chk __memmove_chk __memset_chk
     __strcpy_chk __strncpy_chk __pthread_key_create pthread_mutex_lock pthread_mutex_unlock
     _ITM_registerTMCloneTable _ITM_deregisterTMCloneTable __dso_handle __cpu_model __cpu_indicator_init
+    __once_proxy lgamma_r lgammaf_r lgammal_r
     feclearexcept feraiseexcept fetestexcept fegetround fesetround fegetenv fesetenv feholdexcept feupdateenv
 """
 # What a stream or a number's formatting asks of the C library, where parts of libstdc++ are linked into the kernel.

@@ -263,7 +263,7 @@ HEADERS = re.compile(
     r"(?:cute|cutlass|tvm/ffi|dlpack|cuda|cooperative_groups|crt|cub/block|cub/warp|cub/thread)/[\w./+-]+"
     r"|cuda\.h|cuda_\w+\.hp{0,2}|cooperative_groups\.h|mma\.h|sm_\w+\.hp{0,2}|vector_(?:types|functions)\.hp{0,2}"
     r"|device_\w+\.h|math_constants\.h|math_functions\.h|driver_types\.h|texture_\w+\.h"
-    r"|\w*intrin\.h|arm_(?:neon|sve|fp16|bf16|acle)\.h|omp\.h"
+    r"|experimental/simd|\w*intrin\.h|arm_(?:neon|sve|fp16|bf16|acle)\.h|omp\.h"
     r"|(?:assert|complex|ctype|errno|fenv|float|inttypes|limits|math|stdalign|stdarg|stdbool|stddef|stdint|stdio|stdlib"
     r"|string|tgmath|malloc|alloca|memory)\.h"
     r"|algorithm|any|array|atomic|bit|bitset|cassert|ccomplex|cctype|cerrno|cfenv|cfloat|charconv|cinttypes|climits"

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from harness.errors import UserError
 from harness.form import Form
 from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.worker.reference import Reference, Value, writable
+from harness.worker.settled import defect_of_runs, require_one_shape
 from harness.worker.tracing import UntraceableError, trace
 from harness.worker.variants import held_out_variant
+from harness.worker.watching import Watch
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
 GEMM = frozenset({
@@ -50,8 +51,9 @@ class Seen:
     inputs: list[Value]
     outputs: list[torch.Tensor]
     signature: Signature
-    flops: int
+    watch: Watch
     variant: Variant
+    defect: str
     takes: Form | None
     returns: Form | None
 
@@ -66,7 +68,8 @@ class Seen:
         return Workload(
             name=self.variant.name,
             signature=self.signature,
-            flops=self.flops,
+            flops=self.watch.flops,
+            computed=self.watch.dtypes,
             bytes_moved=self.nbytes,
             variant=self.variant,
         )
@@ -74,7 +77,7 @@ class Seen:
     @property
     def large(self) -> bool:
         """Whether its data is better not made just to look at it."""
-        return self.nbytes > LARGE_BYTES or self.flops > LARGE_FLOPS
+        return self.nbytes > LARGE_BYTES or self.watch.flops > LARGE_FLOPS
 
 
 def describe(source: str, name: str) -> dict[str, Any]:
@@ -95,6 +98,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         op_class=op_class(program),
         program=program,
         trace_failure=failure,
+        defect=next((each.defect for each in seen if each.defect), ""),
         takes=seen[0].takes,
         returns=seen[0].returns,
     ).model_dump(mode="json")
@@ -104,7 +108,7 @@ def _look(source: str, name: str, variant: Variant) -> Seen:
     """Run one workload of the file.
 
     First on tensors that have a shape and no memory. A small one, and one whose file needs values, runs once more on
-    real ones, where NaN in an output is refused.
+    real ones, where NaN in an output is refused, and shapes that follow from values; whether two runs agree is seen.
     """
     try:
         with FakeTensorMode():
@@ -115,24 +119,25 @@ def _look(source: str, name: str, variant: Variant) -> Seen:
         pass
     seen = _see(source, name, variant)
     _refuse_nan(seen)
-    return seen
+    require_one_shape(seen.reference, seen.inputs, seen.outputs)
+    return replace(seen, defect=defect_of_runs(seen.reference, seen.inputs, seen.outputs, seen.watch.drawn))
 
 
 def _see(source: str, name: str, variant: Variant) -> Seen:
     reference = Reference(source, name, variant=variant)
     inputs = reference.inputs(seed=0)
-    with FlopCounterMode(display=False) as counter:
+    with Watch() as watch:
         outputs = _run_checked(reference, inputs)
     takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
     signature = _signature(reference, inputs, outputs, takes, returns)
-    flops = int(counter.get_total_flops())
     return Seen(
         reference,
         inputs,
         outputs,
         signature,
-        flops,
+        watch,
         variant,
+        defect=f"its forward is random: it draws numbers ({watch.drawn})" if watch.drawn else "",
         takes=None if takes.flat else takes,
         returns=None if returns.kind == "value" or (returns.flat and len(outputs) > 1) else returns,
     )

@@ -66,6 +66,16 @@ def test_a_degenerate_task_is_named(forward, guilty, words, tmp_path):
     assert any(words in defect for defect in found["defects"])
 
 
+def test_a_random_task_is_told_before_anything_is_written(tmp_path):
+    found = check(tmp_path, "nn.functional.dropout(self.linear(x))")
+    assert found["code"] == 1
+    assert "its forward is random: two runs on the same inputs differ" in found["defects"][0]
+    run = CliRunner().invoke(app, ["optimize", str(tmp_path / "task.py"), "--out", str(tmp_path / "run"), "--json"])
+    assert run.exit_code == 2
+    assert "its forward is random" in run.output
+    assert not (tmp_path / "run" / "kernel.cu").exists()
+
+
 def test_in_words_and_for_files_that_are_no_task(tmp_path):
     sound = CliRunner().invoke(app, ["check-task", str(softsign(tmp_path))])
     assert sound.exit_code == 0

@@ -159,3 +159,10 @@ def test_each_device_has_its_own_turns(tmp_path, monkeypatch, target, visible, n
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (cache / f"{name}.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
+    passed = _Outcome.of("given", raw(timing=TIMING)).on("its forward is random")
+    assert (passed.timing.task_defect, passed.timing.wins) == ("its forward is random", False)
+    wrong = _Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
+    assert wrong.message == "y is wrong. No kernel can be right here: its forward is random."

@@ -1,5 +1,6 @@
 """From a task file to a Task; and every file that cannot be one."""
 
+import re
 import subprocess
 import sys
 
@@ -123,6 +124,59 @@ def test_inputs_and_outputs_are_flat_for_the_kernel_and_keep_their_form(bench):
     assert [op.target for op in task.program.ops] == ["aten.mul.Tensor", "aten.add.Tensor", "aten.mul.Tensor"]
 
 
+@pytest.mark.parametrize(
+    ("body", "inputs", "said"),
+    [
+        (
+            "return torch.nn.functional.dropout(x)",
+            "torch.rand(3, 4)",
+            "two runs on the same inputs differ; .*bernoulli_",
+        ),
+        ("return x + torch.rand_like(x)", "torch.rand(3, 4)", "two runs on the same inputs differ; .*rand_like"),
+        ("self.n = getattr(self, 'n', 0) + 1; return x * self.n", "torch.rand(3)", "keeps something from call to call"),
+        ("return torch.nn.functional.dropout(x)", "torch.rand(1 << 13, 1 << 13)", r"it draws numbers \(bernoulli_\)"),
+        ("return torch.nn.functional.dropout(x, training=False)", "torch.rand(1 << 13, 1 << 13)", ""),
+        ("return torch.nn.functional.scaled_dot_product_attention(x, x, x)", "torch.rand(1, 2, 3, 4)", ""),
+        ("torch.manual_seed(3); return x + torch.rand_like(x)", "torch.rand(1 << 13, 1 << 13)", ""),
+    ],
+)
+def test_a_random_forward_is_a_defect_by_name(bench, body, inputs, said):
+    defect = bench.task(elementwise(body, inputs)).defect
+    assert re.search(f"^its forward is random: .*{said}", defect) if said else defect == ""
+
+
+LAYERS = {
+    "torch.nn.LSTM(4, 8, 2, batch_first=True)": 2 * 6 * (32 * 4 + 32 * 8 + 2 * 32 * 8),
+    "torch.nn.GRU(4, 8, bidirectional=True)": 2 * 6 * 2 * (24 * 4 + 24 * 8),
+    "torch.nn.TransformerEncoderLayer(4, 2, 16, batch_first=True)": 2 * 6 * (4 * 16 + 2 * 4 * 16)
+    + 2 * 2 * 2 * 2 * 9 * 2,
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_operations_that_torch_fuses_are_counted(bench, layer):
+    source = elementwise("return self.layer(x)", "torch.rand(2, 3, 4)").replace(
+        "    def forward",
+        f"    def __init__(self):\n        super().__init__()\n        self.layer = {layer}\n\n    def forward",
+    )
+    assert bench.task(source).workloads[0].flops == LAYERS[layer]
+
+
+@pytest.mark.parametrize(
+    ("body", "flops"),
+    [("return x @ x[0]", 24), ("return x[0] @ x[1]", 8), ("return torch.cdist(x.repeat(9, 1), x.repeat(10, 1))", 6480)],
+)
+def test_products_with_vectors_are_counted(bench, body, flops):
+    assert bench.task(elementwise(body)).workloads[0].flops == flops
+
+
+def test_a_forward_that_computes_in_16_bits_may_have_kernels_that_do(bench):
+    task = bench.task(elementwise("return (x.half() * 2).float()"))
+    assert task.workloads[0].computed == ("float16", "float32")
+    assert bench.judge.allowances(task) == {"ieee", "float16", "float32"}
+    assert bench.judge.allowances(bench.task(elementwise("return x * 2"))) == {"ieee", "float32"}
+
+
 def test_work_on_a_copy_of_an_input_is_no_change_of_it(bench):
     task = bench.task(elementwise("y = x.clone(); y.add_(1); y[:, 0].mul_(2); return y.relu_()"))
     assert targets(task)[-1].startswith("aten.relu")
@@ -159,6 +213,9 @@ BAD = {
     "output 0 holds NaN": elementwise("return torch.log(x - 2)"),
     "get_inputs gives a object at 0.k": elementwise("return x", "{'k': object()}"),
     "get_inputs() raised ZeroDivisionError": elementwise("return x", "1 / 0"),
+    "the shape of its output follows from the values of its inputs": elementwise("return x[x > 0.5]"),
+    "what forward returns beside tensors follows from the values": elementwise("return x, float(x.sum())"),
+    "get_inputs gives other shapes each time": elementwise("return x", "torch.rand(5 + (torch.initial_seed() & 1), 3)"),
     "Model(...) raised TypeError": elementwise("return x") + "\ndef get_init_inputs():\n    return [1, 2, 3]\n",
     "running it ended its process, ended with exit code 7": "import os\nos._exit(7)",
     "running it ended its process, killed by SIGSEGV": "import ctypes\nctypes.string_at(0)",

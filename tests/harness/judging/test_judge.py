@@ -208,6 +208,14 @@ def test_nothing_wins_on_a_degenerate_task(bench):
     assert bench.verdict(HONEST).timing.task_defect == ""
 
 
+def test_a_random_task_is_named_whatever_the_kernel_computes(bench):
+    noisy = bench.task(bench.softsign.replace("x / (1 + x.abs())", "x / (1 + x.abs()) + torch.rand_like(x)"))
+    candidate, build = bench.build(HONEST)
+    wrong = bench.judge.evaluate(noisy, candidate, build, seed=1)
+    assert not wrong.passed
+    assert "No kernel can be right here: its forward is random: two runs on the same inputs differ" in wrong.message
+
+
 def test_several_outputs_of_several_types(bench):
     source = """
     import torch

@@ -99,6 +99,9 @@ REFUSED = {
         'asm("nop\\n\\tlock; %P0" :: "i"(&f));', 'asm("nop\\n%c0" :: "i"(&f));',
         'asm("int $0x7f+1");', 'asm("x = 128; int $x");', 'asm("jmp 1f+2; 1: movabs $0x050f, %rax");',
         'asm("call \\"GOMP_x\\"");', 'asm(R"(call a\\137b)");',
+        'asm(".Long 0x050f");', 'asm(".L1: .byte 15");', 'asm("int $3%=");', 'asm("sys%{z%}call %0%=");',
+        'asm("%{%c0%}");',
+        'asm(".L%=: %c0" :: "i"(&f));', 'asm("jmp .L%=+2\\n .L%=: movabs $0x050f, %rax");',
         'asm(".align 4, 15");', 'asm("1: .dc.b 15, 5");',
     ],
 }  # fmt: skip
@@ -146,6 +149,12 @@ ALLOWED = {
         'asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32\\n{%0, %1},\\n %2, %3;" : "+f"(d));'
     ),
     "displacements and jumps": 'asm("1: mov %c2(%1), %0\\n jnz 1b" : "=r"(x) : "r"(p), "i"(8)); asm("int3");',
+    "masks and labels": (
+        'asm("vmovups (%1), %0%{%2%}%{z%}" : "=v"(a) : "r"(p), "Yk"(m)); asm("vaddps (%1)%{1to16%}, %0, %0 %{%%k1%}");'
+        'asm("vaddps %[b], %[a], %[a]%{%[k]%}\\n" : [a] "+v"(a)); asm("vaddps %{rn-sae%}, %0, %0, %0" : "+v"(a));'
+        'asm(".Lloop%=:\\n\\tdec %0\\n\\tjnz .Lloop%=" : "+r"(n)); asm goto("jmp %l[done]" :::: done);'
+        'asm(".Lagain: dec %0; jnz .Lagain" : "+r"(n)); asm("2:\\n\\tdecq %0\\n\\tjnz 2b" : "+r"(n));'
+    ),
     "common words as variables": "int kill = 1, open = 2, signal = kill + open, exit = half * 3, at = half;",
     "members of the same name": "std::vector<int> v; v.at(0); file.open(); p->system(1); std::bind(f); x.connect(y);",
     "half as a number": "float half = 0.5f; x = half * y; if (i < half and half > 3) y[half] = (half) * 2;",
@@ -155,7 +164,7 @@ ALLOWED = {
     "options": "#pragma GCC optimize(\"O3\")\n#pragma GCC target(\"avx2\")\n",
     "headers": (
         "#include <cute/tensor.hpp>\n#include <cutlass/numeric_types.h>\n#include <tvm/ffi/function.h>\n"
-        "#include <cmath>\n"
+        "#include <cmath>\n#include <experimental/simd>\n"
         "#include <immintrin.h>\n#include \"omp.h\"\n#include <cuda_runtime.h>\n#include <cub/block/block_reduce.cuh>\n"
         "#include <cooperative_groups/reduce.h>\n#include <cuda/std/array>\n#include <mma.h>\n#include <cstdlib>\n"
     ),
