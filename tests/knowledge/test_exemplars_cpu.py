@@ -124,5 +124,5 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
         TensorSpec(name=name, shape=shape, strides=(shape[1], 1), dtype="float32") for name, shape in shapes.items()
     ]
     signature = Signature(inputs=tuple(specs[:3]), outputs=tuple(specs[3:]))
-    watched = sanitize_on_host(built, signature, tier=resolve_tier("auto"))
+    watched = sanitize_on_host(built, signature, tier=resolve_tier("auto"), limit_s=60)
     assert watched.status == "clean", watched

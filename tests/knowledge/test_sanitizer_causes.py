@@ -57,7 +57,7 @@ def said_of(bug: int) -> str:
     tensors = [TensorSpec(name=name, shape=(40,), strides=(1,), dtype="float32") for name in "xy"]
     number = ScalarSpec(name="bug", type="int", value=bug)
     signature = Signature(inputs=(tensors[0], number), outputs=(tensors[1],))
-    run = sanitize_on_host(built(), signature, tier=resolve_tier("auto"))
+    run = sanitize_on_host(built(), signature, tier=resolve_tier("auto"), limit_s=60)
     finding = first_finding((run,))
     assert finding is not None, run
     return finding.message

@@ -9,10 +9,14 @@ import pytest
 
 from harness.build import Build
 from harness.candidate import Candidate
+from harness.describing import describe_task
 from harness.errors import UserError
+from harness.isolation.tiers import resolve_tier
+from harness.judge import Judge
 from harness.sanitize import watching
 from harness.sanitize.report import Finding, SanitizerRun
 from harness.sanitize.watching import CONFIRMED_S, Watcher
+from harness.targets.cpu import CpuTarget
 from harness.task import Signature, Task, TensorSpec, Workload
 
 FOUND = (Finding(kind="race", message="a race"),)
@@ -154,3 +158,41 @@ def test_without_arguments_nothing_is_watched(monkeypatch: pytest.MonkeyPatch) -
     )
     assert run.status == "skipped"
     assert "get_inputs() raised ValueError" in run.note
+
+
+SOURCE = """\
+import torch
+class Model(torch.nn.Module):
+    def forward(self, x, parts):
+        return x // parts
+def get_inputs():
+    return [torch.randint(0, 1000, (4096, 3000), dtype=torch.int32), torch.randint(1, 9, (3000,), dtype=torch.int32)]
+"""
+KERNEL = """\
+constexpr int64_t kCount = 12288000, kColumns = 3000;
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView parts, tvm::ffi::TensorView output) {
+  auto in = static_cast<const int*>(x.data_ptr()), by = static_cast<const int*>(parts.data_ptr());
+  auto out = static_cast<int*>(output.data_ptr());
+  for (int64_t i = 0; i < kCount; ++i) out[i] = in[i] / by[i % kColumns];
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+def test_a_kernel_that_holds_its_sizes_is_compiled_for_smaller_ones_and_called_with_the_files_own_numbers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With zeros for its divisors it would be stopped for a division by zero."""
+    monkeypatch.undo()
+
+    class Slow(CpuTarget):
+        def ends_soon(self, workload: Workload) -> bool:
+            return False
+
+    tier = resolve_tier("auto")
+    task = describe_task(SOURCE, name="parts", tier=tier)
+    (run,) = Judge(Slow(), tier=tier).sanitize(task, Candidate(source=KERNEL, target="cpu", author="test:test"))
+    assert run.status == "clean", run
+    assert run.smaller is not None
+    assert run.smaller.shapes == ((2048, 2232), (2232,), (2048, 2232))
+    assert run.smaller.numbers == ((3000, 2232), (12288000, 4571136))
