@@ -7,6 +7,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from pathlib import Path
@@ -191,7 +192,8 @@ class Judge:
         """Whether a build may run, and gives what the reference does on the file's own inputs. Nothing is timed."""
         if build.library is None or self.screen(task, candidate) or self.screen_build(build):
             return False
-        brief = Judge(self.target, tier=self.tier, precision=self.precision, timing_s=0.0, trials=1)
+        brief = copy(self)
+        brief.timing_s, brief.trials = 0.0, 1
         further = {"timed": False, "compile": None}
         with beside_others(self.target.name):
             return all(
