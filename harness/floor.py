@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from harness.targets.target import DeviceFacts, Target
-from harness.task import Program, Task, Workload
+from harness.task import Program, Task, TensorSpec, Workload
 from harness.verdict import Precision, Timing, Verdict
 
 SLACK = 1.5
@@ -24,12 +24,6 @@ _RELABELLING = frozenset({
     "view", "reshape", "unsqueeze", "squeeze", "permute", "transpose", "t", "alias", "clone", "contiguous", "detach",
     "flatten", "_unsafe_view",
 })  # fmt: skip
-_SELECTING = frozenset({
-    "as_strided", "chunk", "diag", "diagonal", "embedding", "embedding_bag", "gather", "index", "index_select",
-    "masked_select", "narrow", "nll_loss", "nll_loss_nd", "select", "slice", "split", "split_with_sizes", "take",
-    "trace", "unbind", "unfold",
-})  # fmt: skip
-"""A forward with one of these may leave any share of its inputs unread: rows of a table, say."""
 
 
 def below_floor(task: Task, timing: Timing, target: Target) -> str:
@@ -58,9 +52,9 @@ def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
 def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
     """Only where the data cannot stay in the cache between calls."""
     workload = task.workloads[0]
-    if workload.bytes_moved < 2 * facts.l3_bytes:
-        return ""
     least_bytes = _least_bytes(workload, task.program)
+    if least_bytes < 2 * facts.l3_bytes:
+        return ""
     moving_ms = least_bytes / (SLACK * facts.peak_gb_s * 1e6)
     if taken_ms < moving_ms:
         return (
@@ -78,10 +72,10 @@ def _reason(task: Task, taken_ms: float, facts: DeviceFacts) -> str:
 
 
 def _least_bytes(workload: Workload, program: Program | None) -> int:
-    """What every kernel moves: all outputs, and the inputs where the forward reads them as a whole."""
-    if program is None or program.names.isdisjoint(_SELECTING):
-        return workload.bytes_moved
-    return sum(spec.nbytes for spec in workload.signature.outputs)
+    """What every kernel moves: all outputs, and the inputs that the traced forward provably reads as a whole."""
+    signature, reads = workload.signature, program.reads if program else ()
+    read = (spec for spec in (*signature.inputs, *signature.parameters) if spec.name in reads)
+    return sum(spec.nbytes for spec in (*read, *signature.outputs) if isinstance(spec, TensorSpec))
 
 
 def _is_one_product(program: Program | None) -> bool:

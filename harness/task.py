@@ -123,12 +123,14 @@ class TracedOp(Frozen):
 class Program(Frozen):
     """The forward as a list of operations. `outputs` names, for each output of the signature, the value returned.
 
-    Scalar inputs of the signature appear as `Ref`s like tensors do.
+    Scalar inputs of the signature appear as `Ref`s like tensors do. `reads` are the inputs and parameters that every
+    kernel reads as a whole.
     """
 
     tracer: Literal["export", "make_fx"]
     ops: tuple[TracedOp, ...]
     outputs: tuple[str, ...]
+    reads: tuple[str, ...] = ()
 
     @property
     def names(self) -> frozenset[str]:

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from harness.errors import UserError
 from harness.form import Form
 from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
+from harness.worker.demand import whole_reads
 from harness.worker.reference import Reference, Value, writable
 from harness.worker.settled import defect_of_runs, require_one_shape
 from harness.worker.tracing import UntraceableError, trace
@@ -89,7 +90,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     seen = [_look(source, name, variant) for variant in variants]
     for other in seen[1:]:
         _require_one_entry(seen[0], other)
-    program, failure = _program(seen[0])
+    program, failure = _program(seen[0], one_shape=len(seen) == 1)
     return Task(
         name=name,
         source=source,
@@ -245,8 +246,10 @@ def _distinct(names: list[str], taken: set[str]) -> list[str]:
     return chosen
 
 
-def _program(seen: Seen) -> tuple[Program | None, str]:
+def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str]:
     try:
-        return trace(seen.reference, seen.inputs, seen.signature.inputs), ""
+        program = trace(seen.reference, seen.inputs, seen.signature.inputs)
     except UntraceableError as error:
         return None, str(error)
+    reads = whole_reads(program, seen.signature, one_shape=one_shape)
+    return program.model_copy(update={"reads": reads}), ""
