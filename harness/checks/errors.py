@@ -12,11 +12,8 @@ see `Scope` (`harness/checks/expected.py`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 
@@ -24,6 +21,7 @@ from harness.checks.expected import Expected as Expected
 from harness.checks.expected import Further as Further
 from harness.checks.expected import Scope as Scope
 from harness.checks.pattern import pattern_of
+from harness.checks.threads import Mapped, side_by_side
 from harness.verdict import FirstBad, OutputError
 
 MULTIPLE = 4.0
@@ -47,9 +45,6 @@ FEW = 1024
 PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 """Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
-Mapped = Callable[..., Iterable[Any]]
-"""`map`, or one that works on several pieces at a time."""
-
 
 def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = ()) -> OutputError:
     """The error of one output; `bad_fraction` above 0 is a wrong output. Shapes and types agree by construction.
@@ -60,33 +55,14 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     if not expected.reference.is_floating_point():
         wrong = _wrong_exactly(got, expected)
         return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
-    with _side_by_side(got) as mapped:
-        return _compare_rounded(got, expected, draws, mapped)
-
-
-@contextmanager
-def one_thread() -> Iterator[int]:
-    """Small pieces on one thread: two would meet at a barrier per operation, and on a busy machine wait there.
-
-    Threads that begin meanwhile have one each, too. Gives the number that torch had before.
-    """
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield threads
-    finally:
-        torch.set_num_threads(threads)
-
-
-@contextmanager
-def _side_by_side(whole: torch.Tensor) -> Iterator[Mapped]:
-    """A `map` over pieces of an output: as many at a time as torch had threads, which meet at the end alone."""
-    with one_thread() as threads:
-        if threads == 1 or whole.device.type != "cpu" or whole.numel() <= PIECES["cpu"]:
-            yield map
-        else:
-            with ThreadPoolExecutor(threads) as pool:
-                yield pool.map
+    with side_by_side(got, PIECES["cpu"]) as mapped:
+        error = _compare_rounded(got, expected, draws, mapped)
+    if error.bad_fraction or expected.reached is None:
+        return error
+    lost = torch.isfinite(got) & ~torch.isfinite(expected.reference) & ~torch.isfinite(expected.oracle)
+    if not lost.any() or not (lost := lost & expected.reached()).any():
+        return error
+    return _with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
 
 
 def floor_of(dtype: torch.dtype) -> float:
@@ -108,7 +84,7 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
     if not reference.is_floating_point():
         return float((got != reference).any())
     pieces = () if at is None else _pieces(whole)
-    with _side_by_side(whole) as mapped:
+    with side_by_side(whole, PIECES["cpu"]) as mapped:
         norms = mapped(_norm, pieces)
         squares = sum(norm * norm for norm in norms)  # by pieces: as a whole it would be copied in float64 first
         ruler = _Ruler(Expected("", reference, reference), mapped)

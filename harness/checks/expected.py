@@ -35,6 +35,7 @@ class Expected:
 
     Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be. `tolerance`:
     errors so many times as large as the reference's own allow are right. `further` is asked where a result seems wrong.
+    `reached` is, where it is finite and the reference is not: does what is not finite among the inputs matter there?
     """
 
     name: str
@@ -44,3 +45,4 @@ class Expected:
     noise: float = 0.0
     tolerance: float = 1.0
     further: Callable[[], Further] | None = None
+    reached: Callable[[], torch.Tensor] | None = None

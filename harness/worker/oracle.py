@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.checks.errors import Further, one_thread, scaled_error
+from harness.checks.errors import Further, scaled_error
+from harness.checks.threads import one_thread
 from harness.errors import UserError
 from harness.task import OpClass
 from harness.worker.disturbed import distance, disturbed
@@ -28,6 +29,8 @@ PIECE = 1 << 17
 """Elements a piece has about: 1 MiB in float64."""
 AGREES_EPS = 32.0
 """So many units of the type's last place PyTorch's own result on the whole may be away from the rows'."""
+HUGE = 1e30
+"""Beside it in a sum every other number vanishes, in float64, too; its powers are finite up to the tenth."""
 UNRELATED = 0.05
 """PyTorch's result further (scaled, rms) from float64's than this, and than `UNRELATED_TIMES` what rounding explains,
 is another function's: a forward that asks which type it works in."""
@@ -98,6 +101,25 @@ class Oracle:
             choice_of(exact.chosen(o), rounded.chosen(r), tolerance) for o, r in zip(outputs, results, strict=True)
         ]
         return [Further(choice, tuple(other[k] for other in others)) for k, choice in enumerate(chosen)]
+
+    def reached(
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], outputs: int
+    ) -> list[Callable[[], torch.Tensor]]:
+        """For each of the outputs which elements depend on inputs that are NaN or infinity; found out when asked.
+
+        Those that are another number when huge numbers of either sign stand in their place. What is multiplied by an
+        exact zero does not: a kernel may leave such terms out.
+        """
+        copies = {name: weight.clone() for name, weight in weights.items()}
+        sides = [[_with_huge(value, sign) for value in inputs] for sign in (1.0, -1.0)]
+        found = cache(lambda: self._differing(sides, copies))
+        return [partial(lambda position: found()[position], position) for position in range(outputs)]
+
+    def _differing(self, sides: list[list[Value]], weights: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+        model = self._loaded(weights)
+        with _float64_by_default():
+            pairs = zip(*(self._whole(model, inputs) for inputs in sides), strict=True)
+            return [torch.isfinite(one) & torch.isfinite(other) & (one != other) for one, other in pairs]
 
     def _shifted(
         self, model: torch.nn.Module, inputs: list[Value], shifts: list[torch.Tensor | None], sign: int
@@ -248,6 +270,13 @@ def _alike(inputs: Sequence[Value], results: Sequence[torch.Tensor]) -> bool:
 
 def _agree(rows: torch.Tensor, result: torch.Tensor) -> bool:
     return scaled_error(rows, result) <= AGREES_EPS * torch.finfo(result.dtype).eps
+
+
+def _with_huge(value: Value, sign: float) -> Value:
+    """With `HUGE` of a sign for NaN and infinity. What is minus infinity stays: masks are."""
+    if not isinstance(value, torch.Tensor) or not value.is_floating_point():
+        return value
+    return value.double().nan_to_num(nan=sign * HUGE, posinf=sign * HUGE, neginf=-torch.inf)
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

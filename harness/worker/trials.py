@@ -372,7 +372,8 @@ def expected_of(
     noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
     names = [spec.name for spec in bench.signature.outputs]
     further = bench.oracle.further(inputs, weights, len(names), bench.tolerance) if bench.steps else repeat(None)
-    common = repeat(scope), noise, repeat(bench.tolerance), further
+    asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
+    common = repeat(scope), noise, repeat(bench.tolerance), further, asked
     return list(map(Expected, names, exact or reference, reference, *common))
 
 

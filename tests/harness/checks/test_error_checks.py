@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.checks import errors
-from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare, one_thread, scaled_error
+from harness.checks.errors import FLOOR_EPS, MULTIPLE, PIECES, Expected, compare, scaled_error
+from harness.checks.threads import one_thread
 
 EPS = torch.finfo(torch.float32).eps
 

@@ -1,0 +1,38 @@
+"""Several pieces of a tensor at a time, each on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+
+Mapped = Callable[..., Iterable[Any]]
+"""`map`, or one that works on several pieces at a time."""
+
+
+@contextmanager
+def one_thread() -> Iterator[int]:
+    """Small pieces on one thread: two would meet at a barrier per operation, and on a busy machine wait there.
+
+    Threads that begin meanwhile have one each, too. Gives the number that torch had before.
+    """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield threads
+    finally:
+        torch.set_num_threads(threads)
+
+
+@contextmanager
+def side_by_side(whole: torch.Tensor, piece: int) -> Iterator[Mapped]:
+    """A `map` over pieces of so many elements: as many at a time as torch had threads, which meet at the end alone."""
+    with one_thread() as threads:
+        if threads == 1 or whole.device.type != "cpu" or whole.numel() <= piece:
+            yield map
+        else:
+            with ThreadPoolExecutor(threads) as pool:
+                yield pool.map
