@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain
 from harness.candidate import Candidate, TargetName
 from harness.entry import ENTRY_HEADERS, ENTRY_NAME
 from harness.task import ScalarSpec, Task, TensorSpec, Workload
+from harness.worker.layout import ALIGNMENT
 
 MODEL_NAME = "model_new.py"
 
@@ -72,6 +74,8 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             operator=f"kernel_{candidate.digest}_{task.digest}",
             schema=_schema(task),
             entry=ENTRY_NAME,
+            alignment=ALIGNMENT,
+            checks_numbers=any(isinstance(each, ScalarSpec) and not each.free for each in signature.inputs),
             reference=_text_literal(task.source),
         )
     )
@@ -136,12 +140,19 @@ def _workload(workload: Workload) -> _Workload:
 
 def _argument(argument: TensorSpec | ScalarSpec) -> str:
     if isinstance(argument, ScalarSpec):
-        return "None"
+        if argument.free:
+            return "None"
+        values = ", ".join(map(_number, (argument.value, *argument.others)))
+        return f"Number({_literal(argument.name)}, ({values},))"
     return f"Tensor({_literal(argument.name)}, {argument.shape}, {argument.strides}, torch.{argument.dtype})"
 
 
 def _path(name: str) -> tuple[str, ...]:
     return tuple(name.split("."))
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
 
 
 def _schema(task: Task) -> str:

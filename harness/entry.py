@@ -7,6 +7,7 @@ import re
 
 from harness.candidate import TargetName
 from harness.task import ScalarSpec, Signature, Task, TensorSpec
+from harness.worker.layout import ALIGNMENT
 
 ENTRY_NAME = "run"
 
@@ -71,6 +72,7 @@ def stub(task: Task, target: TargetName) -> str:
             "",
             f"// Task {json.dumps(task.name)}, target {target}. {_MEMORY[target]}",
             "// The caller allocates every tensor. Write every element of the outputs and change nothing else.",
+            f"// Each begins at a multiple of {ALIGNMENT} bytes, strides as below: the caller copies what does not.",
             *_general(task),
             *_shape_comments(task, names),
             f"void {ENTRY_NAME}(",
@@ -120,7 +122,11 @@ def _shape_comments(task: Task, names: tuple[str, ...]) -> list[str]:
 def _describe(role: str, argument: TensorSpec | ScalarSpec) -> str:
     original = json.dumps(argument.name)
     if isinstance(argument, ScalarSpec):
-        return f"{role} {original}, {argument.type}, {argument.value!r} here"
+        given = f"{role} {original}, {argument.type}, {argument.value!r} here"
+        others = ", ".join(map(repr, argument.others))
+        if argument.free:
+            return f"{given}; in other calls {others} and more"
+        return f"{given} and {f'otherwise {others}' if others else 'in every call'}: the caller checks it"
     shape, strides = _extents(argument.shape), _extents(argument.strides)
     tied = f", also {', '.join(map(json.dumps, argument.also))}" if argument.also else ""
     return f"{role} {original}{tied}, {argument.dtype}, shape {shape}, strides {strides}"

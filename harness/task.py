@@ -62,12 +62,18 @@ class TensorSpec(Frozen):
 
 
 class ScalarSpec(Frozen):
-    """A Python number among the forward's inputs. `value` is the one that `get_inputs` gave."""
+    """A Python number among the forward's inputs. `value` is the one that `get_inputs` gave.
+
+    `others` are some that the forward takes in its place, with outputs of the same shapes; `free` says that it took all
+    that were tried. Where it did not, a kernel is called with these values alone.
+    """
 
     kind: Literal["scalar"] = "scalar"
     name: str
     type: Literal["float", "int", "bool"]
     value: float | int | bool
+    others: tuple[float | int | bool, ...] = ()
+    free: bool = False
 
 
 class Signature(Frozen):

@@ -10,7 +10,8 @@ from harness.checks.stirring import MANNERS
 from harness.errors import UserError
 from harness.task import TensorSpec
 from harness.verdict import Untried
-from harness.worker.trials import Bench, all_finite
+from harness.worker.reference import all_finite
+from harness.worker.trials import Bench
 
 PROBES = 24
 """Forwards spent on finding the weights whose sign must stay: enough for four among some forty."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import warnings
 from dataclasses import dataclass, replace
@@ -17,6 +18,7 @@ from harness.form import Form
 from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.worker.demand import whole_reads
 from harness.worker.reference import Reference, Value, writable
+from harness.worker.scalar_arguments import candidates, others_taken
 from harness.worker.settled import defect_of_runs, require_one_shape
 from harness.worker.tracing import UntraceableError, trace
 from harness.worker.variants import held_out_variant
@@ -85,6 +87,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
     # Tensors without memory still look for a GPU. There is none in this cage, and nobody needs to be told.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # of numbers that are tried in vain
     warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
     variants = Reference.variants(source, name)
     seen = [_look(source, name, variant) for variant in variants]
@@ -228,8 +231,13 @@ def _signature(
     taken = {spec.name for spec in parameters}
     names = _distinct(reference.input_names(takes.paths), taken)
     labels = _distinct(reference.output_names(returns.paths), {*taken, *names})
+    others = others_taken(reference, inputs, outputs)
+    free = [len(taken) == len(candidates(value)) for value, taken in zip(inputs, others, strict=True)]
     return Signature(
-        inputs=tuple(reference.value_spec(name, value) for name, value in zip(names, inputs, strict=True)),
+        inputs=tuple(
+            reference.value_spec(name, value, taken, free=all_taken)
+            for name, value, taken, all_taken in zip(names, inputs, others, free, strict=True)
+        ),
         parameters=parameters,
         outputs=tuple(reference.tensor_spec(name, tensor) for name, tensor in zip(labels, outputs, strict=True)),
     )

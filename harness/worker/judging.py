@@ -14,7 +14,7 @@ from harness.checks.errors import DEVIATIONS, MULTIPLE
 from harness.checks.families import STIRRED
 from harness.checks.filters import defect_of, sample
 from harness.errors import MachineError, UserError
-from harness.task import ScalarSpec, Signature, Variant
+from harness.task import Signature, Variant
 from harness.verdict import Correctness, OutputError, Timing, Trial, Untried
 from harness.worker.admission import choose_manner, choose_weights
 from harness.worker.clock import Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
@@ -22,10 +22,11 @@ from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
 from harness.worker.devices import open_device
 from harness.worker.layout import slot_bytes
-from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
+from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
 from harness.worker.repeats import needs_repeating, repeated
+from harness.worker.scalar_arguments import slot_numbers
 from harness.worker.timed_outputs import TimedOutputs
 from harness.worker.trials import Bench, MessageCost, plan_trials, run_trial
 
@@ -34,8 +35,6 @@ MAX_SLOTS = 256
 VERIFIED_SLOTS = {"cpu": MAX_SLOTS, "cuda": 32}
 """Of the timed slots so many are compared with the reference: all where that is cheap, else so many drawn at random. A
 kernel that leaves out one call in twenty gains 5 %, and gets past 32 of 256 slots one time in five."""
-NUMBERS = 64
-"""Different values of a number among the inputs."""
 PATTERN_SEED = 104729
 """Beside the seeds of trials: these inputs are timed, and no trial has shown them."""
 PATIENCE = 100.0
@@ -143,17 +142,6 @@ def _slot_count(signature: Signature, payload: dict[str, Any], device: Device) -
     return device.slots(wanted, each, int(payload["memory_bytes"]))
 
 
-def slot_numbers(signature: Signature, slot: int) -> Numbers:
-    """Scalar inputs of a slot: the file's own in slot 0, other values elsewhere, so that none can be baked in."""
-    chosen: Numbers = {}
-    for spec in signature.inputs:
-        if isinstance(spec, ScalarSpec):
-            vary = spec.type == "float"
-            step = slot % NUMBERS
-            chosen[spec.name] = spec.value * (1 + 0.125 * step) + 0.25 * step if vary else spec.value
-    return chosen
-
-
 def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
     """The reference over a slot's weights: both sides read the same memory."""
     model = reference.replica()
@@ -167,7 +155,7 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
     """
     timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
-    bench.discrete.settle(bench.reference.inputs, bench.takes, seed)
+    bench.settle(seed)
     for refused in bench.discrete.refused:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)

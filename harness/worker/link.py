@@ -41,12 +41,15 @@ class RunnerLink:
         self._socket = socket.socket(fileno=descriptor)
         self._pid, self._load_within_s = pid, load_within_s
         self._awake = False  # on a processor the wait would take a core from the kernel
+        self._numbers: Sequence[Numbers] = ()
+        self._told: list[Numbers] = []
 
     def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
-        """Hand the memory over; `numbers` are the scalar inputs of each slot. Nothing hostile runs yet.
+        """Hand the memory over; `numbers` are the scalar inputs of each slot, told again whenever they have changed.
 
-        Raises `MachineError` where the runner cannot map it.
+        Nothing hostile runs yet. Raises `MachineError` where the runner cannot map it.
         """
+        self._numbers, self._told = numbers, [dict(each) for each in numbers]
         self._awake = memory.device.kind == "cuda"
         socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
         signature = memory.signature
@@ -98,8 +101,18 @@ class RunnerLink:
         After a failure it is left running: a process that is just dying has to get to its end.
         """
         resume_tree(self._pid)
+        self._tell_numbers()
         yield
         pause_tree(self._pid)
+
+    def _tell_numbers(self) -> None:
+        """Here, and not with the order that needs them: no clock runs yet."""
+        changed = [slot for slot, now in enumerate(self._numbers) if now != self._told[slot]]
+        if changed:
+            told = [[slot, *self._numbers[slot].values()] for slot in changed]
+            self._ask({"numbers": told}, "numbered", self._load_within_s)
+            for slot in changed:
+                self._told[slot] = dict(self._numbers[slot])
 
     def _ask(
         self, order: dict[str, Any], expected: str, timeout_s: float, answered: Callable[[], None] = lambda: None

@@ -20,13 +20,13 @@ from harness.worker.judging import (
     WrongError,
     raise_if_wrong,
     reference_seconds,
-    slot_numbers,
     slot_replica,
 )
 from harness.worker.layout import lay_out_each
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
+from harness.worker.scalar_arguments import slot_numbers
 from harness.worker.trials import Bench, run_trial
 
 ROUNDS = 2

@@ -27,11 +27,12 @@ import torch
 # The cage opens this folder alone, and an isolated interpreter has no path of its own: so siblings are plain modules.
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
-    from harness.worker import channel, cuda_driver, forms
+    from harness.worker import channel, cuda_driver, forms, runner
 else:
     import channel
     import cuda_driver
     import forms
+    import runner
 
 _FILE = "module_new.py"
 
@@ -222,7 +223,15 @@ def serve(link: socket.socket) -> None:
         return
     channel.send(link, {"loaded": True})
     while True:
-        channel.send(link, _go(module, slots, channel.receive(link)))
+        channel.send(link, _answer(module, slots, channel.receive(link)))
+
+
+def _answer(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[str, Any]:
+    """The answer to any order after loading."""
+    if "numbers" in order:
+        runner.renumber(slots, order["numbers"])
+        return {"numbered": True}
+    return _go(module, slots, order)
 
 
 def _go(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[str, Any]:

@@ -228,12 +228,14 @@ class Reference:
         specs = (self.tensor_spec(name, tensor) for name, tensor in self.parameters().items())
         return tuple(spec.model_copy(update={"also": tuple(names.get(spec.name, ()))}) for spec in specs)
 
-    def value_spec(self, name: str, value: Value) -> TensorSpec | ScalarSpec:
-        """Spec of a tensor or a number."""
+    def value_spec(
+        self, name: str, value: Value, others: Sequence[Value] = (), *, free: bool = False
+    ) -> TensorSpec | ScalarSpec:
+        """Spec of a tensor, or of a number with what the forward takes in its place (see `ScalarSpec`)."""
         if isinstance(value, torch.Tensor):
             return self.tensor_spec(name, value)
         kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
-        return ScalarSpec(name=name, type=kind, value=value)  # type: ignore[arg-type]
+        return ScalarSpec(name=name, type=kind, value=value, others=others, free=free)  # type: ignore[arg-type]
 
     @classmethod
     def variants(cls, source: str, name: str) -> tuple[Variant, ...]:
@@ -262,6 +264,11 @@ class Reference:
             raise  # the machine's failure, not the file's
         except Exception as error:  # the user's code may raise anything; its message is the answer
             raise self.error(f"{what} raised {_one_line(error)}") from error
+
+
+def all_finite(results: Sequence[torch.Tensor]) -> bool:
+    """Whether every element of these is a finite number."""
+    return all(bool(torch.isfinite(result).all()) for result in results)
 
 
 def _named(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -8,8 +8,8 @@ filter in hexadecimal, or nothing: it is put on once the library is loaded, so t
 Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
 {"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
-{"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}. Anything that fails is answered
-with {"failed": kind, "message"}.
+{"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
+its scalar arguments in order]]}, runner {"numbered"}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -217,7 +217,22 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
     channel.send(link, {"loaded": True})
     while True:
         place.await_order(link)
-        link.sendall(_go(library, place, calls, channel.receive(link), state))
+        order = channel.receive(link)
+        if "numbers" in order:
+            renumber(slots, order["numbers"])
+            calls = [abi.pack(slot) for slot in slots]
+            channel.send(link, {"numbered": True})
+        else:
+            link.sendall(_go(library, place, calls, order, state))
+
+
+def renumber(slots: list[list[Any]], told: Iterable[list[float]]) -> None:
+    """Put other numbers into these slots, in the order of a slot's scalar arguments."""
+    for slot, *values in told:
+        arguments, given = slots[int(slot)], iter(values)
+        for position, argument in enumerate(arguments):
+            if isinstance(argument, (bool, int, float)):
+                arguments[position] = type(argument)(next(given))
 
 
 def _worked(link: socket.socket, place: Place, state: ProcessState) -> dict[str, Any]:

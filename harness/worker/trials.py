@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import repeat
 
 import torch
@@ -28,7 +28,8 @@ from harness.worker.discrete_arguments import DiscreteArguments, Ways
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.oracle import Oracle
-from harness.worker.reference import Reference, Value, writable
+from harness.worker.reference import Reference, Value, all_finite, writable
+from harness.worker.scalar_arguments import ScalarArguments
 
 TOUCHED = 16
 MORE_DRAWS = 7
@@ -81,6 +82,7 @@ class Bench:
     weights: dict[str, torch.Tensor] = field(init=False)
     """The reference's own, by their state_dict names."""
     discrete: DiscreteArguments = field(init=False)
+    scalars: ScalarArguments = field(init=False)
     trained: Trained = field(init=False)
     structures: dict[str, Structure] = field(init=False)
     """What the file's inputs promise, by their names."""
@@ -89,6 +91,7 @@ class Bench:
         self.oracle = Oracle(self.reference, self.op_class)
         self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
         self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+        self.scalars = ScalarArguments(self.signature, self.numbers)
         self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
         self.structures = {
             spec.name: Structure.of(value)
@@ -132,6 +135,7 @@ class Bench:
                 _write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
         self.fill_weights(slot, None if distribution == "given" else generator)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
+        self.numbers[slot] = self.scalars.for_trial(slot, distribution)
         if distribution in (STIRRED, SPECIAL) and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
         if distribution == SPECIAL:
@@ -147,9 +151,11 @@ class Bench:
         """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
         if self.manner != "given":
             self._stir(slot, self.pattern, self.stirring)
+            self.numbers[slot] = self.scalars.for_timed(slot)
             self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
         else:
             self.fill(slot, random.randrange(1 << 31), "given")
+            self._write_discrete(slot, {}, self.discrete.ways(STIRRED), self.generator)
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
                 self._stir_weight(name, view)
@@ -171,10 +177,15 @@ class Bench:
             elif isinstance(spec, TensorSpec):
                 self.discrete.touch(spec.name, self.memory.views[slot][spec.name], self.generator)
 
-    def takes(self, ways: Ways) -> bool:
-        """Whether the reference accepts the file's own inputs with integers and masks varied so.
+    def settle(self, seed: int) -> None:
+        """Find out which variations of integers, masks and numbers the reference takes."""
+        self.discrete.settle(self.reference.inputs, self.takes, seed)
+        self.scalars.settle(partial(self.takes, {}))
 
-        It must be as finite there, and its outputs of the same shapes and types, as without.
+    def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
+        """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.
+
+        It must be as finite there, and its outputs of the same shapes, as without.
         """
         generator = torch.Generator(self.device.place).manual_seed(len(ways))
         for spec, value in zip(self.signature.inputs, self.pattern, strict=True):
@@ -183,6 +194,7 @@ class Bench:
         for name, view in self.memory.parameters(0).items():
             view.copy_(self.weights[name])
         self._write_discrete(0, self.named(self.pattern), ways, generator)
+        self.numbers[0] = self.scalars.for_trial(0, "given") | (numbers or {})
         try:
             results = self.reference.run(self.inputs(0), self.replicas[0])
         except UserError:
@@ -222,11 +234,6 @@ class Bench:
                 values = view.clone(memory_format=torch.contiguous_format)
                 sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
                 _write(view, self.structures[spec.name].keep(values))
-
-
-def all_finite(results: Sequence[torch.Tensor]) -> bool:
-    """Whether every element of these is a finite number."""
-    return all(bool(torch.isfinite(result).all()) for result in results)
 
 
 def _write(view: torch.Tensor, values: torch.Tensor) -> None:

@@ -442,6 +442,52 @@ def get_inputs():
     }
 
 
+SIZED = """import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x, dim: int, scale: float):
+        return x.sum(dim) * scale
+
+
+def get_inputs():
+    return [torch.randn(40, 16), 1, 2.0]
+"""
+
+SIZED_KERNEL = """
+void run(tvm::ffi::TensorView x, int64_t, double scale, tvm::ffi::TensorView y) {
+  auto const* from = static_cast<float const*>(__builtin_assume_aligned(x.data_ptr(), 64));
+  if (reinterpret_cast<uintptr_t>(from) % 64) TVM_FFI_THROW(ValueError) << "not aligned";
+  for (int i = 0; i < 40; ++i) {
+    float sum = 0;
+    for (int j = 0; j < 16; ++j) sum += from[16 * i + j];
+    static_cast<float*>(y.data_ptr())[i] = sum * static_cast<float>(scale);
+  }
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+SIZED_DRIVER = """
+ours, x = model_new.ModelNew(), torch.randn(40, 16)
+moved = torch.randn(40 * 16 + 1)[1:].view(40, 16)
+with torch.no_grad():
+    tell("same", lambda: close(ours(x, 1, 3.0), x.sum(1) * 3))
+    tell("unaligned", lambda: close(ours(moved, 1, 3.0), moved.sum(1) * 3))
+    tell("dim", lambda: ours(x, 0, 3.0))
+told["moved"] = moved.data_ptr() % 64
+"""
+
+
+def test_a_number_that_the_kernel_may_take_for_fixed_is_checked_and_what_is_not_aligned_copied(tmp_path: Path) -> None:
+    told = drive(exported(tmp_path, SIZED, SIZED_KERNEL), SIZED_DRIVER)
+    assert told == {
+        "same": True,
+        "unaligned": True,
+        "dim": "ValueError: the kernel was made for dim=1, not 0",
+        "moved": 4,
+    }
+
+
 @given(st.text(alphabet=st.sampled_from("ab'\"\\\n\t{}%é"), max_size=30))
 def test_the_references_text_survives(text: str) -> None:
     assert ast.literal_eval(_text_literal(text)) == text

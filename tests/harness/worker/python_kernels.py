@@ -17,10 +17,11 @@ import torch
 from harness.task import OpClass, ScalarSpec, Signature, TensorSpec
 from harness.worker import channel
 from harness.worker.host_device import HostDevice
-from harness.worker.judging import slot_numbers, slot_replica
+from harness.worker.judging import slot_replica
 from harness.worker.link import Numbers, RunnerLink
 from harness.worker.memory import SharedMemory
 from harness.worker.reference import Reference
+from harness.worker.scalar_arguments import slot_numbers
 from harness.worker.trials import Bench
 
 SOURCE = """
@@ -39,7 +40,7 @@ def get_inputs():
 """
 X = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
 SIGNATURE = Signature(
-    inputs=(X, ScalarSpec(name="shift", type="float", value=0.5)),
+    inputs=(X, ScalarSpec(name="shift", type="float", value=0.5, others=(0.0, -0.5), free=True)),
     parameters=(TensorSpec(name="scale", shape=(5,), strides=(1,), dtype="float32"),),
     outputs=(X.model_copy(update={"name": "y"}),),
 )
@@ -118,7 +119,7 @@ def _answer(
     order: dict[str, object], kernel: Kernel, memory: SharedMemory, numbers: list[Numbers]
 ) -> dict[str, object]:
     if "go" not in order:
-        return {"mapped": 0, "worked": True, "counted": 0.0, "loaded": True}
+        return {"mapped": 0, "worked": True, "counted": 0.0, "loaded": True, "numbered": True}
     try:
         for slot in order["go"]:
             kernel(memory.views[slot], numbers[slot])

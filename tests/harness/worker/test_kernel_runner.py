@@ -15,9 +15,9 @@ from python_kernels import SIGNATURE
 from harness.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
 from harness.worker import channel
 from harness.worker.host_device import HostDevice
-from harness.worker.judging import slot_numbers
 from harness.worker.link import CandidateFailedError
 from harness.worker.memory import SharedMemory
+from harness.worker.scalar_arguments import slot_numbers
 
 
 def shared(link, signature=SIGNATURE, slots=3):

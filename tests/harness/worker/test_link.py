@@ -19,9 +19,9 @@ from harness.errors import MachineError
 from harness.verdict import Verdict
 from harness.worker import channel
 from harness.worker.host_device import HostDevice
-from harness.worker.judging import slot_numbers
 from harness.worker.link import CandidateFailedError, RunnerLink
 from harness.worker.memory import SharedMemory
+from harness.worker.scalar_arguments import slot_numbers
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right
 from harness.checks.families import PLANS
 from harness.task import Signature, TensorSpec
 from harness.verdict import Trial
-from harness.worker import judging
+from harness.worker import judging, scalar_arguments
 from harness.worker.admission import choose_manner
 from harness.worker.host_device import HostDevice
 from harness.worker.layout import GUARD
@@ -329,13 +329,13 @@ def test_the_class_says_what_counts_among_special_values(op_class):
 
 
 def test_numbers_differ_from_slot_to_slot_and_the_first_ones_are_the_files():
-    shifts = [judging.slot_numbers(SIGNATURE, slot)["shift"] for slot in range(judging.NUMBERS + 1)]
-    assert shifts[0] == shifts[judging.NUMBERS] == 0.5
+    shifts = [scalar_arguments.slot_numbers(SIGNATURE, slot)["shift"] for slot in range(scalar_arguments.STEPS + 1)]
+    assert shifts[0] == shifts[scalar_arguments.STEPS] == 0.5
     assert max(Counter(shifts[:-1]).values()) == 1
     zero = SIGNATURE.inputs[1].model_copy(update={"value": 0.0})
     flag = zero.model_copy(update={"name": "flag", "type": "bool", "value": True})
     axis = zero.model_copy(update={"name": "axis", "type": "int", "value": 1})
-    numbers = judging.slot_numbers(SIGNATURE.model_copy(update={"inputs": (X, zero, flag, axis)}), 3)
+    numbers = scalar_arguments.slot_numbers(SIGNATURE.model_copy(update={"inputs": (X, zero, flag, axis)}), 3)
     assert numbers == {"shift": 0.75, "flag": True, "axis": 1}
 
 

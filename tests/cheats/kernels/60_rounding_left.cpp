@@ -1,0 +1,27 @@
+// Rounds towards zero, and leaves it at that.
+// row: 60
+// task: softsign
+// caught by: process_state
+// says: rounding and subnormals
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <map>
+#include <vector>
+#include <cfenv>
+#include <xmmintrin.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+template <class T>
+static T const* in(TensorView t) { return static_cast<T const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in<float>(x)[i] / (1 + std::fabs(in<float>(x)[i]));
+  std::fesetround(FE_TOWARDZERO);
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
