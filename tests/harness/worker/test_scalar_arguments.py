@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from test_discrete_arguments import bench_for
 
-from harness.checks.distributions import ORDER
+from harness.checks.families import PLANS
 from harness.entry import stub
 from harness.task import Task
 from harness.worker.describing import describe
@@ -60,7 +60,7 @@ def test_trials_take_turns_at_numbers_and_timed_calls_find_others():
     with bench_for(SOURCE, computes) as bench:
         bench.settle(3)
         seen = []
-        for number, distribution in enumerate(ORDER):
+        for number, distribution in enumerate(PLANS["other"]):
             trial = run_trial(bench, number % 2, distribution, 5, 20.0)
             assert trial.outputs[0].bad_fraction == 0
             seen.append(bench.numbers[number % 2])
@@ -85,7 +85,7 @@ def test_what_real_inputs_refuse_is_not_used():
             for spec in bench.scalars._specs
         ]
         bench.settle(3)
-        for distribution in ORDER:
+        for distribution in PLANS["other"]:
             bench.fill(1, 5, distribution)
             assert bench.numbers[1]["times"] in (3, 4)
 
@@ -96,6 +96,6 @@ def test_a_kernel_that_bakes_a_number_in_is_wrong():
 
     with bench_for(SOURCE, baked) as bench:
         bench.settle(3)
-        trials = [run_trial(bench, 0, distribution, 5, 20.0) for distribution in ORDER]
+        trials = [run_trial(bench, 0, distribution, 5, 20.0) for distribution in PLANS["other"]]
         wrong = [trial.distribution for trial in trials if trial and trial.outputs[0].bad_fraction]
         assert len(wrong) >= 3 and "given" not in wrong
