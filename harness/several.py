@@ -33,6 +33,7 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "clocks": next(
                 (timing.clocks for timing in timings if timing.clocks and not timing.clocks.steady), timings[0].clocks
             ),
+            "hopeless": next((timing.hopeless for timing in timings if timing.hopeless), ""),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }
     )

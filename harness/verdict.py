@@ -102,8 +102,8 @@ class Correctness(Frozen):
 class Duel(Frozen):
     """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster.
 
-    Both it and its interval, a 99 % one, are those of each side's faster half (`harness.statistics`); `rival_ms` is the
-    median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
+    Both it and its interval, a 99.5 % one, are those of each side's faster half (`harness.statistics`); `rival_ms` is
+    the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
     """
 
     rival: str = Field(description="the earlier kernel's digest")
@@ -164,6 +164,7 @@ class Timing(Frozen):
     rounds: int
     threads: int
     converged: bool
+    hopeless: str = Field(default="", description="why it was timed only briefly: many times slower than the baseline")
     duel: Duel | None = None
     compiled: Compiled | None = None
     compiled_failure: str = ""
@@ -180,7 +181,9 @@ class Timing(Frozen):
     def noise(self) -> str:
         """What makes the times less sure than usual, as a sentence; empty where nothing does."""
         said = []
-        if not self.converged:
+        if self.hopeless:
+            said.append(self.hopeless)
+        elif not self.converged:
             half = (self.speedup_interval.high - self.speedup_interval.low) / (2 * self.speedup)
             said.append(f"after {self.rounds} rounds the interval is still {half:.1%} to either side")
         if self.clocks and not self.clocks.steady:

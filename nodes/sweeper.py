@@ -19,7 +19,7 @@ from nodes.node import Update
 from nodes.state import RunState, Step, Stop, Usage, Variant, present
 from nodes.stops import over_budget
 from nodes.workshop import Workshop
-from tools.kernel_tools import call_tool
+from tools.kernel_tools import KernelTools, call_tool
 from tools.sweep import Sweep, say_values
 
 MAX_MESSAGE_CHARS = 200
@@ -48,7 +48,7 @@ def sweeper(state: RunState, workshop: Workshop) -> Update:
     written, sweep = present(state.candidate, "candidate"), present(state.sweep, "sweep")
     contest = _Contest(state, workshop)
     entries = contest.run(entries_of(written, sweep))
-    winner = fastest(entries)
+    winner = contest.winner(entries)
     chosen = winner or entries[0]
     step = Step(
         depth=state.depth,
@@ -81,11 +81,19 @@ def entries_of(written: Candidate, sweep: Sweep) -> list[Entry]:
     return [entry for entry in made if entry.candidate.digest != written.parent]
 
 
-def fastest(entries: Sequence[Entry]) -> Entry | None:
-    """The right variant with the best time against the best kernel, or, where not all met it, the baseline."""
+def ranked(entries: Sequence[Entry]) -> list[Entry]:
+    """The right variants by their time against the best kernel, or, where not all met it, the baseline."""
     right = [(entry, entry.timing) for entry in entries if entry.timing]
     met = all(timing.duel for _, timing in right)
-    return max(right, key=lambda pair: _merit(pair[1], met), default=(None, None))[0]
+    return [entry for entry, _ in sorted(right, key=lambda pair: _merit(pair[1], met), reverse=True)]
+
+
+def beyond_noise(first: Entry, second: Entry) -> bool:
+    """Whether the timings of two right variants, each against the same kernel, leave no doubt that one is faster."""
+    ours, theirs = present(first.timing, "timing"), present(second.timing, "timing")
+    if ours.duel and theirs.duel:
+        return ours.duel.interval.low > theirs.duel.interval.high
+    return ours.speedup_interval.low > theirs.speedup_interval.high
 
 
 def _merit(timing: Timing, met: bool) -> float:
@@ -102,6 +110,7 @@ class _Contest:
         self._counting = Lock()
         self._began = time.monotonic()
         self._state = state
+        self._workshop = workshop
         self._settings = workshop.settings
         self._judge = workshop.judge(state)
         self._tools = workshop.tools(state, hurried=True)
@@ -121,6 +130,16 @@ class _Contest:
         ready = refused | self._built
         return [self._judged(entry) if entry.candidate.digest in ready else entry for entry in entries]
 
+    def winner(self, entries: Sequence[Entry]) -> Entry | None:
+        """The fastest right variant. Where noise may have chosen between the best two, they meet each other."""
+        best = ranked(entries)[:2]
+        if len(best) < 2 or beyond_noise(best[0], best[1]) or self._exhausted():
+            return best[0] if best else None
+        first, second = best
+        tools = self._workshop.tools(self._state, hurried=True, rival=first.verdict)
+        duel = self._run(tools, second).timing
+        return second if duel and duel.duel and duel.duel.speedup > 1 else first
+
     def stop(self) -> Stop | None:
         """The budget that is spent, if one is."""
         spent = self._spent()
@@ -136,12 +155,17 @@ class _Contest:
     def _judged(self, entry: Entry) -> Entry:
         if self._exhausted():
             return entry
-        before = held_s()
-        verdict: Verdict = call_tool(self._tools.run_kernel, entry.candidate.source)
-        self.device_seconds += held_s() - before
+        verdict = self._run(self._tools, entry)
         if verdict.build is not None and verdict.build.succeeded:
             self.ran += 1
         return replace(entry, verdict=verdict)
+
+    def _run(self, tools: KernelTools, entry: Entry) -> Verdict:
+        """The kernel's verdict; its time on the device is counted."""
+        before = held_s()
+        verdict: Verdict = call_tool(tools.run_kernel, entry.candidate.source)
+        self.device_seconds += held_s() - before
+        return verdict
 
     def _exhausted(self, builds: int = 0) -> bool:
         """Whether a budget is spent; one test is left over for the variant that is chosen."""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from langchain_core.language_models.chat_models import BaseChatModel
 
 from harness.judge import Judge
+from harness.verdict import Verdict
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
@@ -79,8 +80,9 @@ class Workshop:
         target, tier = present(state.target, "target"), present(state.tier, "tier")
         return judge_for(target, tier, self.settings.precision, self.settings.tolerance, hurried=hurried)
 
-    def tools(self, state: RunState, *, hurried: bool = False) -> KernelTools:
-        """The tools by which the run's kernels are compiled, run and profiled."""
+    def tools(self, state: RunState, *, hurried: bool = False, rival: Verdict | None = None) -> KernelTools:
+        """The tools by which the run's kernels are compiled, run and profiled; against the best one, or a `rival`."""
+        rival = rival or (state.best.verdict if state.best else None)
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
         return KernelTools(
@@ -88,5 +90,5 @@ class Workshop:
             self.judge(state, hurried=hurried),
             seed=self.settings.seed,
             known=known,
-            rival=state.best.verdict if state.best else None,
+            rival=rival,
         )

@@ -28,9 +28,18 @@ kernel's; who answers early gains nothing, since the outputs are looked at when 
 CANDIDATE, EAGER, COMPILED, RIVAL = "candidate", "eager", "compiled", "rival"
 MESSAGES = {"cpu": 8, "cuda": 16}
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
+HOPELESS = 20.0
+"""Times as slow as eager: such a kernel gets no more than it takes to say so, unless a duel asks for more."""
+FAR = 4.0
+"""Times as slow as the candidate: a rival's burst has one call then, where that lasts long enough."""
+LITTLE_S, SURELY_S = 0.005, 0.5
+"""A call below the one holds nobody up, however slow it is; one above the other is no message that waits for a core."""
+SOME = 8
+HOPELESS_ROUNDS, HOPELESS_S = 5, 4.0
+"""Rounds of a hopeless kernel end after so many, or after so long, but not before the second."""
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
-DUEL_LIMIT = 8
+DUEL_LIMIT = 12
 """Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
 
 
@@ -44,10 +53,24 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Pace:
-    """Calls in one burst of either side, and how long one call may take (seconds)."""
+    """Calls in one burst of either side, and how long one call may take (seconds).
+
+    A candidate that is hopelessly slow has bursts of `calls`, and eager of `eager_calls`; else both have the same.
+    """
 
     calls: int
     timeout_s: float
+    eager_calls: int | None = None
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether the candidate is too slow to be timed like a contender."""
+        return self.eager_calls is not None
+
+    @property
+    def of_eager(self) -> Pace:
+        """Eager's."""
+        return self if self.eager_calls is None else Pace(self.eager_calls, self.timeout_s)
 
 
 Burst = Callable[[int], float]
@@ -88,15 +111,16 @@ def time_by_turns(
     """
     sides: dict[str, Burst] = {
         CANDIDATE: lambda turn: _candidates_burst(bench, pace, turn, outputs),
-        EAGER: lambda turn: _torch_burst(bench, pace, turn, bench.replicas),
+        EAGER: lambda turn: _torch_burst(bench, pace.of_eager, turn, bench.replicas),
     }
     if compiled and compiled.replicas:
-        sides[COMPILED] = lambda turn: _torch_burst(bench, pace, turn, compiled.replicas)
+        sides[COMPILED] = lambda turn: _torch_burst(bench, pace.of_eager, turn, compiled.replicas)
     if rival:
-        sides[RIVAL] = lambda turn: rival.burst(bench, pace, turn)
+        rivals = _rivals_pace(bench, rival, pace)
+        sides[RIVAL] = lambda turn: rival.burst(bench, rivals, turn)
     rounds = Rounds(bench, pace, sides)
     _touched_burst(bench, pace, 0, outputs)
-    weather = _play_until_narrow(rounds, limit_s * len(sides) / 2)
+    weather = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
     _touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs)
@@ -111,11 +135,16 @@ def time_by_turns(
         rounds=len(candidate),
         threads=torch.get_num_threads(),
         converged=_converged([*samples.values()]),
+        hopeless=_say_hopeless(speedup, len(candidate)) if pace.hopeless else "",
         duel=duel,
         compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
     )
+
+
+def _say_hopeless(speedup: float, rounds: int) -> str:
+    return f"about {1 / speedup:.0f} times slower than eager PyTorch: timed in {rounds} rounds only"
 
 
 class Rounds:
@@ -135,14 +164,19 @@ class Rounds:
             self.samples[names[place]].append(self._sides[names[place]](turn))
 
 
-def _play_until_narrow(rounds: Rounds, limit_s: float) -> list[Conditions]:
+def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> list[Conditions]:
     """Rounds of all sides until their intervals are narrow, or the time is up; what the device said meanwhile."""
     weather: list[Conditions] = []
-    deadline, samples = time.monotonic() + limit_s, [*rounds.samples.values()]
+    began, samples = time.monotonic(), [*rounds.samples.values()]
     while len(samples[0]) < MAX_ROUNDS:
         rounds.play([*rounds.samples])
         weather += filter(None, [rounds.bench.device.conditions()])
-        if len(samples[0]) >= MIN_ROUNDS and (_converged(samples) or time.monotonic() > deadline):
+        played, spent_s = len(samples[0]), time.monotonic() - began
+        if hopeless:
+            enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
+        else:
+            enough = played >= MIN_ROUNDS and (_converged(samples) or spent_s > limit_s)
+        if enough:
             break
     return weather
 
@@ -281,7 +315,7 @@ def _clocked(
 
 
 def set_pace(bench: Bench, timeout_s: float) -> Pace:
-    """Warm both sides up and see how many calls a burst needs."""
+    """Warm both sides up and see how many calls a burst needs; few calls where the candidate is hopelessly slow."""
     kernel = Kernel(bench.link, bench.memory)
     some = list(range(min(bench.memory.slots, FEW)))
 
@@ -291,13 +325,38 @@ def set_pace(bench: Bench, timeout_s: float) -> Pace:
     def eager(slots: list[int]) -> float:
         return _torch_seconds(bench, slots, bench.replicas)
 
-    for seconds in (candidate, eager):
-        seconds(some)
+    eager(some)
     until = time.monotonic() + bench.device.warm_s
     while time.monotonic() < until:
         eager(some)
-    calls = max(_calls_in_a_burst(bench, candidate), _calls_in_a_burst(bench, eager))
-    return Pace(calls=calls, timeout_s=timeout_s)
+    calls = _calls_in_a_burst(bench, eager)
+    if _hopeless(candidate, eager(some) / len(some), len(some)):
+        return Pace(_calls_in_a_burst(bench, candidate), timeout_s, eager_calls=calls)
+    candidate(some)
+    return Pace(calls=max(_calls_in_a_burst(bench, candidate), calls), timeout_s=timeout_s)
+
+
+def _hopeless(seconds: Callable[[list[int]], float], usual_s: float, slots: int) -> bool:
+    """Whether a call takes far longer than one that takes `usual_s`, and long enough to hold the device up.
+
+    A single call of a small kernel can look long where the message waits for a core: a burst tells then.
+    """
+    limit_s = max(HOPELESS * usual_s, LITTLE_S)
+    single_s = min(seconds([0]) for _ in range(3))
+    if limit_s < single_s < SURELY_S:
+        some = range(min(slots, SOME))
+        single_s = min(seconds([*some]) for _ in range(2)) / len(some)
+    return single_s > limit_s
+
+
+def _rivals_pace(bench: Bench, rival: Rival, pace: Pace) -> Pace:
+    """The candidate's own, or a call a burst where the rival is so slow that it would hold everybody up."""
+    if pace.calls == 1:
+        return pace
+    one = Pace(1, pace.timeout_s)
+    ours = min(_kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
+    theirs = min(rival.burst(bench, one, turn) for turn in range(2))
+    return one if theirs > max(FAR * ours, LITTLE_S) else pace
 
 
 def _calls_in_a_burst(bench: Bench, seconds: Callable[[list[int]], float]) -> int:

@@ -17,7 +17,7 @@ from harness.errors import MachineError, UserError
 from harness.task import Signature, Variant
 from harness.verdict import Correctness, OutputError, Timing, Trial, Untried
 from harness.worker.admission import choose_manner, choose_weights
-from harness.worker.clock import Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
+from harness.worker.clock import HOPELESS, Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
 from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
 from harness.worker.devices import open_device
@@ -40,6 +40,9 @@ PATTERN_SEED = 104729
 PATIENCE = 100.0
 """A call counts as hung after this many times the reference's time, and never before MIN_TIMEOUT_S."""
 MIN_TIMEOUT_S = 5.0
+TOO_SLOW = "the kernel is hopelessly slow, and has had its time"
+HOPELESS_TRIALS_S = 10.0
+"""A kernel that takes `HOPELESS` times as long as the reference begins no further trial after so long in its calls."""
 
 
 class WrongError(Exception):
@@ -75,7 +78,9 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
                 rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
                 timing = _timed(bench, payload, timeout_s, (rival, compiled), _timed_allowances(trials))
                 defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
-                outcome["timing"] = timing.model_copy(update={"task_defect": defect}).model_dump(mode="json")
+                outcome["timing"] = timing.model_copy(
+                    update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
+                ).model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except torch.OutOfMemoryError as full:
@@ -86,6 +91,11 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
         found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent, untried=tuple(bench.untried))
         outcome["correctness"] = found.model_dump(mode="json")
     return outcome | {"seconds": seconds}
+
+
+def _hopeless(timing: Timing, trials: list[Trial]) -> str:
+    """What was made short of a kernel that is far too slow, in words; empty for any other."""
+    return f"{timing.hopeless}, after {len(trials)} trials" if timing.hopeless else ""
 
 
 def _no_room(payload: dict[str, Any], full: torch.OutOfMemoryError) -> MachineError:
@@ -154,7 +164,8 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
 
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
     """
-    timeout_s, seed = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench), payload["seed"]
+    usual_s, seed = reference_seconds(bench), payload["seed"]
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * usual_s
     bench.settle(seed)
     for refused in bench.discrete.refused:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
@@ -162,6 +173,9 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     choose_manner(bench, seed, various=payload["trials"] is None)
     plan = islice(plan_trials(seed, bench.op_class, multiplies=bench.multiplies), payload["trials"])
     for position, (distribution, trial_seed) in enumerate(plan):
+        if _spent_enough(bench.link, usual_s):
+            bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
+            continue
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:
@@ -170,6 +184,11 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
     if not any(trial.distribution == "given" for trial in trials):
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
     return timeout_s
+
+
+def _spent_enough(link: RunnerLink, usual_s: float) -> bool:
+    """Whether a hopelessly slow kernel has had its share of the device: it is told right by the trials made so far."""
+    return link.calling_s > max(HOPELESS_TRIALS_S, link.called * HOPELESS * usual_s)
 
 
 def reference_seconds(bench: Bench) -> float:

@@ -43,6 +43,10 @@ class RunnerLink:
         self._awake = False  # on a processor the wait would take a core from the kernel
         self._numbers: Sequence[Numbers] = ()
         self._told: list[Numbers] = []
+        self.called = 0
+        """Calls of the entry so far."""
+        self.calling_s = 0.0
+        """Seconds that they took, messages included."""
 
     def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
         """Hand the memory over; `numbers` are the scalar inputs of each slot, told again whenever they have changed.
@@ -88,8 +92,10 @@ class RunnerLink:
 
         `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it.
         """
-        nonce = secrets.randbits(48)
-        if self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s, answered) != nonce:
+        nonce, began = secrets.randbits(48), time.monotonic()
+        answer = self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s, answered)
+        self.called, self.calling_s = self.called + len(slots), self.calling_s + time.monotonic() - began
+        if answer != nonce:
             raise CandidateFailedError(
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )

@@ -7,10 +7,11 @@ from typing import Any
 from run_samples import best, kernel, passed, run, wrong
 
 from harness.candidate import Candidate
-from harness.verdict import Duel, Interval
+from harness.verdict import Duel, Interval, Verdict
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings
-from nodes.sweeper import Entry, entries_of, fastest, sweeper
+from nodes.state import present
+from nodes.sweeper import Entry, _Contest, entries_of, ranked, sweeper
 from nodes.workshop import ModelShelf, Workshop
 from tools.sweep import read_sweep
 
@@ -49,20 +50,73 @@ def test_the_kernel_that_the_move_starts_from_is_no_variant() -> None:
     assert [each.values["a"] for each in entries_of(written(start), SWEEP)] == ["1", "3"]
 
 
-def test_the_fastest_against_the_best_is_chosen_where_all_met_it() -> None:
+def test_variants_are_ranked_against_the_best_kernel_where_all_met_it() -> None:
     entries = [entry("1", 3.0, 1.1), entry("2", 2.0, 1.4), entry("3", 1.0, 0.9)]
-    assert fastest(entries) is entries[1]
+    assert ranked(entries) == [entries[1], entries[0], entries[2]]
 
 
-def test_else_the_fastest_over_the_baseline() -> None:
+def test_else_over_the_baseline() -> None:
     entries = [entry("1", 1.2), entry("2", 1.1, 1.4)]
-    assert fastest(entries) is entries[0]
-    assert fastest([entry("1", 1.1), entry("2", 1.2)]).candidate == kernel("2")  # type: ignore[union-attr]
+    assert ranked(entries) == entries
+    assert ranked(entries[::-1]) == entries
 
 
-def test_what_is_wrong_or_was_not_run_cannot_be_chosen() -> None:
+def test_what_is_wrong_or_was_not_run_is_not_ranked() -> None:
     bad = kernel("bad")
-    assert fastest([Entry({}, bad, wrong(bad)), Entry({}, bad)]) is None
+    assert ranked([Entry({}, bad, wrong(bad)), Entry({}, bad)]) == []
+    assert contest(None).winner([Entry({}, bad)]) is None
+
+
+class Met(_Contest):
+    """A contest whose second round is made up: the speed-up of the second over the first, None where it fails."""
+
+    def __init__(self, over_first: float | None, **settings: Any) -> None:
+        shop = Workshop(
+            settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[]))
+        )
+        super().__init__(run(seconds=11.0), shop)
+        self.over_first = over_first
+        self.second_rounds = list[str]()
+
+    def _run(self, tools: Any, each: Entry) -> Verdict:
+        self.second_rounds.append(each.values["a"])
+        if self.over_first is None:
+            return wrong(each.candidate)
+        return present(entry(each.values["a"], 1.0, self.over_first).verdict, "verdict")
+
+
+def contest(over_first: Any, **settings: Any) -> Met:
+    return Met(over_first, **settings)
+
+
+def test_the_best_two_meet_where_noise_may_have_ranked_them() -> None:
+    first, second, third = noisy("1", 1.3, 0.2), noisy("2", 1.25, 0.2), noisy("3", 1.0, 0.2)
+    for over_first, chosen in ((1.05, second), (0.97, first), (None, first)):
+        met = contest(over_first)
+        assert met.winner([third, first, second]) is chosen
+        assert met.second_rounds == ["2"]
+
+
+def test_no_second_round_where_it_is_plain_or_a_budget_is_spent() -> None:
+    for entries, settings in (
+        ([noisy("1", 2.0, 0.1), noisy("2", 1.0, 0.1)], {}),
+        ([noisy("1", 1.0, 0.1)], {}),
+        ([noisy("1", 1.3, 0.2), noisy("2", 1.25, 0.2)], {"max_wall_s": 10.0}),
+    ):
+        met = contest(1.5, **settings)
+        assert met.winner(entries) is entries[0]
+        assert met.second_rounds == []
+
+
+def noisy(name: str, over_best: float, half: float) -> Entry:
+    """A variant whose duel with the best kernel left this much open to either side."""
+    made = entry(name, 1.0, over_best)
+    timing = present(made.timing, "timing")
+    duel = present(timing.duel, "duel").model_copy(
+        update={"interval": Interval(low=over_best - half, high=over_best + half)}
+    )
+    verdict = present(made.verdict, "verdict").model_copy(update={"timing": timing.model_copy(update={"duel": duel})})
+    return Entry(made.values, made.candidate, verdict)
 
 
 def test_with_a_budget_spent_nothing_is_built_and_the_run_ends() -> None:
