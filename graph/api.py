@@ -54,9 +54,9 @@ class RunResult:
 
     @property
     def speedup(self) -> float | None:
-        """Baseline / kernel, of the best kernel; None where none passed."""
+        """Baseline / kernel, of the best kernel, as `Timing.headline` has it; None where none passed."""
         timing = self.record.timing
-        return timing.speedup if timing is not None else None
+        return timing.headline.speedup if timing is not None else None
 
     @property
     def kernel(self) -> str | None:

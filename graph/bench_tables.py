@@ -76,17 +76,17 @@ def _example(example: ExampleResult) -> tuple[str, ...]:
     asked = "" if example.wanted is None else f"{example.wanted:g}x"
     if timing is None:
         return (example.name, example.shapes, "no kernel", "", "", "", "", "", str(example.kernels_judged), run, asked)
-    interval = f"{timing.speedup_interval.low:.2f} to {timing.speedup_interval.high:.2f}"
+    interval = f"{timing.headline.interval.low:.2f} to {timing.headline.interval.high:.2f}"
     if example.wanted is not None:
-        asked += " met" if timing.wins and timing.speedup >= example.wanted else " missed"
+        asked += " met" if timing.wins and timing.headline.speedup >= example.wanted else " missed"
     return (
         example.name,
         example.shapes,
-        f"{timing.speedup:.2f}x",
+        f"{timing.headline.speedup:.2f}x",
         interval,
         example.move,
-        f"{timing.candidate_ms:.3g} ms",
-        f"{timing.baseline_ms:.3g} ms",
+        f"{timing.headline.ms:.3g} ms",
+        f"{timing.headline.baseline_ms:.3g} ms",
         "" if example.share_of_roof is None else f"{example.share_of_roof:.0%}",
         str(example.kernels_judged),
         run,

@@ -42,6 +42,7 @@ Patience = Annotated[
 CompileBaseline = Annotated[
     bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
 ]
+Caller = Annotated[bool, typer.Option("--caller", help="Also time the exported drop-in as its caller meets it.")]
 More = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, as often as needed: see `cutegen settings`."),
@@ -254,6 +255,7 @@ def verify(
         bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
     ] = False,
     compile_baseline: CompileBaseline = False,
+    caller: Caller = False,
     json: Json = False,
 ) -> None:
     """Judge KERNEL against the module in FILE: is it right, and how fast?"""
@@ -269,6 +271,7 @@ def verify(
             tolerance=tolerance,
             sanitize=sanitize,
             compile_baseline=compile_baseline,
+            caller=caller,
             as_json=json,
         )
     )

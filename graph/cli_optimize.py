@@ -26,6 +26,7 @@ from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
 from nodes.workshop import options_of
+from tools.wording import say_clock
 
 _JUDGED_BEFORE = (
     "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
@@ -208,11 +209,13 @@ def _headline(record: RunRecord) -> str:
     timing = record.timing
     if timing is None:
         return _no_kernel(record)
-    low, high = timing.speedup_interval.low, timing.speedup_interval.high
-    return (
-        f"{timing.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
-        f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms."
+    headline = timing.headline
+    low, high = headline.interval.low, headline.interval.high
+    words = (
+        f"{headline.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
+        f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms."
     )
+    return " ".join(filter(None, [words, say_clock(timing), timing.caller_failure]))
 
 
 def _no_kernel(record: RunRecord) -> str:

@@ -14,7 +14,7 @@ from graph.verify import verify
 from harness.candidate import TargetChoice
 from harness.isolation.policy import TierChoice
 from harness.verdict import Verdict
-from tools.wording import say_oracle, say_sanitizers, say_tolerance
+from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance
 
 
 def run(
@@ -27,6 +27,7 @@ def run(
     isolation: TierChoice,
     sanitize: bool = False,
     compile_baseline: bool = False,
+    caller: bool = False,
     as_json: bool,
 ) -> int:
     """Do the command; its exit code."""
@@ -41,6 +42,7 @@ def run(
             isolation=isolation,
             sanitize=sanitize,
             compile_baseline=compile_baseline,
+            caller=caller,
         )
         if as_json:
             print(verdict.model_dump_json())
@@ -56,11 +58,15 @@ def _show(verdict: Verdict, console: Console) -> None:
     if verdict.message:
         console.print(Text(f"{verdict.check}: {verdict.message}"), soft_wrap=True)
     if verdict.timing is not None:
-        timing, interval = verdict.timing, verdict.timing.speedup_interval
+        timing, headline = verdict.timing, verdict.timing.headline
         console.print(
-            f"{timing.speedup:.2f}x over {timing.baseline} ({interval.low:.2f} to {interval.high:.2f}): "
-            f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms"
+            f"{headline.speedup:.2f}x over {timing.baseline} "
+            f"({headline.interval.low:.2f} to {headline.interval.high:.2f}): "
+            f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms"
         )
+        for line in (say_clock(timing), *say_caller(timing).splitlines()):
+            if line:
+                console.print(Text(line), soft_wrap=True)
         if timing.noise:
             console.print(Text(timing.noise), soft_wrap=True)
         for line in _further(verdict):

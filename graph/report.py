@@ -14,11 +14,11 @@ from graph.run_record import RunRecord
 from harness.frozen import Frozen
 from harness.profile.render import render as render_profile
 from harness.profile.summary import Profile
-from harness.verdict import OutputError, Verdict
+from harness.verdict import OutputError, Timing, Verdict
 from nodes.state import Step, Usage, Variant
 from nodes.story import say_decision
 from tools.sweep import say_values
-from tools.wording import say_oracle, say_smaller, say_tolerance
+from tools.wording import say_caller, say_clock, say_oracle, say_smaller, say_tolerance
 
 WIDE, NARROW = 940, 400
 
@@ -65,6 +65,11 @@ def render(record: RunRecord) -> str:
     return filled_in("report.html.j2", view(record))
 
 
+def _called(timing: Timing | None) -> list[str]:
+    """Whose clock the speed-up on top is of, and what the drop-in's caller gets."""
+    return [line for line in (say_clock(timing), *say_caller(timing).splitlines()) if line] if timing else []
+
+
 def filled_in(template: str, values: dict[str, Any]) -> str:
     """A template with these values. Whatever came from a kernel, a model or a task file is escaped."""
     environment = Environment(
@@ -90,6 +95,7 @@ def view(record: RunRecord) -> dict[str, Any]:
     return {
         "record": record,
         "headline": OUTCOMES[record.outcome],
+        "called": _called(record.timing),
         "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,

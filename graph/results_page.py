@@ -106,7 +106,7 @@ def _asked(row: Row) -> str:
     wanted = ASKED.get(row.id)
     if wanted is None:
         return ""
-    reached = row.timing is not None and not row.timing.task_defect and row.timing.speedup >= wanted
+    reached = row.timing is not None and not row.timing.task_defect and row.timing.headline.speedup >= wanted
     return f"{wanted:.2f}x {'met' if reached else 'missed'}"
 
 

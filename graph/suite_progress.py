@@ -112,8 +112,8 @@ def line(row: Row, done: int, total: int) -> Text:
         return text
     floor = f"{row.floor_share:.0%} of the floor" if row.floor_share is not None else ""
     text.append(
-        f"  {row.timing.speedup:>6.2f}x ({interval(row.timing.speedup_interval)})  "
-        f"{row.timing.candidate_ms:.4g} ms  {floor}  depth {row.depth}  {row.seconds:.0f} s"
+        f"  {row.timing.headline.speedup:>6.2f}x ({interval(row.timing.headline.interval)})  "
+        f"{row.timing.headline.ms:.4g} ms  {floor}  depth {row.depth}  {row.seconds:.0f} s"
         + (f"  {row.usage.cost}" if row.usage.tokens else "")
     )
     return text

@@ -64,7 +64,7 @@ class Row(Frozen):
     @property
     def tenths(self) -> float:
         """How many tenths of the baseline's speed its kernel gained: 12 for 2.2x, none where it does not win."""
-        return (self.timing.speedup - 1) * 10 if self.timing and self.timing.wins else 0.0
+        return (self.timing.headline.speedup - 1) * 10 if self.timing and self.timing.wins else 0.0
 
     @property
     def floor_share(self) -> float | None:
@@ -161,7 +161,7 @@ def shapes_of(task: Task | None) -> str:
 def figures(rows: Sequence[Row]) -> Figures:
     """Sum up rows. Those without a kernel, not ended or degenerate count as failures."""
     timings = [row.timing for row in rows if row.timing is not None and not row.timing.task_defect]
-    speedups = [timing.speedup for timing in timings]
+    speedups = [timing.headline.speedup for timing in timings]
     dollars = summed([row.dollars for row in rows])
     return Figures(
         tasks=len(rows),

@@ -23,7 +23,8 @@ STATUS = {
     "waiting": "not begun",
 }
 HEAD = (
-    "id", "task", "status", "speed-up", "95 % interval", "over compile", "kernel ms", "eager ms", "of floor", "depth",
+    "id", "task", "status", "speed-up", "95 % interval", "clock", "over compile", "kernel ms", "eager ms",
+    "as called ms", "of floor", "depth",
     "judged", "run s", "cost $", "$ per 0.1x",
 )  # fmt: skip
 
@@ -65,9 +66,12 @@ def preamble(record: SuiteRecord) -> str:
     return (
         f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}; every one "
         "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
-        f"({settings['precision']}), from interleaved runs with cold caches; the share of the floor is the time that "
-        "the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's time; a kernel that gets "
-        "by with fewer FLOPs than the reference counts (a triangle) is held against its bytes alone."
+        f"({settings['precision']}), from interleaved runs with cold caches, or by the "
+        "clock of who calls the exported drop-in (back to back, or waiting for each call; on the same inputs, by turns "
+        "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
+        "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
+        "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
+        "alone."
         f"{tolerated}\n\n"
         f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
         f"- {machine_line(record.machine)}\n"
@@ -99,11 +103,13 @@ def _line(row: Row) -> tuple[str, ...]:
         str(row.id),
         row.name,
         STATUS[row.status],
-        f"{timing.speedup:.2f}x" if timing else "",
-        interval(timing.speedup_interval) if timing else "",
+        f"{timing.headline.speedup:.2f}x" if timing else "",
+        interval(timing.headline.interval) if timing else "",
+        timing.headline.clock if timing else "",
         _over_compile(row.beside_compiled),
         f"{timing.candidate_ms:.3f}" if timing else "",
         f"{timing.baseline_ms:.3f}" if timing else "",
+        _as_called(timing),
         f"{row.floor_share:.0%}" if row.floor_share is not None else "",
         str(row.depth),
         str(row.kernels_judged),
@@ -111,6 +117,14 @@ def _line(row: Row) -> tuple[str, ...]:
         _dollars(row.dollars),
         _dollars(ratio(row.dollars, row.tenths)) if row.tenths else "",
     )
+
+
+def _as_called(timing: Timing | None) -> str:
+    """The drop-in's times, back to back and waited for one by one."""
+    if timing is None or timing.caller is None:
+        return "none" if timing and timing.caller_failure else ""
+    ways = (timing.caller.back_to_back, timing.caller.synchronized)
+    return " / ".join(f"{each.ms:.3f}" for each in ways if each)
 
 
 def _over_compile(timing: Timing | None) -> str:

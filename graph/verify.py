@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph.api import load_task
+from graph.export import export_drop_in
+from harness.caller import NO_DROP_IN, with_callers_clock
 from harness.candidate import Candidate, TargetChoice
 from harness.describing import describe_task
 from harness.errors import UserError
@@ -29,13 +31,14 @@ def verify(
     tolerance: float = 1.0,
     sanitize: bool = False,
     compile_baseline: bool = False,
+    caller: bool = False,
 ) -> Verdict:
     """Screen, build, check and time a kernel against a task.
 
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
     which the first turns a pass into a refusal. Errors `tolerance` times what PyTorch's own allows are accepted. With
-    `compile_baseline` torch.compile is timed, too. Raises
+    `compile_baseline` torch.compile is timed, too; with `caller` the exported drop-in, as its caller meets it. Raises
     `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
@@ -48,8 +51,13 @@ def verify(
     if file.suffix != PYTHON:
         judge = judge_for(chosen.name, tier, precision, tolerance)
         verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
+        if caller and verdict.passed:
+            drop_in = export_drop_in(described, candidate)
+            verdict = with_callers_clock(judge, described, candidate, verdict, drop_in)
         ran = verdict.status not in ("refused", "build_failed")
         return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
+    if caller:
+        raise UserError(NO_DROP_IN, "Leave --caller out.")
     if sanitize:
         raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
     return ModuleJudge(chosen, tier=tier, precision=precision, tolerance=tolerance).evaluate(

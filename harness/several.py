@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.verdict import Compiled, Duel, Interval, Timing
+from harness.verdict import AsCalled, CallerTiming, Compiled, Duel, Interval, Timing
 
 
 def combined(timings: Sequence[Timing]) -> Timing:
@@ -36,6 +36,27 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "hopeless": next((timing.hopeless for timing in timings if timing.hopeless), ""),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }
+    )
+
+
+def as_called(parts: Sequence[CallerTiming]) -> CallerTiming:
+    """The only one, or the geometric mean of several workloads', with intervals as `combined` has them."""
+    if len(parts) == 1:
+        return parts[0]
+    waited = [part.synchronized for part in parts if part.synchronized is not None]
+    return CallerTiming(
+        back_to_back=_called([part.back_to_back for part in parts]),
+        synchronized=_called(waited) if len(waited) == len(parts) else None,
+        rounds=min(part.rounds for part in parts),
+    )
+
+
+def _called(parts: list[AsCalled]) -> AsCalled:
+    return AsCalled(
+        ms=_mean([part.ms for part in parts]),
+        baseline_ms=_mean([part.baseline_ms for part in parts]),
+        speedup=_mean([part.speedup for part in parts]),
+        interval=_interval([(part.speedup, part.interval) for part in parts]),
     )
 
 

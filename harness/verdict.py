@@ -18,6 +18,9 @@ CLOCK_DRIFT = 0.02
 """A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
 
 
+UNSAID = 0.05
+"""A caller's speed-up that is smaller than the judge's by no larger a share leaves the judge's standing."""
+
 WORTHWHILE = 1.05
 """A factor: a contest that leaves room for a gain above this has decided nothing."""
 
@@ -147,11 +150,43 @@ class Compiled(Frozen):
     interval: Interval
 
 
+class AsCalled(Frozen):
+    """The drop-in beside eager, both called alike: medians in ms a call, `speedup` is baseline / drop-in."""
+
+    ms: float = Field(gt=0)
+    baseline_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+
+
+class CallerTiming(Frozen):
+    """The exported drop-in in a process that has PyTorch, by turns with eager, on the same inputs again and again.
+
+    Calls are only queued (`back_to_back`), or each is waited for (`synchronized`; absent on a processor, where calls
+    return when they are done). The candidate's code is in that process, and can only be believed where it is slower.
+    """
+
+    back_to_back: AsCalled
+    synchronized: AsCalled | None = None
+    rounds: int = Field(ge=1)
+
+
+class Headline(Frozen):
+    """The times and the speed-up that count, and whose clock they are of."""
+
+    clock: Literal["judge", "back to back", "synchronized"]
+    ms: float
+    baseline_ms: float
+    speedup: float
+    interval: Interval
+
+
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
     The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds;
     `advisory` says why the time is not to be compared with a kernel's, where it is not.
+    `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
     `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
     `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
     """
@@ -170,12 +205,34 @@ class Timing(Frozen):
     compiled_failure: str = ""
     task_defect: str = ""
     advisory: str = ""
+    caller: CallerTiming | None = Field(
+        default=None, description="of a final verdict: the drop-in as its caller has it"
+    )
+    caller_failure: str = ""
     clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")
 
     @property
     def wins(self) -> bool:
         """Whether the whole interval is above 1, on a task where that means something."""
-        return self.speedup_interval.low > 1.0 and not self.task_defect
+        return self.headline.interval.low > 1.0 and not self.task_defect
+
+    @property
+    def headline(self) -> Headline:
+        """The judge's, or the caller's worst where that is a gain smaller by more than 5 %."""
+        judged = Headline(
+            clock="judge",
+            ms=self.candidate_ms,
+            baseline_ms=self.baseline_ms,
+            speedup=self.speedup,
+            interval=self.speedup_interval,
+        )
+        if self.caller is None:
+            return judged
+        called = [Headline(clock="back to back", **dict(self.caller.back_to_back))]
+        if self.caller.synchronized is not None:
+            called.append(Headline(clock="synchronized", **dict(self.caller.synchronized)))
+        worst = min(called, key=lambda each: each.speedup)
+        return worst if worst.speedup < (1 - UNSAID) * self.speedup else judged
 
     @property
     def noise(self) -> str:

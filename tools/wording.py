@@ -52,6 +52,29 @@ def say_verdict(verdict: Verdict, target: TargetName) -> str:
     return "\n".join(lines)
 
 
+def say_caller(timing: Timing) -> str:
+    """What a caller of the drop-in gets, a line a way of calling; why it is not known; nothing where nobody asked."""
+    if timing.caller is None:
+        return timing.caller_failure
+    ways = {"back to back": timing.caller.back_to_back, "waited for one by one": timing.caller.synchronized}
+    return "\n".join(
+        f"The drop-in, called {way}: {each.ms:.4g} ms against {each.baseline_ms:.4g} ms: {each.speedup:.2f}x "
+        f"({each.interval.low:.2f} to {each.interval.high:.2f})."
+        for way, each in ways.items()
+        if each
+    )
+
+
+def say_clock(timing: Timing) -> str:
+    """Where the speed-up that counts is the caller's: what the judge's clock said of the kernel; else nothing."""
+    if timing.headline.clock == "judge":
+        return ""
+    return (
+        f"By the clock of a caller ({timing.headline.clock}). The kernel alone, by the judge's: "
+        f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms, {timing.speedup:.2f}x."
+    )
+
+
 def say_timing(timing: Timing, target: TargetName) -> str:
     """Medians and speed-up with its interval. On a GPU the processor's threads say nothing of PyTorch's time."""
     interval = timing.speedup_interval

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.worker.as_called import time_as_called
 from harness.worker.describing import describe
 from harness.worker.drawing import draw
 from harness.worker.filters import examine
@@ -27,6 +28,8 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
         return judge(payload, *descriptors)
     if kind == "mix":
         return mix(payload, *descriptors)
+    if kind == "as_called":
+        return time_as_called(payload)
     if kind == "init":
         return {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()}
     raise ValueError(f"no such job: {kind}")

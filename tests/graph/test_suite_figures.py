@@ -18,7 +18,7 @@ from graph.run_record import RunRecord
 from graph.suite_progress import line
 from graph.suite_record import UNDER_WAY, Row, RowStatus, SuiteRecord, figures, ratio, row_of, summed
 from graph.suite_table import HEAD, STATUS, figures_sheet, page, rows_sheet
-from harness.verdict import Compiled, Interval, Timing
+from harness.verdict import AsCalled, CallerTiming, Compiled, Interval, Timing
 from nodes.state import Step, Usage
 
 FAILED = ("no_kernel", "not_a_task", "machine_failed", "defect", "interrupted", "waiting")
@@ -190,13 +190,21 @@ def test_each_column_holds_what_its_head_says() -> None:
     )  # fmt: skip
     assert cells_of(full) == {
         "id": "7", "task": "task7", "status": "faster", "speed-up": "2.00x", "95 % interval": "1.92 to 2.08",
-        "over compile": "1.25x (1.12 to 1.38)", "kernel ms": "10.000", "eager ms": "20.000", "of floor": "50%",
+        "clock": "judge", "over compile": "1.25x (1.12 to 1.38)", "kernel ms": "10.000", "eager ms": "20.000",
+        "as called ms": "", "of floor": "50%",
         "depth": "3", "judged": "9", "run s": "61", "cost $": "1.00", "$ per 0.1x": "0.10",
     }  # fmt: skip
     empty = cells_of(row(7, None))
     assert {name for name, cell in empty.items() if not cell} == {
-        "speed-up", "95 % interval", "over compile", "kernel ms", "eager ms", "of floor", "$ per 0.1x",
+        "speed-up", "95 % interval", "clock", "over compile", "kernel ms", "eager ms", "as called ms", "of floor",
+        "$ per 0.1x",
     }  # fmt: skip
+    drop_in = AsCalled(ms=12.0, baseline_ms=18.0, speedup=1.5, interval=Interval(low=1.4, high=1.6))
+    caller = CallerTiming(back_to_back=drop_in.model_copy(update={"speedup": 1.9}), synchronized=drop_in, rounds=8)
+    slower = full.model_copy(update={"timing": timing(2.0).model_copy(update={"caller": caller})})
+    found = cells_of(slower)
+    assert (found["speed-up"], found["95 % interval"], found["clock"]) == ("1.50x", "1.40 to 1.60", "synchronized")
+    assert (found["kernel ms"], found["as called ms"], found["$ per 0.1x"]) == ("10.000", "12.000 / 12.000", "0.20")
     assert cells_of(row(7, 0.5))["$ per 0.1x"] == "", "what is slower has gained no tenth"
 
 
