@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from harness.screen.python_identifiers import plainly
 from harness.screen.python_scopes import Function, Scopes
 
 EXTENSION_MAKER = "load_inline"
@@ -20,6 +21,7 @@ class PythonFile:
     imported: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.tree = plainly(self.tree)
         self.nodes = list(ast.walk(self.tree))
         self.parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         for node in self.nodes:
@@ -50,10 +52,6 @@ class PythonFile:
         if isinstance(node, ast.Attribute):
             before = self.path(node.value)
             return f"{before}.{node.attr}" if before else ""
-        if isinstance(node, ast.Call) and last_name(node.func) == "getattr" and len(node.args) > 1:
-            name = node.args[1]
-            before = self.path(node.args[0])
-            return f"{before}.{name.value!s}" if before and isinstance(name, ast.Constant) else ""
         return ""
 
     def enclosing(self, node: ast.AST) -> Iterator[ast.AST]:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
+
+from harness.screen.python_identifiers import bound
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Comprehension = ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
-_PATTERN = ast.MatchAs | ast.MatchStar
 
 
 class Binding(NamedTuple):
@@ -25,7 +25,7 @@ class Scopes:
         self._parents = parents
         self.bindings: dict[str, list[Binding]] = {}
         for node in nodes:
-            for name in _bound(node):
+            for name in bound(node):
                 self.bindings.setdefault(name, []).append(Binding(self._binds_in(node), node))
 
     def scope_of(self, node: ast.AST) -> ast.AST:
@@ -79,21 +79,3 @@ class Scopes:
             while isinstance(scope, _Comprehension):
                 scope = self.scope_of(scope)
         return scope
-
-
-def _bound(node: ast.AST) -> Iterator[str]:
-    """The names that a node itself binds, or unbinds."""
-    if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load):
-        yield node.id
-    elif isinstance(node, ast.arg):
-        yield node.arg
-    elif isinstance(node, Function | ast.ClassDef):
-        yield node.name
-    elif isinstance(node, ast.Import):
-        yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
-    elif isinstance(node, ast.ImportFrom):
-        yield from (alias.asname or alias.name for alias in node.names)
-    elif isinstance(node, _PATTERN | ast.ExceptHandler) and node.name:
-        yield node.name
-    elif isinstance(node, ast.MatchMapping) and node.rest:
-        yield node.rest

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
 from harness.screen.python_file import EXTENSION_MAKER, PythonFile, imported_names, last_name, root_name
+from harness.screen.python_identifiers import INTERNALS, NODES, bound, named
 from harness.screen.python_rules import (
     ADVICE,
     ALLOWED_MODULES,
@@ -99,8 +100,10 @@ def _names(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "reference", node.id
     elif node.id.startswith("__") and node.id not in _DUNDERS:
         yield node, "introspection", node.id
-    elif node.id == "getattr" and not _plain_getattr(node, file.parents[node]):
+    elif node.id == "getattr":
         yield node, "dynamic", "getattr with a name that is no literal"
+    elif node.id == "type" and not _asks_type(node, file.parents[node]):
+        yield node, "introspection", "type for something else than to ask for one"
 
 
 def _is_own(file: PythonFile, name: ast.Name) -> bool:
@@ -134,14 +137,37 @@ def _comes_before(file: PythonFile, statement: ast.AST, name: ast.Name) -> bool:
     return any(later in around for later in block[block.index(statement) + 1 :]) if block else False
 
 
-def _plain_getattr(name: ast.Name, call: ast.AST) -> bool:
-    if not isinstance(call, ast.Call) or call.func is not name or len(call.args) < 2:
+def _asks_type(name: ast.Name, user: ast.AST) -> bool:
+    """`type(x)` and the annotation `type[X]`; with more arguments it makes a class that no rule reads."""
+    if isinstance(user, ast.Subscript):
+        return user.value is name
+    if not isinstance(user, ast.Call) or user.keywords or user.func is not name:
         return False
-    return isinstance(call.args[1], ast.Constant)
+    return len(user.args) == 1 and not isinstance(user.args[0], ast.Starred)
+
+
+def _bindings(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """Names that Python itself gives a meaning to, and those by which a pattern would reach into it."""
+    for name in bound(node):
+        special = name.startswith("__") and name.endswith("__") and name not in _DUNDERS
+        if name in INTERNALS or (special and not isinstance(node, Function)):  # `_methods` has words of its own
+            yield node, "introspection", f"{name}, given a meaning"
+
+
+def _patterns(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """`case A(b=c)` reaches `b` of whatever is matched, where no rule would follow it."""
+    if not isinstance(node, ast.Attribute):
+        for name in named(node, "reaches"):
+            yield node, "dynamic", f"{name}, reached by a pattern"
+
+
+def _new_syntax(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    if type(node).__name__ not in NODES:
+        yield node, "dynamic", f"{type(node).__name__}, which this screen does not know,"
 
 
 def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
-    if not isinstance(node, ast.Attribute | ast.Call | ast.Name):
+    if not isinstance(node, ast.Attribute | ast.Name):
         return
     path = file.path(node)
     name = path.rsplit(".", 1)[-1] if path else last_name(node) if isinstance(node, ast.Attribute) else ""
@@ -151,6 +177,8 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, "dynamic", f"{name}, which may only be called"
     elif isinstance(node, ast.Name) or file.on_device(node):
         return
+    elif name in INTERNALS:
+        yield node, "introspection", name
     elif name in ATTRIBUTES:
         yield node, ATTRIBUTES[name], name
     elif _HOOK.fullmatch(name):
@@ -178,19 +206,16 @@ def _pivot(file: PythonFile, path: str) -> str:
 
 def _modules(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     """A module is followed by a name, or given one of its own: what is handed around is not followed."""
-    if not isinstance(node, ast.Name | ast.Attribute | ast.Call) or (path := file.path(node)) not in MODULE_PATHS:
+    if not isinstance(node, ast.Name | ast.Attribute) or (path := file.path(node)) not in MODULE_PATHS:
         return
     if path.split(".")[0] not in {origin.split(".")[0] for origin in file.origins}:
         return
-    stores = isinstance(node, ast.Name | ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    stores = not isinstance(node.ctx, ast.Load)
     root = node if isinstance(node, ast.Name) else None
     if stores or (root is not None and file.scopes.is_local(root.id, root) and not _is_alias(file, root)):
         return
     user = file.parents[node]
-    followed = isinstance(user, ast.Attribute) or (
-        isinstance(user, ast.Call) and last_name(user.func) == "getattr" and user.args[:1] == [node]
-    )
-    if not followed and not _names_once(file, user):
+    if not isinstance(user, ast.Attribute) and not _names_once(file, user):
         yield node, "dynamic", f"{path} as a value"
 
 
@@ -229,7 +254,7 @@ def _compiled(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
 
 def _is_called(file: PythonFile, node: ast.AST) -> bool:
     parent = file.parents[node]
-    return isinstance(node, ast.Call) or (isinstance(parent, ast.Call) and parent.func is node)
+    return isinstance(parent, ast.Call) and parent.func is node
 
 
 def _tries(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
@@ -287,8 +312,6 @@ def _hands_back(operators: frozenset[str]) -> Rule:
             yield node, "operator", name
         elif isinstance(node, ast.Attribute) and (name := _used_module(file, node, operators)):
             yield node, "operator", f"{file.path(node)}, made with {name}"
-        elif isinstance(node, ast.Call) and plain(file.path(node).rsplit(".", 1)[-1]) in operators:
-            yield node, "operator", f"getattr({file.path(node)})"
         elif isinstance(node, ast.Attribute | ast.Name) and _is_operator(file, node, operators):
             yield node, "operator", file.path(node) or last_name(node)
 
@@ -296,7 +319,7 @@ def _hands_back(operators: frozenset[str]) -> Rule:
 
 
 def _is_torchs(file: PythonFile, node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute | ast.Name | ast.Call) and file.path(node).startswith("torch.")
+    return isinstance(node, ast.Attribute | ast.Name) and file.path(node).startswith("torch.")
 
 
 def _walks_over_modules(file: PythonFile, node: ast.AST) -> str:
@@ -355,6 +378,9 @@ def _made_in_init(file: PythonFile, node: ast.AST) -> bool:
 _RULES: tuple[Rule, ...] = (
     _imports,
     _names,
+    _bindings,
+    _patterns,
+    _new_syntax,
     _attributes,
     _tries,
     _classes,

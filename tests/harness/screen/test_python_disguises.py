@@ -15,7 +15,6 @@ DISGUISED = {
         "a module unpacked": module("a, b = torch.cuda, 1\na.Stream()"),
         "a module with a type": module("a: object = torch.cuda\na.Stream()"),
         "a module in a loop": module("for c in (torch.cuda,):\n    c.Stream()"),
-        "a module by getattr": module("o = getattr(torch, 'cuda')\no.Stream()"),
         "a module kept": module("return self.k.softmax(x, 1)", init="self.k = torch"),
         "a module for an extension": module("return g(torch, x)", top="def g(k, x):\n    return k.add(x, 1)"),
         "an alias with two meanings": module("c = torch.cuda\nc.Stream()\nimport math\nc = math"),
@@ -102,6 +101,7 @@ DISGUISED = {
         "tuning": module("torch.cuda.tunable.write_file('x')"),
         "profiles": module("torch.autograd.profiler.profile()"),
     },
+    "stream": {"a module by getattr": module("o = getattr(torch, 'cuda')\no.Stream()")},
     "file": {"storage": module("torch.cuda.gds.GdsFile('x')")},
     "patch": {
         "hooks": module("self.register_load_state_dict_post_hook(print)"),
