@@ -21,6 +21,7 @@ from harness.runner_process import MODULE_ORDER
 from harness.screen.operators import operators_of
 from harness.screen.python_source import screen_python
 from harness.screen.refusal import Refusal
+from harness.screen.torch_operators import kept_operators
 from harness.task import Task
 from harness.verdict import Verdict
 from harness.worker.client import JobDiedError, warm_parent
@@ -77,6 +78,7 @@ class ModuleJudge(Judge):
             "source": candidate.source,
             "init": self._init_arguments(task),
             "inputs": len(signature.inputs),
+            "kept": sorted(kept_operators(operators_of(task))),
             "takes": task.takes.model_dump(mode="json") if task.takes else None,
             "parameters": [[spec.name, *spec.also] for spec in signature.parameters],
         }

@@ -79,6 +79,7 @@ NAMES = _table(
 ATTRIBUTES = _table(
     {
         "stream": "wait_stream record_stream CUDAGraph make_graphed_callables replay",
+        "vendor_library": "numpy __array__ from_numpy to_dlpack from_dlpack",
         "lazy": "as_subclass _make_subclass _make_wrapper_subclass",
         "cache": "untyped_storage storage lru_cache",
         "file": "share_memory_ from_file tofile",

@@ -20,7 +20,7 @@ AWAKE_S = 1.0
 """How long to wait for an answer without sleeping, where the device is not the processor."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
-_REFUSED = frozenset({"output", "process_state"})
+_REFUSED = frozenset({"output", "operator", "process_state"})
 """Checks of the runner that a kernel fails without breaking."""
 
 Numbers = dict[str, float | int | bool]

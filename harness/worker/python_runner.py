@@ -28,11 +28,13 @@ import torch
 sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import channel, cuda_driver, forms, runner
+    from harness.worker.operators_away import Operators
 else:
     import channel
     import cuda_driver
     import forms
     import runner
+    from operators_away import Operators
 
 _FILE = "module_new.py"
 
@@ -88,12 +90,14 @@ class Module:
         self.inputs: int = order["inputs"]
         self.takes: dict[str, Any] | None = order.get("takes")
         self.weights: list[list[str]] = order["parameters"]
+        self.torchs = Operators()
         with _telling("load"):
             torch.manual_seed(0)
             with place:
                 self.home = _imported(order["source"])
                 self.model: torch.nn.Module = self.home.ModelNew(*order["init"]).eval().to(place)
         self.owners = [[*map(self._owner, names)] for names in self.weights]
+        self.torchs.take_away(order["kept"])
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
         path, _, leaf = name.rpartition(".")
@@ -241,7 +245,8 @@ def _go(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[s
             module.call(slots[slot])
         module.finish()
     except CallFailedError as error:
-        return {"failed": error.check, "message": str(error)}
+        check = "operator" if module.torchs.refused else error.check
+        return {"failed": check, "message": str(error)}
     return {"done": order["nonce"]}
 
 
