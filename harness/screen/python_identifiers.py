@@ -83,7 +83,7 @@ def bound(node: ast.AST) -> Iterator[str]:
 class _Plain(ast.NodeTransformer):
     """`getattr(a, "b")` is `a.b`, and with a default `a.b or default`: what is reached by a literal is an attribute."""
 
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802 (as the visitor calls it)
+    def visit_Call(self, node: ast.Call) -> ast.AST:
         """The attribute that a call of getattr stands for; any other call as it is."""
         self.generic_visit(node)
         if not (isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) > 1):

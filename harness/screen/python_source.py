@@ -175,17 +175,18 @@ def _attributes(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
         yield node, kind, path
     elif name == EXTENSION_MAKER and not _is_called(file, node):
         yield node, "dynamic", f"{name}, which may only be called"
-    elif isinstance(node, ast.Name) or file.on_device(node):
-        return
-    elif name in INTERNALS:
-        yield node, "introspection", name
-    elif name in ATTRIBUTES:
+    elif isinstance(node, ast.Attribute) and not file.on_device(node):
+        yield from _reached(node, path, name)
+
+
+def _reached(node: ast.Attribute, path: str, name: str) -> Iterator[Finding]:
+    if name in ATTRIBUTES:
         yield node, ATTRIBUTES[name], name
     elif _HOOK.fullmatch(name):
         yield node, "patch", name
     elif path.startswith("functools.") and path != "functools.partial":
         yield node, "cache", path
-    elif name.startswith("__") and name not in _DUNDERS:
+    elif name in INTERNALS or (name.startswith("__") and name not in _DUNDERS):
         yield node, "introspection", name
     elif name.startswith("_") and name not in _DUNDERS and not path.startswith("self."):
         yield node, "introspection", f"{path or name}, which is private"
