@@ -97,7 +97,6 @@ class Module:
                 self.home = _imported(order["source"])
                 self.model: torch.nn.Module = self.home.ModelNew(*order["init"]).eval().to(place)
         self.owners = [[*map(self._owner, names)] for names in self.weights]
-        self.torchs.take_away(order["kept"])
 
     def _owner(self, name: str) -> tuple[torch.nn.Module, str]:
         path, _, leaf = name.rpartition(".")
@@ -221,7 +220,9 @@ def serve(link: socket.socket) -> None:
         channel.send(link, {"worked": True, "counted": known.seconds})
         order = channel.receive(link)
     try:
-        module = Module(json.loads(Path(order["load"]).read_text(encoding="utf-8")), memory["out"].device)
+        described = json.loads(Path(order["load"]).read_text(encoding="utf-8"))
+        module = Module(described, memory["out"].device)
+        module.torchs.take_away(described["kept"])
     except CallFailedError as error:
         channel.send(link, {"failed": error.check, "message": str(error)})
         return
