@@ -265,6 +265,7 @@ class Judge:
                 "op_class": task.op_class,
                 "multiplies": task.multiplies,
                 "steps": task.steps,
+                "indexed": sorted(task.indexed),
                 "library": str(library),
                 "seed": seed,
                 "runner_pid": runner.pid,

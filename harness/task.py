@@ -21,6 +21,7 @@ DTYPE_BYTES: dict[DType, int] = {
 
 
 WHOLE: tuple[DType, ...] = ("int8", "uint8", "int16", "int32", "int64", "bool")
+CASTS = ("to", "_to_copy")
 STEPPING = frozenset({
     "round", "floor", "ceil", "trunc", "fix", "floor_divide", "remainder", "fmod", "frac", "sign", "heaviside", "div",
     "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor",
@@ -210,6 +211,14 @@ class Task(Frozen):
             return True
         whole = any(spec.dtype in WHOLE for op in self.program.ops for spec in op.results)
         return whole or not self.program.names.isdisjoint(STEPPING)
+
+    @property
+    def indexed(self) -> frozenset[str]:
+        """Inputs whose numbers have a fraction by their type and that the forward makes whole: indices, mostly."""
+        floats = {spec.name for spec in self.signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
+        casts = (op for op in (self.program.ops if self.program else ()) if op.target.split(".")[1] in CASTS)
+        whole = {op.args[0].ref for op in casts if op.results[0].dtype in WHOLE[:-1] and isinstance(op.args[0], Ref)}
+        return frozenset(floats & whole)
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""

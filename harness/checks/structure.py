@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import torch
 
+SPREAD = 997.0
+"""Drawn values are small: times this their whole parts differ."""
 CORNER = 64
 """A corner of so many rows says at once that a dense matrix is none of these, where the whole would take 0.1 s."""
 
@@ -17,6 +19,8 @@ class Structure:
     upper: bool = False
     lower: bool = False
     symmetric: bool = False
+    indices: tuple[float, float] | None = None
+    """The least and the largest of whole numbers that a forward takes for indices: a table may end there."""
 
     @classmethod
     def of(cls, given: torch.Tensor) -> Structure:
@@ -31,7 +35,7 @@ class Structure:
     @property
     def empty(self) -> bool:
         """Is nothing promised?"""
-        return not (self.upper or self.lower or self.symmetric)
+        return not (self.upper or self.lower or self.symmetric or self.indices)
 
     def keep(self, drawn: torch.Tensor) -> torch.Tensor:
         """Drawn values with the promises kept; the tensor itself where there are none."""
@@ -41,7 +45,12 @@ class Structure:
             drawn = drawn.tril()
         if self.symmetric:
             drawn = drawn.triu() + drawn.triu(1).mT
-        return drawn
+        return drawn if self.indices is None else _folded(drawn, *self.indices)
+
+
+def _folded(drawn: torch.Tensor, low: float, high: float) -> torch.Tensor:
+    """Whole numbers from low to high, by far digits of what was drawn."""
+    return drawn.nan_to_num(0.0, 0.0, 0.0).abs().mul(SPREAD).floor().remainder(high - low + 1).add(low).clamp(low, high)
 
 
 def _is_upper(given: torch.Tensor) -> bool:

@@ -52,10 +52,10 @@ class WrongError(Exception):
 def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
-    `payload`: source, name, variant, signature, op_class, multiplies, steps (see `Task`), library, seed, runner_pid,
-    device, precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all), load_within_s, timed
-    (else it is only checked), compile (what `compile_reference` takes, or nothing); with `rival_fd` also
-    rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
+    `payload`: source, name, variant, signature, op_class, multiplies, steps, indexed (see `Task`), library, seed,
+    runner_pid, device, precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all),
+    load_within_s, timed (else it is only checked), compile (what `compile_reference` takes, or nothing); with
+    `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -133,6 +133,7 @@ def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
         reference=reference,
         signature=signature,
         op_class=payload["op_class"],
+        indexed=frozenset(payload["indexed"]),
         steps=payload["steps"],
         tolerance=payload["tolerance"],
         memory=memory,

@@ -82,6 +82,7 @@ def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
             reference=reference,
             signature=signature,
             op_class=payload["op_class"],
+            indexed=frozenset(payload["indexed"]),
             steps=payload["steps"],
             tolerance=payload["tolerance"],
             memory=memory,

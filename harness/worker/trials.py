@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from itertools import repeat
 
@@ -63,6 +63,8 @@ class Bench:
     replicas: list[torch.nn.Module]
     pattern: list[Value]
     message: MessageCost = MessageCost()
+    indexed: frozenset[str] = frozenset()
+    """Inputs with a fraction by their type that are indices: see `Task`."""
     steps: bool = False
     """Whether a last bit may decide a result of the task's: see `Task`."""
     tolerance: float = 1.0
@@ -94,7 +96,7 @@ class Bench:
         self.scalars = ScalarArguments(self.signature, self.numbers)
         self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
         self.structures = {
-            spec.name: Structure.of(value)
+            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.indexed else None)
             for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
             if isinstance(value, torch.Tensor) and value.is_floating_point()
         }
@@ -244,6 +246,12 @@ def _write(view: torch.Tensor, values: torch.Tensor) -> None:
         if stride == 0 and extent > 1:
             view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
     view.copy_(values)
+
+
+def _ends(value: torch.Tensor) -> tuple[float, float] | None:
+    """The least and the largest of whole numbers; None where there are others."""
+    low, high = (float(end) for end in value.aminmax())
+    return (low, high) if bool((value == value.floor()).all()) and math.isfinite(high - low) else None
 
 
 def plan_trials(seed: int, op_class: OpClass, *, multiplies: bool = False) -> Iterator[tuple[str, int]]:

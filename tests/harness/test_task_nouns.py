@@ -13,7 +13,18 @@ from pydantic import ValidationError
 
 from harness.build import Build, Diagnostic
 from harness.candidate import Candidate
-from harness.task import DTYPE_BYTES, Program, ScalarSpec, Signature, Task, TensorSpec, TracedOp, Workload
+from harness.task import (
+    DTYPE_BYTES,
+    DTypeArg,
+    Program,
+    Ref,
+    ScalarSpec,
+    Signature,
+    Task,
+    TensorSpec,
+    TracedOp,
+    Workload,
+)
 from harness.task_filters import FilterResult, TaskCheck, WorkloadFacts
 
 
@@ -143,3 +154,15 @@ def test_products_of_many_inputs_and_steps_are_told_from_other_operations(ops, m
     workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
     task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
     assert (task.multiplies, task.steps) == (multiplies, steps)
+
+
+def test_inputs_that_are_cast_to_whole_numbers_are_indices():
+    x, y = (TensorSpec(name=name, shape=(2,), strides=(1,), dtype="float32") for name in "xy")
+    index = TensorSpec(name="i", shape=(2,), strides=(1,), dtype="int64")
+    cast = TracedOp(target="aten.to.dtype", args=(Ref(ref="x"), DTypeArg(dtype="int64")), results=(index,))
+    other = TracedOp(target="aten.ge.Scalar", args=(Ref(ref="y"), 0), results=(index,))
+    workload = Workload(name="given", signature=Signature(inputs=(x, y), outputs=()), flops=0, bytes_moved=0)
+    program = Program(tracer="export", ops=(cast, other), outputs=())
+    task = Task(name="t", source="", workloads=(workload,), op_class="other", program=program)
+    assert task.indexed == {"x"}
+    assert task.model_copy(update={"program": None}).indexed == set()

@@ -40,3 +40,13 @@ def test_a_sparse_lower_half_is_no_triangle():
     almost = almost + almost.mT
     almost[200, 150] += 1
     assert Structure.of(almost).empty
+
+
+def test_indices_stay_whole_and_within_what_the_file_shows():
+    drawn = torch.cat(
+        [torch.randn(1000) * 1000, torch.randn(1000) * 1e-2, torch.tensor([1e30, -1e30, torch.inf, torch.nan])]
+    )
+    for low, high in ((0.0, 63.0), (-3.0, 4.0), (5.0, 5.0)):
+        kept = Structure(indices=(low, high)).keep(drawn)
+        assert torch.equal(kept, kept.floor())
+        assert (kept.min(), kept.max()) == (low, high)

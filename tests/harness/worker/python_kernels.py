@@ -67,6 +67,7 @@ def bench_of(
     slots: int = 4,
     op_class: OpClass = "elementwise",
     device: HostDevice | None = None,
+    indexed: frozenset[str] = frozenset(),
 ) -> Iterator[Bench]:
     """A loaded bench, the pattern among its inputs drawn under seed 7."""
     reference = Reference(source, "task")
@@ -80,6 +81,7 @@ def bench_of(
             reference=reference,
             signature=signature,
             op_class=op_class,
+            indexed=indexed,
             memory=memory,
             link=link,
             numbers=numbers,

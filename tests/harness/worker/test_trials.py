@@ -359,3 +359,32 @@ def test_a_weight_and_an_input_without_axes_are_drawn_stirred_and_touched():
             before = views["x"].clone(), views["scale"].clone()
             change(0)
             assert views["x"] != before[0] and views["scale"] != before[1]
+
+
+LOOKED_UP = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.arange(9.0)[x.long()]
+
+def get_inputs():
+    return [torch.randint(0, 9, (40, 100)).float()]
+"""
+
+
+def test_indices_among_numbers_with_a_fraction_stay_indices_in_every_trial():
+    seen = set()
+
+    def look(views, numbers):
+        assert torch.equal(views["x"], views["x"].floor()), "an index is whole"
+        seen.update(views["x"].unique().tolist())
+        views["y"].copy_(views["x"])
+
+    signature = SUMMED.model_copy(update={"outputs": (SUMMED.inputs[0].model_copy(update={"name": "y"}),)})
+    with bench_of(look, source=LOOKED_UP, signature=signature, op_class="other", indexed=frozenset({"x"})) as bench:
+        for family in ("wide", "mixed", "negative"):
+            assert not run_trial(bench, 0, family, 4, 20.0).outputs[0].bad_fraction
+        bench.stir(0)
+        look(bench.memory.views[0], {})
+    assert seen == set(range(9))

@@ -21,7 +21,7 @@ ORDER = PLANS["elementwise"]
 def payload(path, pid, **changed):
     return {
         "source": SOURCE, "name": "task", "variant": Variant().model_dump(), "signature": SIGNATURE.model_dump(),
-        "op_class": "elementwise", "multiplies": False, "steps": False, "library": str(path), "seed": 5,
+        "op_class": "elementwise", "multiplies": False, "steps": False, "indexed": [], "library": str(path), "seed": 5,
         "runner_pid": pid, "device": "cpu", "precision": "ieee", "tolerance": 1.0, "slot_target_bytes": 1 << 15,
         "memory_bytes": 1 << 26, "timing_s": 0.0,
         "trials": None, "load_within_s": 20.0, "timed": True, "compile": None, **changed,
