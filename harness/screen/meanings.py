@@ -1,19 +1,18 @@
-"""What a source itself gives a meaning: functions and variables of common names, what macros take and stand for.
-
-A screen of tokens tells `open(x)`, the system's, from `open(x)`, the kernel's own, by this alone.
-"""
+"""What a source itself gives a meaning: names of its own, variables of types' names, what macros take and stand for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from harness.screen.ownership import Ownership
 from harness.screen.rules import RULES, words_of
 from harness.screen.tokens import Token
 
-# What else is called so: members, lambdas and functions of kernels. Nobody names those `system` or `exit`.
-_OFTEN_OWN = words_of("bind clock clone connect dup kill open pipe raise signal sleep time")
 _TYPES = frozenset().union(*(rule.types for rule in RULES))
+_WATCHED = frozenset().union(
+    *(rule.called | rule.attributes | (rule.words if rule.scoped else set()) for rule in RULES)
+)
 _NO_TYPES = words_of(
     "return co_return co_yield co_await throw const constexpr typename using class struct static new delete else do "
     "case goto sizeof and or not xor"
@@ -21,16 +20,13 @@ _NO_TYPES = words_of(
 _AFTER_A_VARIABLE = frozenset({"=", ";", ",", ")", "[", "{", ":", ">"})
 _ARITHMETIC = frozenset({"+", "-", "*", "/", "%"})
 _ASSIGNS = frozenset({"=", "+=", "-=", "*=", "/=", "++", "--"})
-_BEFORE_A_BODY = words_of("const noexcept override final & &&")
-_FAR = 400
-"""A definition's parameters have no more tokens than this: looking further from each of many places takes too long."""
 
 
 @dataclass(frozen=True)
 class Meanings:
-    """`functions` and `variables` are names, `macros` places in what macros stand for, `given` in what they take."""
+    """`variables` are names, `macros` places in what macros stand for, `given` in what they take."""
 
-    functions: frozenset[str]
+    owners: Ownership
     variables: frozenset[str]
     macros: frozenset[int]
     given: frozenset[int]
@@ -39,11 +35,12 @@ class Meanings:
 def meanings_of(tokens: Sequence[Token]) -> Meanings:
     """Those of one source."""
     names = frozenset(tokens[at + 2].text for at in _definitions(tokens) if _text(tokens, at + 3) == "(")
+    given = frozenset(_arguments(tokens, names))
     return Meanings(
-        functions=frozenset(t.text for at, t in enumerate(tokens) if t.text in _OFTEN_OWN and _is_defined(tokens, at)),
+        owners=Ownership(tokens, _WATCHED, given),
         variables=frozenset(t.text for at, t in enumerate(tokens) if t.text in _TYPES and _is_variable(tokens, at)),
         macros=frozenset(at for start in _definitions(tokens) for at in _body(tokens, start)),
-        given=frozenset(_arguments(tokens, names)),
+        given=given,
     )
 
 
@@ -77,33 +74,6 @@ def _arguments(tokens: Sequence[Token], macros: frozenset[str]) -> Iterator[int]
             outside = 0
         elif outside:
             yield at
-
-
-def _is_defined(tokens: Sequence[Token], at: int) -> bool:
-    """Whether the name gets its meaning here: a lambda, an object made with arguments, a function."""
-    if _text(tokens, at + 1) == "=":
-        return _text(tokens, at + 2) == "["
-    if at == 0 or _text(tokens, at + 1) != "(":
-        return False
-    if tokens[at - 1].text in (">", "*", "&"):
-        return _has_body(tokens, at + 1)
-    start = at
-    while start > 0 and _is_type_name(tokens[start - 1]):
-        start -= 1
-    words = (tokens[k].text for k in range(start, at))
-    return start < at and "extern" not in words and _text(tokens, start - 1) != '"C"'
-
-
-def _has_body(tokens: Sequence[Token], opening: int) -> bool:
-    depth = 0
-    for at in range(opening, min(opening + _FAR, len(tokens))):
-        depth += (tokens[at].text == "(") - (tokens[at].text == ")")
-        if depth == 0:
-            after = at + 1
-            while _text(tokens, after) in _BEFORE_A_BODY:
-                after += 1
-            return _text(tokens, after) in ("{", "->")
-    return False
 
 
 def _is_variable(tokens: Sequence[Token], at: int) -> bool:

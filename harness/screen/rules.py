@@ -20,7 +20,8 @@ class Rule:
     `called` counts only before "(", behind a global "::" and in what a macro stands for, `attributes` in what a macro
     is given, too; `std` behind `std::`, `namespaces` before "::" or behind `namespace`, `types` where a type stands;
     `assembly` is searched for in the text of asm statements. A task with one of `unless` (a dtype of its tensors, or
-    the precision it is judged at) may use all of it.
+    the precision it is judged at) may use all of it. The words of a `scoped` rule are functions: a source may have
+    members, parameters and variables of their names.
     """
 
     kind: str
@@ -35,6 +36,7 @@ class Rule:
     types: frozenset[str] = frozenset()
     assembly: re.Pattern[str] = _NOTHING
     unless: frozenset[str] = frozenset()
+    scoped: bool = False
 
     def covers(self, symbol: str) -> bool:
         """Whether a name is refused however it is used, as a linker's symbol is."""
@@ -101,6 +103,7 @@ RULES = (
         ),
         called=words_of("system fork clone syscall kill tkill tgkill signal raise exit atexit at_quick_exit alarm"),
         std=words_of("system signal raise exit atexit set_terminate set_new_handler"),
+        scoped=True,
     ),
     Rule(
         "thread",
@@ -112,6 +115,7 @@ RULES = (
             r"(?:__builtin_|_)*(?:sig)?(?:setjmp|longjmp)(?:_\w+)?|__builtin_eh_return|omp_set_(?!(?:nest_)?lock)\w+"
         ),
         std=words_of("thread jthread async this_thread packaged_task"),
+        scoped=True,
     ),
     Rule(
         "stream",
@@ -189,6 +193,7 @@ RULES = (
         ),
         called=words_of("open open64 socket socketpair connect bind dup dup2 pipe unlink"),
         std=words_of("ifstream ofstream fstream filebuf filesystem getenv remove_all"),
+        scoped=True,
     ),
     Rule(
         "clock",
@@ -202,6 +207,7 @@ RULES = (
         called=words_of("sleep clock time"),
         std=words_of("chrono clock time"),
         assembly=re.compile(r"\b(?:rdtscp?|rdpmc|rdpru|umwait|tpause|cnt[vp]ct\w*)\b|%(?:clock|globaltimer)\w*", re.I),
+        scoped=True,
     ),
     Rule(
         "load_time",

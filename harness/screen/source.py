@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from harness.entry import KEYWORDS as WORDS_OF_CPP
 from harness.screen.assembly import KEYWORDS, refuse_assembly
 from harness.screen.directives import pragma_operator, refuse_directive, refuse_optimize
 from harness.screen.meanings import Meanings, meanings_of
@@ -71,17 +72,17 @@ def _refuse_construct(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -
 
 def _refuse_name(tokens: Sequence[Token], at: int, rules: Sequence[Rule], meanings: Meanings) -> Refusal | None:
     for rule in rules:
-        if _offends(rule, tokens, at) or _is_used(rule, tokens, at, meanings):
+        if _offends(rule, tokens, at, meanings) or _is_used(rule, tokens, at, meanings):
             return Refusal(kind=rule.kind, line=tokens[at].line, message=f"{tokens[at].text}: {rule.advice}")
     return None
 
 
-def _offends(rule: Rule, tokens: Sequence[Token], at: int) -> bool:
+def _offends(rule: Rule, tokens: Sequence[Token], at: int, meanings: Meanings) -> bool:
     """What the name and its neighbours tell."""
     name = tokens[at].text
     return (
-        rule.claims(name)
-        or name.removeprefix(_BUILTIN) in rule.words
+        (rule.claims(name) and not (rule.scoped and name in rule.words and meanings.owners.is_own(at, strictly=True)))
+        or (name.startswith(_BUILTIN) and name.removeprefix(_BUILTIN) in rule.words)
         or (name in rule.std and _text(tokens, at - 1) == "::" and _text(tokens, at - 2) == "std")
         or (name in rule.namespaces and _is_namespace(tokens, at))
     )
@@ -92,21 +93,26 @@ def _is_used(rule: Rule, tokens: Sequence[Token], at: int, meanings: Meanings) -
     name = tokens[at].text.removeprefix(_BUILTIN)
     if name in rule.types:
         return _declares(tokens, at) or (name not in meanings.variables and _may_be_type(tokens, at))
-    if name in rule.attributes and at in meanings.given:
-        return True
     if name not in rule.called and name not in rule.attributes:
         return False
-    own = name in meanings.functions and _text(tokens, at - 1) != "::"
-    return not own and (_is_called(tokens, at) or at in meanings.macros)
-
-
-def _is_called(tokens: Sequence[Token], at: int) -> bool:
-    before, earlier = _text(tokens, at - 1), _token(tokens, at - 2)
-    if before in (".", "->"):
+    attribute = name in rule.attributes and _may_be_attribute(tokens, at, meanings)
+    if name == tokens[at].text and not attribute and meanings.owners.is_own(at, strictly=False):
         return False
-    qualified = before == "::" and (earlier.kind == "identifier" or earlier.text == ">")
-    if qualified:
-        return earlier.text in _GNU or earlier.text in ("return", "else", "do")
+    given = name in rule.attributes and at in meanings.given
+    return given or _is_called(tokens, at, meanings) or at in meanings.macros
+
+
+def _may_be_attribute(tokens: Sequence[Token], at: int, meanings: Meanings) -> bool:
+    """Whatever else of the source's is called so: attributes know no scope."""
+    member = _text(tokens, at - 1) in (".", "->")
+    return not member and (at in meanings.given or meanings.owners.in_strange_brackets(at))
+
+
+def _is_called(tokens: Sequence[Token], at: int, meanings: Meanings) -> bool:
+    before, earlier = _text(tokens, at - 1), _token(tokens, at - 2)
+    named = earlier.kind == "identifier" and earlier.text not in WORDS_OF_CPP
+    if before == "::" and (named or earlier.text == ">"):
+        return earlier.text in _GNU or meanings.owners.is_namespace(earlier.text)
     return before == "::" or _text(tokens, at + 1) == "("
 
 

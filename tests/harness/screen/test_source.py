@@ -114,9 +114,34 @@ ALLOWED = {
     ),
     "one's own functions of common names": (
         "struct Stage { void signal() { ++n; } int clone(int k) const { return k; } }; s.signal(); auto kill ="
-        "[](int) {}; kill(2); static inline float pipe(float x) noexcept { return x; } y = pipe(2); Timer time(3);"
-        "Stage open(a, b); open(3);"
-        "template <class T> auto* dup(T x) -> T* { return x; } dup(1); __device__ float raise(float x); raise(2);"
+        "[](int) {}; void f() { kill(2); } static inline float pipe(float x) noexcept { return x; } float y = pipe(2);"
+        "template <class T> auto* dup(T x) { return x; } auto z = dup(1);"
+        "__device__ float raise(float x) { return x; } float w = raise(2); void g() { Stage open(a, b); open(3); }"
+    ),
+    "members": (
+        "class Gate { public: Gate(int n) : open(n), time{0}, section(2) {} void exit(); bool sleep = false;"
+        "int open, time, section; int use() { exit(); return sleep ? system(3) : signal(open); } int system(int k);"
+        "template <class T> int signal(T x) { return x; } float getenv(float x); };"
+        "void Gate::exit() { use(system(3)); } int Gate::system(int k) { return getenv(k) + this->time; }"
+        "struct Wide final : public Gate, Other<int> { int all() { return system(2) + Gate::system(1); } };"
+        "template <class T> struct Ring { Ring(T n); T socket; void alarm() {} }; template <class T>"
+        "Ring<T>::Ring(T n) : socket(n) { alarm(); }"
+    ),
+    "parameters and variables": (
+        "template <class F, class G> void each(F&& open, G const& exit) { for (int i = 0; i < n; ++i) open(exit(i)); }"
+        "auto twice = [](auto kill) { return kill(2); }; void f() { auto time = [&](int k) { return k; }; time(3);"
+        "for (auto const& sleep : steps) sleep(1); auto [clock, fork] = both(); clock(1); if (auto dup = f()) dup(2);"
+        "Fn connect = pick(), bind{}; connect(1); float const time_of = time(2); }"
+    ),
+    "functions of one's own namespace": (
+        "namespace kernel { inline float open(float x) { return x; } float twice(float x) { return open(x); }"
+        "static float system(float x, int k) { return open(x); } }"
+        "float use(float x) { return kernel::open(x) + kernel::system(x, 2); } namespace kernel { float y = open(3); }"
+        "namespace { int signal(int n) { return n; } } int z = signal(3);"
+    ),
+    "one's own in a macro and in a condition": (
+        "struct Lock { void open() {} };\n#define LOCK(x) x.open()\n#ifdef AVX\nstatic int time(int k) { return 1; }\n"
+        "int later = time(3);\n#endif\n#if N > 2\nint a;\n#elif N\nint b;\n#else\nint c;\n#endif\n"
     ),
     "common words as a macro's parameters": "#define LOAD(pipe, time) load(pipe, time + 1)\nLOAD(p, 2)",
     "sections without attributes": (
@@ -263,6 +288,57 @@ BLINDING = {
     "one's own beside the system's": ('struct A { void open(int) {} }; void f() { ::open("a", 0); }', "file", 1),
     "a declaration of the system's": ('extern "C" int open(char const*, int);\nopen("a", 0);', "file", 1),
     "an expression that looks like a definition": ("if (n > time(0)) { f(); }\nx = n * time(0);", "clock", 1),
+    "a member beside the system's": ('struct A { void open(int) {} };\nint f() { return open("a", 0); }', "file", 2),
+    "a parameter of another function": ('void g(int open) {}\nvoid f() { open("a", 0); }', "file", 2),
+    "a variable of another block": ("void f() { { auto time = [] {}; }\ntime(0); }", "clock", 2),
+    "a lambda's parameter beside it": ("auto f = [](auto kill) {};\nint x = kill(1, 9);", "process", 2),
+    "a condition that names the system's": ("void f(int a) { if (a && time)\n{ time(0); } }", "clock", 2),
+    "an argument that names the system's": ("void f(int a) { g(a && time);\ntime(0); }", "clock", 2),
+    "a local declaration of the system's": ("void f() { int kill(int, int);\nkill(1, 9); }", "process", 1),
+    "by another name for its type": ("using T = int; void f() { T kill(T, T);\nkill(1, 9); }", "process", 1),
+    "a declaration within extern": ('extern "C" { int kill(int, int); }\nint x = kill(1, 9);', "process", 1),
+    "a friend that is the system's": (
+        "struct A {\nfriend int kill(int, int); int f() { return kill(1, 9); } };",
+        "process",
+        2,
+    ),
+    "a declaration in a namespace": ("namespace k {\nint kill(int, int); } int x = k::kill(1, 9);", "process", 2),
+    "the system's in a namespace": (
+        'namespace k { extern "C" int kill(int, int); }\nint x = k::kill(1, 9);',
+        "process",
+        1,
+    ),
+    "beside one's own in a namespace": (
+        'namespace k { int kill(float) { return 1; } \nextern "C" int kill(int, int); }',
+        "process",
+        2,
+    ),
+    "the system's by using": ("namespace k {\nusing ::kill; } int x = k::kill(1, 9);", "process", 2),
+    "one's own under #if 0": ("#if 0\nint time(float) { return 1; }\n#endif\nint x = time(0);", "clock", 4),
+    "one's own in the other branch": (
+        "#if 0\nint time(float) { return 1; }\n#else\nint x = time(0);\n#endif",
+        "clock",
+        4,
+    ),
+    "a scope that a condition ends": ("void f(int time) {\n#if 1\n}\nvoid g() {\n#endif\ntime(0); }", "clock", 6),
+    "a scope that a macro ends": ("#define END }\nvoid f(int time) { END void g()\n{ time(0); }", "clock", 3),
+    "a function that a macro drops": ("#define NO(x)\nNO(int time(float) { return 1; })\nint x = time(0);", "clock", 2),
+    "a class that is none": ("#define struct namespace\nstruct A { int kill(int, int);\n};", "process", 2),
+    "a name that a macro makes": ("#define T int kill(int, int); int\nint x = T::kill(1, 9);", "process", 1),
+    "a type that is an operator": ("#define PLUS +\nvoid f() { 1 PLUS time;\ntime(0); }", "clock", 3),
+    "one's own open, which imports cannot refuse": ("int open(float, int) { return 1; }\n", "file", 1),
+    "one's own section, and an attribute": (
+        'int section(int n) { return n; }\n__attribute__((section(".init_array"))) void (*p)() = f;',
+        "load_time",
+        2,
+    ),
+    "a member section, and an attribute by a macro": (
+        'struct A { int section;\nvoid f() { __annotate__(section(".x")) int y; } };',
+        "load_time",
+        2,
+    ),
+    "an interposed function of the system's": ("\nint clock_gettime(int, void*) { return 0; }", "clock", 2),
+    "a builtin beside one's own": ("struct A { int fork() { return\n__builtin_fork(); } };", "process", 2),
     "code under #if 0": ("#if 0\nsystem(0);\n#endif", "process", 2),
     "inside _Pragma": ('_Pragma("omp declare reduction(f : int : system(0))")', "process", 1),
     "a namespace by another name": ("namespace s = torch;", "framework", 1),
