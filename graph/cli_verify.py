@@ -14,7 +14,7 @@ from graph.verify import verify
 from harness.candidate import TargetChoice
 from harness.isolation.policy import TierChoice
 from harness.verdict import Verdict
-from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance
+from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance, say_trials
 
 
 def run(
@@ -73,7 +73,12 @@ def _show(verdict: Verdict, console: Console) -> None:
             console.print(Text(line), soft_wrap=True)
         if timing.advisory:
             console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
-    notes = (say_tolerance(verdict.tolerance), say_oracle(verdict), say_sanitizers(verdict.sanitizers))
+    notes = (
+        say_tolerance(verdict.tolerance),
+        say_oracle(verdict),
+        say_trials(verdict),
+        say_sanitizers(verdict.sanitizers),
+    )
     for line in "\n".join(filter(None, notes)).splitlines():
         console.print(Text(line), soft_wrap=True)
     if errors := worst_errors(verdict):

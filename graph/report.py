@@ -18,7 +18,7 @@ from harness.verdict import OutputError, Timing, Verdict
 from nodes.state import Step, Usage, Variant
 from nodes.story import say_decision
 from tools.sweep import say_values
-from tools.wording import say_caller, say_clock, say_oracle, say_smaller, say_tolerance
+from tools.wording import say_caller, say_clock, say_oracle, say_smaller, say_tolerance, say_trials
 
 WIDE, NARROW = 940, 400
 
@@ -84,6 +84,7 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         values=say_values,
         decided=say_decision,
         oracle=say_oracle,
+        trials=say_trials,
         tolerance=say_tolerance,
     )
     return environment.get_template(template).render(values)

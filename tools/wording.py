@@ -107,6 +107,21 @@ def say_oracle(verdict: Verdict) -> str:
     )
 
 
+def say_trials(verdict: Verdict) -> str:
+    """The families of inputs that were tried, then each that was not, with the reason; empty where nothing was."""
+    every = (verdict.correctness, *(each.correctness for each in verdict.workloads))
+    held = [correctness for correctness in every if correctness]
+    tried = dict.fromkeys(_family(trial) for correctness in held for trial in correctness.trials)
+    not_tried = dict.fromkeys(
+        f"Not tried: {left.distribution}: {left.reason.rstrip('.')}." for each in held for left in each.untried
+    )
+    return "\n".join([f"Tried on: {', '.join(tried)}.", *not_tried]) if tried else ""
+
+
+def _family(trial: Trial) -> str:
+    return f"{trial.distribution} (milder)" if trial.mild else trial.distribution
+
+
 def say_sanitizers(runs: Iterable[SanitizerRun]) -> str:
     """One line a tool: clean, what it found, or why it could not look. Then at which sizes, where not at the task's."""
     said = tuple(runs)

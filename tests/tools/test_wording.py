@@ -7,8 +7,16 @@ from run_samples import built, kernel, not_built, passed, profile, wrong
 from harness.build import Build, Diagnostic, Resources
 from harness.profile.render import render
 from harness.sanitize.report import Finding, SanitizerRun, Smaller
-from harness.verdict import Correctness, Duel, Interval, Verdict, WorkloadResult
-from tools.wording import MAX_DIAGNOSTICS, MAX_MESSAGE_CHARS, say_build, say_oracle, say_sanitizers, say_verdict
+from harness.verdict import Correctness, Duel, Interval, Trial, Untried, Verdict, WorkloadResult
+from tools.wording import (
+    MAX_DIAGNOSTICS,
+    MAX_MESSAGE_CHARS,
+    say_build,
+    say_oracle,
+    say_sanitizers,
+    say_trials,
+    say_verdict,
+)
 
 K = kernel()
 
@@ -153,3 +161,18 @@ def test_a_missing_oracle_is_said_wherever_it_was_missing() -> None:
     for where in ({"correctness": without}, {"workloads": workloads}):
         said = say_oracle(verdict.model_copy(update=where))
         assert said.startswith("No float64 oracle: in float64, forward raised X. Errors are held against")
+
+
+def test_what_was_tried_is_said_and_what_was_not_with_its_reason() -> None:
+    verdict = passed(K, 1.5)
+    held = verdict.correctness
+    assert held is not None
+    assert say_trials(verdict.model_copy(update={"correctness": None})) == ""
+    left = Untried(distribution="masked", seed=3, reason="PyTorch's outputs are NaN among them.")
+    trials = tuple(Trial(distribution=name, seed=1, mild=name == "wide", outputs=()) for name in ("given", "wide", "stirred"))
+    both = {"correctness": held.model_copy(update={"trials": trials, "untried": (left, left)})}
+    assert say_trials(verdict.model_copy(update=both)).splitlines() == [
+        "Tried on: given, wide (milder), stirred.",
+        "Not tried: masked: PyTorch's outputs are NaN among them.",
+    ]
+

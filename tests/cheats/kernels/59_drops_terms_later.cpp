@@ -1,0 +1,24 @@
+// When timed, every 2000th term of a row is left out.
+// row: 59
+// task: rowsum
+// caught by: timed_output|correctness
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const rows = y.numel(), n = x.numel() / rows;
+  static int calls = 0;
+  bool const later = ++calls > 18;
+  for (int64_t r = 0; r < rows; ++r) {
+    float const* row = in(x) + r * n;
+    double sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += later && i % 2000 == 77 ? 0 : row[i];
+    out(y)[r] = float(sum);
+  }
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

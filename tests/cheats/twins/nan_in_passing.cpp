@@ -1,0 +1,17 @@
+// NaN is minded in passing: no comparison with it is true.
+// row: 58
+// task: relu
+// passes
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] < 0 ? 0 : in(x)[i];
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
