@@ -169,10 +169,11 @@ def test_what_was_tried_is_said_and_what_was_not_with_its_reason() -> None:
     assert held is not None
     assert say_trials(verdict.model_copy(update={"correctness": None})) == ""
     left = Untried(distribution="masked", seed=3, reason="PyTorch's outputs are NaN among them.")
-    trials = tuple(Trial(distribution=name, seed=1, mild=name == "wide", outputs=()) for name in ("given", "wide", "stirred"))
+    trials = tuple(
+        Trial(distribution=name, seed=1, mild=name == "wide", outputs=()) for name in ("given", "wide", "stirred")
+    )
     both = {"correctness": held.model_copy(update={"trials": trials, "untried": (left, left)})}
     assert say_trials(verdict.model_copy(update=both)).splitlines() == [
         "Tried on: given, wide (milder), stirred.",
         "Not tried: masked: PyTorch's outputs are NaN among them.",
     ]
-

@@ -11,7 +11,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.rand(40, 600)]
+    return [torch.rand(40, 256)]
 
 
 def get_init_inputs():
