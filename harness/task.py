@@ -65,8 +65,8 @@ class TensorSpec(Frozen):
 class ScalarSpec(Frozen):
     """A Python number among the forward's inputs. `value` is the one that `get_inputs` gave.
 
-    `others` are some that the forward takes in its place, with outputs of the same shapes; `free` says that it took all
-    that were tried. Where it did not, a kernel is called with these values alone.
+    `others` are some that the forward takes in its place, with outputs of the same shapes; `free` says that it takes
+    any. Where it does not, a kernel is called with these values alone.
     """
 
     kind: Literal["scalar"] = "scalar"

@@ -18,7 +18,7 @@ from harness.form import Form
 from harness.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.worker.demand import whole_reads
 from harness.worker.reference import Reference, Value, writable
-from harness.worker.scalar_arguments import candidates, others_taken
+from harness.worker.scalar_arguments import is_free, others_taken
 from harness.worker.settled import defect_of_runs, require_one_shape
 from harness.worker.tracing import UntraceableError, trace
 from harness.worker.variants import held_out_variant
@@ -232,7 +232,7 @@ def _signature(
     names = _distinct(reference.input_names(takes.paths), taken)
     labels = _distinct(reference.output_names(returns.paths), {*taken, *names})
     others = others_taken(reference, inputs, outputs)
-    free = [len(taken) == len(candidates(value)) for value, taken in zip(inputs, others, strict=True)]
+    free = [is_free(value, taken) for value, taken in zip(inputs, others, strict=True)]
     return Signature(
         inputs=tuple(
             reference.value_spec(name, value, taken, free=all_taken)

@@ -32,8 +32,18 @@ def candidates(value: Value) -> list[float]:
     if isinstance(value, int):
         wanted: list[float] = [value + 1, value - 1, 0, -value, 2 * value]
     else:
-        wanted = [_step(value, 1), 0.0, -value, 2 * value]
+        wanted = [_step(value, 1), 0.0, -value, 2 * value, 4 * value + 1]
     return [other for other in dict.fromkeys(wanted) if other != value]
+
+
+def is_free(value: Value, taken: Sequence[float]) -> bool:
+    """Whether the forward may be called with any number: with every one that was tried, or between two with a fraction.
+
+    A temperature of zero is none, which says nothing of others.
+    """
+    if isinstance(value, float):
+        return {_step(value, 1), 2 * value} - {value} <= set(taken)
+    return len(taken) == len(candidates(value))
 
 
 def others_taken(reference: Reference, inputs: Sequence[Value], outputs: Sequence[torch.Tensor]) -> list[list[float]]:
@@ -73,11 +83,18 @@ class ScalarArguments:
         self._whose_turn: dict[str, int] = {}
 
     def settle(self, takes: Callable[[Numbers], bool]) -> None:
-        """Try on real inputs what the task's description found: all numbers at once, else one by one."""
-        longest = max((len(spec.others) for spec in self._specs), default=0)
-        for turn in range(longest):
-            together = {spec.name: spec.others[turn % len(spec.others)] for spec in self._specs if spec.others}
-            alone = ({name: other} for name, other in together.items())
+        """Try on real inputs what the task's description found: all numbers at once, else one by one.
+
+        A zero is tried alone: it may hide what the others do.
+        """
+        numbers = {spec.name: [each for each in spec.others if each or each is False] for spec in self._specs}
+        wanted = [
+            {name: values[turn % len(values)] for name, values in numbers.items() if values}
+            for turn in range(max(map(len, numbers.values()), default=0))
+        ]
+        wanted += [{spec.name: 0 * spec.value} for spec in self._specs if spec.type != "bool" and 0 in spec.others]
+        for together in wanted:
+            alone = ({name: other} for name, other in together.items() if len(together) > 1)
             self._turns += [together] if takes(together) else [each for each in alone if takes(each)]
 
     def for_trial(self, slot: int, distribution: str) -> Numbers:
