@@ -26,6 +26,8 @@ _BOUNDARIES = words_of("; { } ( , : )") | {"", "\n"}
 _POINTS = words_of("* & && :: ...")
 _AFTER_VARIABLES = words_of("= ; { [ , :")
 _CONTROLS = words_of("for if while switch constexpr")
+_MOST = 200
+"""Declarations of one name: with more than any kernel has, looking through them for each use takes too long."""
 _LITERALS = frozenset({"number", "string", "character"})
 
 
@@ -46,6 +48,7 @@ class Ownership:
 
     def __init__(self, tokens: Sequence[Token], watched: frozenset[str], given: frozenset[int]) -> None:
         self._tokens, self._watched, self._given = tokens, watched, given
+        self._seen: dict[tuple[int, str], frozenset[int]] = {}
 
     def is_own(self, at: int, *, strictly: bool) -> bool:
         """Whether the name there is the source's own. `strictly`: functions outside of namespaces do not count."""
@@ -57,7 +60,10 @@ class Ownership:
         declared = self._declared.get(text(at), ())
         if text(at - 1) == "::":
             return self._is_qualified_own(at, declared)
-        return any(self._reaches(each, at, strictly) for each in declared)
+        if len(declared) > _MOST:
+            return False
+        around = self._classes_around(at) if any(each.member_of >= 0 for each in declared) else frozenset()
+        return any(self._reaches(each, at, around, strictly) for each in declared)
 
     def in_strange_brackets(self, at: int) -> bool:
         """Whether a place lies in the arguments of an attribute, or of what may be a macro for one."""
@@ -217,11 +223,11 @@ class Ownership:
 
     # How far a declaration reaches.
 
-    def _reaches(self, declared: _Declaration, at: int, strictly: bool) -> bool:
+    def _reaches(self, declared: _Declaration, at: int, around: frozenset[int], strictly: bool) -> bool:
         if not self._outline.sees(declared.at, at):
             return False
         if declared.member_of >= 0:
-            return declared.member_of in self._classes_around(at)
+            return declared.member_of in around
         if declared.namespace is None:
             return at == declared.at or declared.first <= at <= declared.last
         if declared.namespace == "":
@@ -241,10 +247,18 @@ class Ownership:
             if name and self._outline.sees(each.at, at)
         )
 
-    def _classes_around(self, at: int) -> set[int]:
+    def _classes_around(self, at: int) -> frozenset[int]:
         """The classes whose members a place sees without naming them, bases included."""
+        opening = self._outline.parents[at]
+        outside = opening < 0 or (self._text(opening) == "{" and self._outline.block(opening).kind == "namespace")
+        owner = owner_of(self._outline.head(at)) if outside else ""
+        if (opening, owner) not in self._seen:
+            self._seen[opening, owner] = self._classes_of(at, owner)
+        return self._seen[opening, owner]
+
+    def _classes_of(self, at: int, owner: str) -> frozenset[int]:
         found: list[int] = []
-        names = [owner_of(self._outline.head(at))]
+        names = [owner]
         for k in self._outline.around(at):
             if self._text(k) == "{":
                 block = self._outline.block(k)
@@ -254,10 +268,10 @@ class Ownership:
         found += [k for name in names for k in self._only(name)]
         while found:
             k = found.pop()
-            if k not in seen:
+            if k not in seen and len(seen) < _MOST:
                 seen.add(k)
                 found += [base for name in self._outline.block(k).bases for base in self._only(name)]
-        return seen
+        return frozenset(seen)
 
     def _only(self, name: str) -> Iterator[int]:
         classes = self._classes.get(name, []) if name else []

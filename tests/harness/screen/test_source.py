@@ -394,6 +394,17 @@ def test_it_is_quick_and_bounded():
     assert time.process_time() - started < 1.0  # 0.1 s on an idle machine
 
 
+@pytest.mark.parametrize(
+    "statement",
+    ["struct A { int open; };\n", "void f(int open) { open(1); }\n", "namespace k { void f() { open(1); } }\n"],
+)
+def test_many_declarations_of_one_name_take_no_time(statement):
+    source = statement * (MAX_CHARACTERS // 2 // len(statement)) + "int x = open(1);"
+    started = time.process_time()
+    assert screen_source(source, IEEE).kind == "file"
+    assert time.process_time() - started < 5.0  # 0.6 s; looking through all of them for each takes minutes
+
+
 @pytest.mark.parametrize("statement", ['asm("nop");', '_Pragma("omp simd")\n', '__attribute__((optimize("O2"))) '])
 def test_time_grows_with_the_length_alone(statement):
     source = statement * (MAX_CHARACTERS // 2 // len(statement))
