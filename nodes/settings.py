@@ -70,7 +70,13 @@ class Settings(BaseModel):
         description="An OpenAI-compatible endpoint, as http://localhost:8000/v1. Empty: OPENAI_BASE_URL, else OpenAI.",
     )
     model_timeout_s: float = Field(default=300.0, gt=0, title="Seconds one model call may take")
-    model_retries: int = Field(default=4, ge=0, le=10, title="Retries of a model call that the endpoint failed")
+    model_retries: int = Field(
+        default=10,
+        ge=0,
+        le=20,
+        title="Retries of a model call that the endpoint failed",
+        description="With growing pauses; ten of them take two to three minutes.",
+    )
     max_answer_tokens: int | None = Field(
         default=None, ge=1, title="Tokens of one answer", description="Empty: what the endpoint allows."
     )

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 import threading
 import time
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -16,6 +18,7 @@ Behaviour = Literal[
     "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
     "other_json", "too_long", "unknown_model", "no_usage", "script", "quota", "bad_event", "error_event", "odd_usage",
     "tells_the_key", "answers_the_key", "endless", "looks_up",
+    "redirect", "squeezed", "squeezed_bomb", "squeezed_error",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -65,6 +68,7 @@ class ChatEndpoint:
     released: threading.Event = field(default_factory=threading.Event)
     usage: dict[str, Any] = field(default_factory=lambda: dict(USAGE))
     retry_after: str = "0"
+    elsewhere: str = ""
     delay_s: float = 0.0
     lookups: int = 0
     at_once: int = 0
@@ -177,6 +181,19 @@ class _Handler(BaseHTTPRequestHandler):
     def _broken(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._send(500, _error("The engine fell over.", "internal"))
 
+    def _redirect(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._send(307, {}, {"Location": endpoint.elsewhere})
+
+    def _squeezed(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        text = json.dumps(_completion(endpoint.answer, endpoint.usage)).encode()
+        self._raw(gzip.compress(text), 200, {"Content-Encoding": "gzip"})
+
+    def _squeezed_bomb(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._raw(_bomb(), 200, {"Content-Encoding": "gzip"})
+
+    def _squeezed_error(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._raw(_bomb(), 400, {"Content-Encoding": "gzip"})
+
     def _hang(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         endpoint.released.wait(30)
         self.close_connection = True
@@ -252,6 +269,12 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     endpoint: ChatEndpoint
+
+
+def _bomb() -> bytes:
+    """100 MiB of zeros as gzip, made without ever holding them."""
+    squeeze = zlib.compressobj(1, wbits=16 + zlib.MAX_WBITS)
+    return b"".join(squeeze.compress(bytes(1 << 20)) for _ in range(100)) + squeeze.flush()
 
 
 def _completion(text: str, usage: dict[str, Any] | None) -> dict[str, Any]:

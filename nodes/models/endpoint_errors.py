@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 import openai
 
 from nodes.models.address import NO_KEY, OPENAI_KEY, key_variable
@@ -17,8 +17,8 @@ from nodes.models.errors import ModelUnavailableError
 
 LONGEST_WAIT_S = 120.0
 
-_FIRST_PAUSE_S = 0.5
-_LONGEST_PAUSE_S = 16.0
+_FIRST_PAUSE_S = 1.0
+_LONGEST_PAUSE_S = 30.0
 
 
 class OutOfTimeError(Exception):
@@ -26,7 +26,7 @@ class OutOfTimeError(Exception):
 
 
 # What the client raises, unnamed, when a body is no JSON or JSON of another shape.
-_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError)
+_UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
 def may_pass(error: BaseException) -> bool:
@@ -38,14 +38,17 @@ def may_pass(error: BaseException) -> bool:
             return error.code != "insufficient_quota"
         case openai.APIStatusError():
             return error.status_code in (408, 409) or error.status_code >= 500
-        case openai.APIError() | httpx.TransportError():
+        case openai.APIError() | httpx2.TransportError():
             return True  # a connection that broke, a silence, an error in the middle of a stream
         case _:
             return isinstance(error, _UNREADABLE)
 
 
 def pause_s(error: BaseException | None, attempt: int) -> float:
-    """Seconds before the next attempt: what the endpoint asked for, else doubling from half a second, spread out."""
+    """Seconds before the next attempt: what the endpoint asked for, else doubling from a second, spread out.
+
+    Ten of them, the default, make 136 to 181 s: a provider's bad minute is over by then.
+    """
     told = _told_s(error) if isinstance(error, openai.APIStatusError) else None
     if told is not None:
         return told
@@ -60,7 +63,7 @@ def naming(model: str, base_url: str, timeout_s: float, key: str) -> Iterator[No
     """
     try:
         yield
-    except (openai.OpenAIError, httpx.HTTPError, OutOfTimeError) as error:
+    except (openai.OpenAIError, httpx2.HTTPError, OutOfTimeError) as error:
         raise _named(error, model, base_url, timeout_s, key) from error
     except _UNREADABLE as error:
         raise ModelUnavailableError(
@@ -91,14 +94,14 @@ def _named(error: Exception, model: str, base_url: str, timeout_s: float, key: s
     """The one place where the client's errors become ours."""
     what = f'Model "{model}" at {base_url}'
     match error:
-        case openai.APITimeoutError() | httpx.TimeoutException() | OutOfTimeError():
+        case openai.APITimeoutError() | httpx2.TimeoutException() | OutOfTimeError():
             return ModelUnavailableError(
                 f"{what} did not answer within {timeout_s:g} s.",
                 "Raise the model's time limit or name a faster model; the run can be resumed.",
             )
         case openai.APIStatusError():
             return _refused(error, what, base_url, key)
-        case openai.APIConnectionError() | httpx.TransportError():
+        case openai.APIConnectionError() | httpx2.TransportError():
             return ModelUnavailableError(
                 f"The connection to {what[0].lower()}{what[1:]} failed: {_first_line(_root(error), key)}.",
                 "Start the server, or correct the base URL; the run can be resumed.",
@@ -112,6 +115,12 @@ def _named(error: Exception, model: str, base_url: str, timeout_s: float, key: s
 def _refused(error: openai.APIStatusError, what: str, base_url: str, key: str) -> ModelUnavailableError:
     """What a status other than success means."""
     match error.status_code:
+        case status if status < 400:
+            return ModelUnavailableError(
+                f"{what} sends the request elsewhere (status {status}){_elsewhere(error, key)}; "
+                "no redirect is followed.",
+                "Give as base URL the address that answers itself, if it is one that may have the prompts.",
+            )
         case 401 | 403:
             own = key_variable(urlsplit(base_url).hostname or "")
             return ModelUnavailableError(
@@ -137,6 +146,11 @@ def _refused(error: openai.APIStatusError, what: str, base_url: str, key: str) -
             return ModelUnavailableError(
                 f"{what} failed (status {status}): {_detail(error, key)}.", "Resume the run when it is back."
             )
+
+
+def _elsewhere(error: openai.APIStatusError, key: str) -> str:
+    told = error.response.headers.get("location", "")
+    return f", to {_first_line(told, key)}" if told else ""
 
 
 def _asked_to_wait(error: openai.APIStatusError) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-import httpx
+import httpx2
 from langchain_core.callbacks import CallbackManagerForLLMRun
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
 from langchain_core.outputs import ChatGenerationChunk, ChatResult
@@ -20,6 +20,7 @@ from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_befo
 
 from nodes.characters import joined
 from nodes.models.address import NO_KEY, Address
+from nodes.models.border import BorderClient
 from nodes.models.deadline import left_s
 from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
@@ -45,6 +46,7 @@ def open_endpoint(
         model_name=address.model,
         openai_api_key=SecretStr(address.key),
         openai_api_base=address.base_url,
+        http_client=BorderClient(),
         max_retries=0,
         max_tokens=options.max_output_tokens,
         reasoning_effort=options.effort,
@@ -133,7 +135,7 @@ class Endpoint(ChatOpenAI):
         if self.pace is not None and not take_turn(self.pace, left_s()):
             raise OutOfTimeError
         answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
-        kwargs["timeout"] = httpx.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
+        kwargs["timeout"] = httpx2.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
             result = whole(told(in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
         else:

@@ -33,7 +33,7 @@ class ModelOptions(Frozen):
 
     base_url: str | None = None
     timeout_s: float = Field(default=600.0, gt=0)
-    max_retries: int = Field(default=2, ge=0, le=10)
+    max_retries: int = Field(default=2, ge=0, le=20)
     max_output_tokens: int | None = Field(default=None, gt=0)
     effort: Effort | None = None
     requests_per_minute: float | None = Field(default=None, gt=0)

@@ -7,7 +7,7 @@ import math
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
-import httpx
+import httpx2
 import openai
 import pytest
 from hypothesis import given
@@ -15,14 +15,15 @@ from hypothesis import strategies as st
 
 from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
+from nodes.settings import Settings
 
-REQUEST = httpx.Request("POST", "http://127.0.0.1/v1/chat/completions")
+REQUEST = httpx2.Request("POST", "http://127.0.0.1/v1/chat/completions")
 
 
 def status(code: int, retry_after: str | None = None, error_code: str = "") -> openai.APIStatusError:
     headers = {} if retry_after is None else {"retry-after": retry_after}
     kind = openai.RateLimitError if code == 429 else openai.APIStatusError
-    return kind("no", response=httpx.Response(code, headers=headers, request=REQUEST), body={"code": error_code})
+    return kind("no", response=httpx2.Response(code, headers=headers, request=REQUEST), body={"code": error_code})
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def status(code: int, retry_after: str | None = None, error_code: str = "") -> o
         (status(404), False),
         (openai.APIConnectionError(request=REQUEST), True),
         (openai.APITimeoutError(REQUEST), True),
-        (httpx.ReadError("gone"), True),
+        (httpx2.ReadError("gone"), True),
         (json.JSONDecodeError("half", "{", 1), True),
         (OutOfTimeError(), False),
         (MemoryError(), False),
@@ -58,10 +59,23 @@ def test_what_may_pass_is_asked_again(error: BaseException, passes: bool) -> Non
 
 def test_pauses_double_up_to_a_bound_and_are_spread_out() -> None:
     pauses = [[pause_s(status(500), attempt) for _ in range(20)] for attempt in (1, 2, 3, 50)]
-    for bound, drawn in zip((0.5, 1.0, 2.0, 16.0), pauses, strict=True):
+    for bound, drawn in zip((1.0, 2.0, 4.0, 30.0), pauses, strict=True):
         assert all(0.75 * bound <= pause <= bound for pause in drawn)
         assert len(set(drawn)) > 1
     assert pause_s(status(429, "7"), 1) == 7.0
+
+
+def test_the_default_retries_outlast_a_bad_minute() -> None:
+    retries = Settings().model_retries
+    waits = [sum(pause_s(status(503), attempt) for attempt in range(1, retries + 1)) for _ in range(50)]
+    assert 120 <= min(waits) <= max(waits) <= 185
+
+
+def test_a_redirect_is_named_and_not_asked_again() -> None:
+    error = status(307)
+    error.response.headers["location"] = f"https://elsewhere/{KEY}"
+    assert not may_pass(error)
+    assert "elsewhere (status 307), to https://elsewhere/[key]; no redirect is followed" in named(error).problem
 
 
 @pytest.mark.parametrize(("milliseconds", "seconds"), [("1500", 1.5), ("0", 0.0), ("-1", 0.0), ("soon", 7.0)])
@@ -135,9 +149,9 @@ def test_a_wait_that_is_too_long_is_told(asked: str, told: str) -> None:
     ("error", "said"),
     [
         (openai.APITimeoutError(REQUEST), 'Model "m" at http://x/v1 did not answer within 5 s.'),
-        (httpx.ReadTimeout("slow"), 'Model "m" at http://x/v1 did not answer within 5 s.'),
+        (httpx2.ReadTimeout("slow"), 'Model "m" at http://x/v1 did not answer within 5 s.'),
         (OutOfTimeError(), 'Model "m" at http://x/v1 did not answer within 5 s.'),
-        (httpx.ReadError(""), 'The connection to model "m" at http://x/v1 failed: ReadError.'),
+        (httpx2.ReadError(""), 'The connection to model "m" at http://x/v1 failed: ReadError.'),
         (openai.APIError("broke", REQUEST, body=None), 'Model "m" at http://x/v1 failed: broke.'),
         (
             KeyError("choices"),

@@ -6,6 +6,7 @@ import asyncio
 import json
 import socket
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -346,3 +347,27 @@ def test_nobody_listens() -> None:
     model = open_model("openai:m", ModelOptions(base_url=f"http://127.0.0.1:{port}/v1", max_retries=0))
     with pytest.raises(ModelUnavailableError, match=rf"127\.0\.0\.1:{port}.*refused.*Start the server"):
         model.invoke(PROMPT)
+
+
+def test_a_redirect_is_not_followed() -> None:
+    with chat_endpoint() as other, chat_endpoint("redirect") as endpoint:
+        endpoint.elsewhere = f"{other.base_url}/chat/completions"
+        with pytest.raises(ModelUnavailableError, match=r"elsewhere \(status 307\), to http"):
+            opened(endpoint, retries=9).invoke(PROMPT)
+    assert (len(endpoint.requests), other.requests) == (1, [])
+
+
+def test_a_compressed_body_is_read() -> None:
+    with chat_endpoint("squeezed") as endpoint:
+        assert opened(endpoint, stream=False).invoke(PROMPT).text == endpoint.answer
+
+
+@pytest.mark.parametrize("behaviour", ["squeezed_bomb", "squeezed_error"])
+def test_a_compressed_body_is_bounded_while_it_is_read(behaviour: Behaviour) -> None:
+    tracemalloc.start()
+    try:
+        assert "more than 16 MiB" in failure(behaviour, stream=False)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 60 << 20

@@ -1,0 +1,86 @@
+"""The HTTP client at the border: it follows no redirect, and a body is bounded while it is read, compressed or not."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from typing import Any, cast
+
+import httpx2
+import openai
+
+MAX_BODY_BYTES = 16 << 20
+MAX_STREAM_BYTES = 256 << 20
+"""An answer of a million characters, an event of 250 bytes for each token of four."""
+
+_STEP_BYTES = 1 << 16
+_ZLIB_OR_GZIP = 32 + zlib.MAX_WBITS
+
+
+class BorderClient(openai.DefaultHttpxClient):
+    """What the OpenAI client sends its requests with.
+
+    A redirect is an answer like any other: followed, it would hand the prompt to a host that nobody named. Bodies are
+    asked for uncompressed; one that is compressed anyway is inflated here in small steps, for the library would inflate
+    all that it has received at once. A body takes at most the request's own limit for a read, however it trickles.
+    """
+
+    def __init__(self) -> None:
+        super().__init__(follow_redirects=False)
+
+    def send(self, request: httpx2.Request, *, stream: bool = False, **kwargs: Any) -> httpx2.Response:
+        request.headers["Accept-Encoding"] = "identity"
+        response = super().send(request, stream=True, **kwargs | {"follow_redirects": False})
+        response.stream = _Body(response, request)
+        if not stream:
+            response.read()
+        return response
+
+
+class _Body(httpx2.SyncByteStream):
+    """A response's own stream, inflated. Raises `ValueError` for one that is too long or cannot be inflated."""
+
+    def __init__(self, response: httpx2.Response, request: httpx2.Request) -> None:
+        self._stream = cast("httpx2.SyncByteStream", response.stream)
+        self._encoding = response.headers.pop("content-encoding", "")
+        told = response.headers.get("content-type", "").lower().startswith("text/event-stream")
+        self._limit = MAX_STREAM_BYTES if told and response.is_success else MAX_BODY_BYTES
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        allowed_s = (self._request.extensions.get("timeout") or {}).get("read")
+        until = time.monotonic() + allowed_s if allowed_s is not None else None
+        length = 0
+        for chunk in inflated(self._stream, self._encoding):
+            length += len(chunk)
+            if length > self._limit:
+                raise ValueError(f"a body of more than {self._limit >> 20} MiB")
+            if until is not None and time.monotonic() > until:
+                raise httpx2.ReadTimeout("the body does not end", request=self._request)
+            yield chunk
+
+    def close(self) -> None:
+        self._stream.close()
+
+
+def inflated(chunks: Iterable[bytes], encoding: str) -> Iterator[bytes]:
+    """The body behind a Content-Encoding, at most 64 KiB of it at a time. Raises `ValueError` where there is none."""
+    match encoding.strip().lower():
+        case "" | "identity":
+            yield from chunks
+        case "gzip" | "x-gzip" | "deflate":
+            yield from _unzipped(chunks)
+        case _:
+            raise ValueError("a body in an encoding that was not asked for")
+
+
+def _unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    unzip = zlib.decompressobj(_ZLIB_OR_GZIP)
+    try:
+        for chunk in chunks:
+            yield unzip.decompress(chunk, _STEP_BYTES)
+            while unzip.unconsumed_tail:
+                yield unzip.decompress(unzip.unconsumed_tail, _STEP_BYTES)
+    except zlib.error as error:
+        raise ValueError("a body that cannot be decompressed") from error
