@@ -63,6 +63,11 @@ class RunResult:
         """The best kernel's source; None where none passed."""
         return self.record.best.candidate.source if self.record.best is not None else None
 
+    @property
+    def reason(self) -> str:
+        """Why the run did not improve: what is wrong with the task, or else why it ended; empty where it did."""
+        return "" if self.improved else self.record.degenerate or self.record.stop_reason
+
     def save(self, folder: str | Path) -> Path:
         """Copy kernel, drop-in, record and report into a folder. Raises `MachineError`."""
         target, run = Path(folder), RunFolder(self.folder)
@@ -77,7 +82,8 @@ class RunResult:
 
     def __repr__(self) -> str:
         speed = f"{self.speedup:.2f}x" if self.speedup is not None else "no kernel"
-        return f"RunResult({self.record.name}: {self.record.outcome}, {speed}, {self.folder})"
+        why = f" ({self.reason})" if self.reason else ""
+        return f"RunResult({self.record.name}: {self.record.outcome}{why}, {speed}, {self.folder})"
 
 
 def load_task(source: Any, inputs: Sequence[Any] | None = None) -> TaskInput:

@@ -6,44 +6,21 @@ torch is the caller's here: this file reaches for it only where the caller has i
 from __future__ import annotations
 
 import hashlib
+import importlib
 import inspect
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from harness.building.store import exported_modules
 from harness.errors import UserError
 
-TEMPLATE = '''"""A live {name}, exported. Its program lies in the cache of the machine that exported it."""
-
-import torch
-from torch import nn
-
-PROGRAM = {program!r}
-INPUTS = {inputs!r}
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        program = torch.export.load(PROGRAM).module()
-        # The same dictionaries, not copies: what replaces a parameter here replaces it in the program.
-        for held in ("_parameters", "_buffers", "_modules"):
-            self.__dict__[held] = getattr(program, held)
-        self.__dict__["program"] = program
-
-    def forward(self, {arguments}):
-        return self.program({arguments})
-
-
-def get_inputs():
-    return list(torch.load(INPUTS, weights_only=True))
-
-
-def get_init_inputs():
-    return []
-'''
+PROGRAM, INPUTS = "program.pt2", "inputs.pt"
+_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
@@ -54,8 +31,8 @@ def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
     store = exported_modules()
     with store.staging() as folder:
         try:
-            torch.export.save(torch.export.export(module, given), folder / "program.pt2")
-            torch.save(given, folder / "inputs.pt")
+            torch.export.save(_exported(module, given), folder / PROGRAM)
+            torch.save(torch.utils._pytree.tree_map_only(torch.Tensor, _on_host, given), folder / INPUTS)
         except Exception as error:  # torch.export may raise anything; its first line is the answer
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(
@@ -64,16 +41,39 @@ def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
             ) from error
         kept = store.publish(folder, _key(folder))
     arguments = ", ".join(_argument_names(module, len(given)))
-    source = TEMPLATE.format(
-        name=name, program=str(kept / "program.pt2"), inputs=str(kept / "inputs.pt"), arguments=arguments
-    )
-    return name.lower(), source
+    return name.lower(), _task_file(name=name, folder=str(kept), arguments=arguments)
 
 
 def is_module(value: Any) -> bool:
     """Whether this is an `nn.Module`; without torch in the process nothing is."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.nn.Module)
+
+
+def _exported(module: Any, given: tuple[Any, ...]) -> Any:
+    """The module's program, as it computes in evaluation mode and on the processor."""
+    torch = sys.modules["torch"]
+    training = [each for each in module.modules() if each.training]
+    module.eval()
+    try:
+        program = torch.export.export(module, given)
+    finally:
+        for each in training:
+            each.training = True
+    return importlib.import_module("torch.export.passes").move_to_device_pass(program, "cpu")
+
+
+def _on_host(tensor: Any) -> Any:
+    return tensor.detach().cpu()
+
+
+def _task_file(**values: str) -> str:
+    """The task file's text: all that it needs beside torch are the two files in `folder`."""
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
+    )
+    environment.filters.update(literal=json.dumps)
+    return environment.get_template("live_module.py.j2").render(**values, program=PROGRAM, inputs=INPUTS)
 
 
 def _key(folder: Path) -> str:

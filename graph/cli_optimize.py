@@ -155,7 +155,7 @@ def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
         console.print()
         console.print(table(record.steps))
         console.print()
-        for sentence in _sentences(result, judged_before=best is not None and not judged_now):
+        for sentence in sentences(result, judged_before=best is not None and not judged_now):
             console.print(Text(sentence), soft_wrap=True)
     if record.outcome in _EARLY:
         return _EARLY[record.outcome]
@@ -192,10 +192,12 @@ def summary(result: RunResult, *, judged_now: bool) -> str:
     ).model_dump_json()
 
 
-def _sentences(result: RunResult, *, judged_before: bool) -> list[str]:
+def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
+    """What is said of a run at its end."""
     record = result.record
     return [
         _headline(record),
+        *filter(None, [record.degenerate]),
         *([_JUDGED_BEFORE] if judged_before else []),
         f"Ended because: {record.stop_reason}",
         *(fell_back.sentence for fell_back in record.usage.fell_back),

@@ -96,9 +96,7 @@ def _further(verdict: Verdict) -> list[str]:
         lines.append(f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms")
     lines += filter(None, [timing.compiled_failure])
     lines += [f"{part.name}: {part.timing.speedup:.2f}x" for part in verdict.workloads if part.timing]
-    if timing.task_defect:
-        lines.append(f"No win on a degenerate task: {timing.task_defect}.")
-    return lines
+    return [*lines, *filter(None, [timing.degenerate])]
 
 
 def _error_sheet(errors: tuple[WorstError, ...]) -> Sheet:

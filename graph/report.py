@@ -95,7 +95,7 @@ def view(record: RunRecord) -> dict[str, Any]:
     profiles = _profiles(record)
     return {
         "record": record,
-        "headline": OUTCOMES[record.outcome],
+        "headline": OUTCOMES[record.outcome] if record.outcome != "nothing_faster" or not record.degenerate else "",
         "called": _called(record.timing),
         "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],

@@ -49,6 +49,11 @@ class RunRecord(Frozen):
         return self.best.verdict.timing if self.best else None
 
     @property
+    def degenerate(self) -> str:
+        """Why no kernel wins on this task, as a sentence; empty where one may."""
+        return self.timing.degenerate if self.timing else ""
+
+    @property
     def authors(self) -> tuple[str, ...]:
         """Who wrote kernels in this run, as "agent:model", in order of appearance."""
         return tuple(dict.fromkeys(candidate.author for candidate in self.candidates.values()))

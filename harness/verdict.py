@@ -217,6 +217,11 @@ class Timing(Frozen):
         return self.headline.interval.low > 1.0 and not self.task_defect
 
     @property
+    def degenerate(self) -> str:
+        """Why nothing wins here, as a sentence; empty where a win counts."""
+        return f"No win on a degenerate task: {self.task_defect}." if self.task_defect else ""
+
+    @property
     def headline(self) -> Headline:
         """The judge's, or the caller's worst where that is a gain smaller by more than 5 %."""
         judged = Headline(

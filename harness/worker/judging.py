@@ -172,7 +172,8 @@ def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)
     choose_manner(bench, seed, various=payload["trials"] is None)
-    plan = islice(plan_trials(seed, bench.op_class, multiplies=bench.multiplies), payload["trials"])
+    planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=bench.reference.given_seed)
+    plan = islice(planned, payload["trials"])
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):
             bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))

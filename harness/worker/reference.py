@@ -83,6 +83,12 @@ class Reference:
         """The user's error, with the file's name in front."""
         return UserError(f"{self.name}: {cause}.", remedy)
 
+    @property
+    def given_seed(self) -> int | None:
+        """The seed under which the inputs are those that a live module was given with; a file has none."""
+        seed = getattr(self.module, "GIVEN_SEED", None)
+        return seed if isinstance(seed, int) else None
+
     def plain_arguments(self) -> list[Any]:
         """The constructor's arguments, where they can be written down: numbers, texts, None, lists and tuples."""
         try:

@@ -254,8 +254,15 @@ def _ends(value: torch.Tensor) -> tuple[float, float] | None:
     return (low, high) if bool((value == value.floor()).all()) and math.isfinite(high - low) else None
 
 
-def plan_trials(seed: int, op_class: OpClass, *, multiplies: bool = False) -> Iterator[tuple[str, int]]:
-    """Family and seed of each trial; all seeds follow from the verdict's own."""
+def plan_trials(
+    seed: int, op_class: OpClass, *, multiplies: bool = False, given_seed: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Family and seed of each trial; all seeds follow from the verdict's own, but the file's `given_seed`.
+
+    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them.
+    """
+    if given_seed is not None:
+        yield "given", given_seed
     for position, family in enumerate(plan_of(op_class, multiplies=multiplies)):
         yield family, (seed + 7919 * position) % (1 << 31)
 

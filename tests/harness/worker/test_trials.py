@@ -48,6 +48,7 @@ def test_the_plan_follows_from_the_seed(seed):
     assert len(set(seeds)) == len(ORDER)
     assert all(0 <= each < 1 << 31 for each in seeds)
     assert plan == list(plan_trials(seed, "elementwise"))
+    assert list(plan_trials(seed, "elementwise", given_seed=0)) == [("given", 0), *plan]
 
 
 def test_a_right_kernel_is_right_on_every_distribution():
