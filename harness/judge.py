@@ -15,7 +15,7 @@ from typing import Any
 
 from harness.build import Build
 from harness.candidate import Candidate
-from harness.compile_baseline import compile_order, with_compilers
+from harness.compile_baseline import compile_once, compile_order, with_compilers
 from harness.device_turns import beside_others, one_at_a_time
 from harness.errors import MachineError
 from harness.floor import below_floor
@@ -143,7 +143,7 @@ class Judge:
 
         A source that the screen refuses is not built: its verdict holds a build only where one was given.
         With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel; with
-        `compile_baseline` torch.compile's version of the reference does, which costs seconds, the first time many.
+        `compile_baseline` torch.compile's version of the reference does; compiled before the device's turn begins.
         Raises `MachineError` where the machine, not the candidate, failed.
         """
         chosen = secrets.randbits(31) if seed is None else seed
@@ -164,11 +164,13 @@ class Judge:
         if refusal := self.screen_build(build):
             return _refused(refusal, **facts)
         self.target.require_device()
+        ahead_s = compile_once(self.target, self.tier, self.precision, task) if compile_baseline else 0.0
         with one_at_a_time(self.target.name):
             outcomes = self._workloads(task, build.library, chosen, rival, compile_baseline)
         if task.defect:
             outcomes[-1] = outcomes[-1].on(task.defect)
-        return _verdict(outcomes, several=len(task.workloads) + len(task.held_out) > 1, **facts)
+        several = len(task.workloads) + len(task.held_out) > 1
+        return _verdict(outcomes, several=several, ahead={"compile_ahead": ahead_s} if ahead_s else {}, **facts)
 
     def profile(self, task: Task, verdict: Verdict) -> Profile:
         """What limits a candidate that passed (`verdict.timing` and `verdict.build` are present)."""
@@ -328,11 +330,11 @@ def _as_seen(stage: _Stage, outcome: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in (outcome | trespass).items() if name != "timing"}
 
 
-def _verdict(outcomes: list[_Outcome], *, several: bool, **facts: Any) -> Verdict:
-    """The last outcome decides: all before it passed."""
+def _verdict(outcomes: list[_Outcome], *, several: bool, ahead: dict[str, float], **facts: Any) -> Verdict:
+    """The last outcome decides: all before it passed. `ahead` are seconds spent before the device's turn."""
     last = outcomes[-1]
     passed = last.status == "passed"
-    seconds = Counter({"build": facts["build"].seconds})
+    seconds = Counter({"build": facts["build"].seconds} | ahead)
     for outcome in outcomes:
         seconds.update(outcome.seconds)
     return Verdict(

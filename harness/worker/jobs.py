@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.worker.as_called import time_as_called
+from harness.worker.compile_ahead import compile_ahead
 from harness.worker.describing import describe
 from harness.worker.drawing import draw
 from harness.worker.filters import examine
@@ -28,6 +29,8 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
         return judge(payload, *descriptors)
     if kind == "mix":
         return mix(payload, *descriptors)
+    if kind == "compile":
+        return compile_ahead(payload)
     if kind == "as_called":
         return time_as_called(payload)
     if kind == "init":

@@ -70,7 +70,7 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
             timeout_s = _check(bench, payload, trials)
             bench.oracle.forget()
         if payload["timed"]:
-            compiled = compile_reference(bench, payload["compile"])
+            compiled = _compiled(bench, payload["compile"])
             if compiled:
                 seconds["compile"] = compiled.seconds
             with _phase(seconds, "time"):
@@ -224,6 +224,14 @@ def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None
     except CandidateFailedError:
         return None
     return Rival(rival["digest"], Kernel(link, memory))
+
+
+def _compiled(bench: Bench, order: dict[str, Any] | None) -> CompiledReference | None:
+    """What torch.compile makes of each slot's reference; None where nobody ordered it."""
+    if order is None:
+        return None
+    arguments = [bench.reference.arranged(bench.inputs(slot)) for slot in range(bench.memory.slots)]
+    return compile_reference(bench.replicas, arguments, bench.device, order)
 
 
 def _timed(

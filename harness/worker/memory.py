@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 
-from harness.task import DTYPE_BYTES, Signature, TensorSpec
+from harness.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
 from harness.worker.device import Device, Segment
 from harness.worker.layout import GUARD, Layout, Place, lay_out, span_bytes
-from harness.worker.reference import TORCH_DTYPES
+from harness.worker.reference import TORCH_DTYPES, Value
 
 GUARD_BYTE = 0xA5
 POISON_BYTE, OTHER_POISON_BYTE = 0x5B, 0xA4
@@ -55,6 +55,13 @@ class SharedMemory:
     def slots(self) -> int:
         """Number of slots."""
         return len(self.views)
+
+    def given(self, slot: int, numbers: Mapping[str, float]) -> list[Value]:
+        """The forward's arguments over a slot, in its order; `numbers` are its scalars."""
+        views = self.views[slot]
+        return [
+            numbers[spec.name] if isinstance(spec, ScalarSpec) else views[spec.name] for spec in self.signature.inputs
+        ]
 
     def outputs(self, slot: int) -> list[torch.Tensor]:
         """Views of a slot's outputs."""

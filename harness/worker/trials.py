@@ -21,7 +21,7 @@ from harness.checks.stirring import Manner, Stirring
 from harness.checks.structure import Structure
 from harness.checks.trained import Trained
 from harness.errors import UserError
-from harness.task import OpClass, ScalarSpec, Signature, TensorSpec
+from harness.task import OpClass, Signature, TensorSpec
 from harness.verdict import OutputError, Trial, Untried
 from harness.worker.device import Device
 from harness.worker.discrete_arguments import DiscreteArguments, Ways
@@ -115,11 +115,7 @@ class Bench:
 
     def inputs(self, slot: int) -> list[Value]:
         """The forward's arguments over a slot's memory."""
-        views = self.memory.views[slot]
-        return [
-            self.numbers[slot][spec.name] if isinstance(spec, ScalarSpec) else views[spec.name]
-            for spec in self.signature.inputs
-        ]
+        return self.memory.given(slot, self.numbers[slot])
 
     @cached_property
     def bases(self) -> dict[str, torch.Tensor]:
@@ -134,7 +130,7 @@ class Bench:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
-                _write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
+                write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
         self.fill_weights(slot, None if distribution == "given" else generator)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
@@ -192,7 +188,7 @@ class Bench:
         generator = torch.Generator(self.device.place).manual_seed(len(ways))
         for spec, value in zip(self.signature.inputs, self.pattern, strict=True):
             if isinstance(value, torch.Tensor):
-                _write(self.memory.views[0][spec.name], value)
+                write(self.memory.views[0][spec.name], value)
         for name, view in self.memory.parameters(0).items():
             view.copy_(self.weights[name])
         self._write_discrete(0, self.named(self.pattern), ways, generator)
@@ -215,18 +211,18 @@ class Bench:
         """Integers and masks of a slot: inputs from these values, parameters and buffers from the reference's own."""
         for name, value in {**values, **self.weights}.items():
             if not value.is_floating_point():
-                _write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
+                write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
 
     def _stir(self, slot: int, given: list[Value], stirring: Stirring) -> None:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
-                _write(view, stirring.stir(value, view, manner=self.manner, structure=structure))
+                write(view, stirring.stir(value, view, manner=self.manner, structure=structure))
 
     def _stir_weight(self, name: str, view: torch.Tensor) -> None:
         habit = self.trained.habits.get(name)
         structure = habit.structure if habit else Structure()
-        _write(view, self.stirring.stir(self.bases[name], view, structure=structure))
+        write(view, self.stirring.stir(self.bases[name], view, structure=structure))
 
     def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
         """Special values among those that lie in a slot, of which a sample tells nothing."""
@@ -235,10 +231,10 @@ class Bench:
                 view = self.memory.views[slot][spec.name]
                 values = view.clone(memory_format=torch.contiguous_format)
                 sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
-                _write(view, self.structures[spec.name].keep(values))
+                write(view, self.structures[spec.name].keep(values))
 
 
-def _write(view: torch.Tensor, values: torch.Tensor) -> None:
+def write(view: torch.Tensor, values: torch.Tensor) -> None:
     """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
     if values is view:
         return

@@ -1,8 +1,12 @@
 """torch.compile as the second baseline: in the same rounds, from inside the locked child, and said where it fails."""
 
+import time
 from pathlib import Path
 
-from harness.compile_baseline import compile_order
+import pytest
+
+from harness import judge
+from harness.compile_baseline import compile_once, compile_order
 from harness.verdict import Interval
 
 HONEST = """
@@ -23,8 +27,36 @@ def compiled(bench, source):
     return bench.judge.evaluate(bench.task(source), candidate, build, compile_baseline=True)
 
 
-def test_it_is_timed_in_the_same_rounds(bench):
-    verdict = compiled(bench, bench.softsign)
+@pytest.fixture
+def steps(monkeypatch):
+    """What was compiled before the device's turn, and that the turn began after it."""
+    told = []
+    turn = judge.one_at_a_time
+
+    def before(*asked):
+        seconds = compile_once(*asked)
+        told.append((seconds, libraries(asked[-1])))
+        return seconds
+
+    monkeypatch.setattr(judge, "compile_once", before)
+    monkeypatch.setattr(judge, "one_at_a_time", lambda device: told.append("turn") or turn(device))
+    return told
+
+
+def libraries(task):
+    return {file.name for file in Path(compile_order(task)["cache"]).rglob("*.so")}
+
+
+def test_it_is_timed_in_the_same_rounds_and_compiled_before_them(bench, steps):
+    source = bench.softsign + f"# {time.time_ns()}: in no cache"
+    verdict = compiled(bench, source)
+    (ahead_s, made), turn = steps
+    assert turn == "turn"
+    assert made
+    assert libraries(bench.task(source)) == made, "nothing was compiled within the turn"
+    assert verdict.seconds["compile_ahead"] == round(ahead_s, 4) > 0
+    again = compile_once(bench.judge.target, bench.judge.tier, "ieee", bench.task(source))
+    assert again == 0, "no second process is asked"
     assert verdict.status == "passed", verdict.message
     timing = verdict.timing
     assert timing.compiled_failure == ""
