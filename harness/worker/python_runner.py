@@ -120,7 +120,7 @@ class Module:
             result = self.model(**given) if isinstance(given, dict) else self.model(*given)
         results = self._opened(result)
         if len(results) != len(outputs):
-            raise CallFailedError("output", f"forward returned {len(results)} tensors, the reference {len(outputs)}.")
+            raise CallFailedError("output", _miscounted(result, len(results), len(outputs)))
         for position, (got, slot) in enumerate(zip(results, outputs, strict=True)):
             _copy(f"result {position}", got, slot)
 
@@ -151,6 +151,15 @@ class _telling:  # noqa: N801 (reads as a word of the with statement)
             lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if _FILE in frame.filename]
             place = f"line {lines[-1]}: " if lines else ""
             raise CallFailedError(self.check, f"{place}{type(error).__name__}: {error}") from error
+
+
+def _miscounted(result: Any, got: int, wanted: int) -> str:
+    """What a forward returned, where it holds another number of tensors than the reference's."""
+    kind = type(result).__name__
+    if not got:
+        return f"forward returned a {kind}, not a torch.Tensor: the reference returns {wanted}."
+    held = "1 tensor" if isinstance(result, torch.Tensor) else f"a {kind} with {got} tensor{'s' * (got > 1)}"
+    return f"forward returned {held}, the reference {wanted}."
 
 
 def _copy(name: str, got: Any, slot: torch.Tensor) -> None:

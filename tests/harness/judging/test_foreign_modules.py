@@ -48,8 +48,8 @@ FAILING = {
     ("crashed", "load", "line 3: NameError"): "import torch\nfrom torch import nn\nundefined\n" + MODULE,
     ("crashed", "exception", "line 12: RuntimeError"): MODULE.replace("RESULT", "x.view(7, 7)"),
     ("crashed", "signal", "read-only"): MODULE.replace("RESULT", "x.mul_(s)"),
-    ("refused", "output", "2 results, the reference 1"): MODULE.replace("RESULT", "(x, x)"),
-    ("refused", "output", "is a float, not a torch.Tensor"): MODULE.replace("RESULT", "s"),
+    ("refused", "output", "returned a tuple with 2 tensors, the reference 1"): MODULE.replace("RESULT", "(x, x)"),
+    ("refused", "output", "returned a float, not a torch.Tensor"): MODULE.replace("RESULT", "s"),
 }
 
 
