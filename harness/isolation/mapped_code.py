@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,22 +30,29 @@ def foreign_code(process: int, allowed: Code) -> str:
 
     OSError where the process has ended or hides its mappings.
     """
-    made = 0
-    for line in Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
-        span, rights, _, _, _, *named = line.split(None, 5)
-        if "x" not in rights:
-            continue
-        name = named[0] if named else ""
+    more = -allowed.made_bytes
+    for span, _, name in _executable(process):
         if not name:
             start, _, end = span.partition("-")
-            made += int(end, 16) - int(start, 16)
+            more += int(end, 16) - int(start, 16)
         elif name not in _KERNELS_OWN | allowed.files and not name.startswith(allowed.folders):
             return f"code of {name}"
-    return f"{made} bytes of code that it made while running" if made > allowed.made_bytes else ""
+    return f"{more} bytes of code that it made while running" if more > 0 else ""
+
+
+def _executable(process: int) -> Iterator[tuple[str, str, str]]:
+    """Addresses, rights and file of each mapping that may be run."""
+    for line in Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+        span, rights, _, _, _, *named = line.split(None, 5)
+        if "x" in rights:
+            yield span, rights, named[0] if named else ""
 
 
 def unsealed(process: int, guard: int) -> str:
-    """Why a process is not known to be sealed: each thread of it has two filters more than the launcher, its guard."""
+    """Why a process is not known to be sealed: it can write what it can run, or one of its threads has not the two
+    filters more than the launcher, its guard."""
+    if any("w" in rights for _, rights, _ in _executable(process)):
+        return "code that it can write"
     outside = _filters(f"/proc/{guard}")
     for thread in Path(f"/proc/{process}/task").iterdir():
         if outside is not None and (_filters(str(thread)) or 0) < outside + 2:

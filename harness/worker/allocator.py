@@ -114,6 +114,8 @@ class Allocator:
         self._device, self._memory = abi.DEVICES[device], memory
         self._given: dict[int, tuple[_ManagedTensor, Any]] = {}
         self._allocate_entry, self._delete_entry = _ALLOCATE(self._allocate), _DELETE(self._delete)
+        for entry in (self._allocate_entry, self._delete_entry):  # freeing one would write into memory that is code
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry))
 
     def install(self, runtime: ctypes.CDLL) -> None:
         """Have `TVMFFIEnvTensorAlloc` ask here, on every thread. The caller keeps `self` as long as calls are made."""

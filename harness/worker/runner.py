@@ -28,14 +28,14 @@ sys.path.append(str(Path(__file__).resolve().parent))
 if TYPE_CHECKING:
     from harness.worker import abi, allocator, channel, cuda_driver
     from harness.worker.process_state import ProcessState
-    from harness.worker.seal import seal
+    from harness.worker.seal import fix_code, seal
 else:
     import abi
     import allocator
     import channel
     import cuda_driver
     from process_state import ProcessState
-    from seal import seal
+    from seal import fix_code, seal
 
 
 AWAKE_S = 1.0
@@ -207,6 +207,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
     order = _worked(link, place, state)
     place.enter(runtime)
     try:
+        fix_code()
         library = Library(order["load"], runtime)
         if sealing:
             seal(sealing)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
+from pathlib import Path
 
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
 _SET_MODE_FILTER, _ALL_THREADS = 1, 1  # linux/seccomp.h
@@ -11,6 +13,21 @@ _SET_MODE_FILTER, _ALL_THREADS = 1, 1  # linux/seccomp.h
 
 class _Program(ctypes.Structure):
     _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_void_p))
+
+
+def fix_code() -> None:
+    """What can be run can be written no more. Callbacks made before stay callable; none is made or freed afterwards.
+
+    libffi, which makes them for ctypes, keeps them in memory that may be both. OSError where the kernel refuses.
+    """
+    libc = ctypes.CDLL(None, use_errno=True)
+    for line in Path("/proc/self/maps").read_text(encoding="utf-8").splitlines():
+        span, rights, *_ = line.split(None, 2)
+        if "w" in rights and "x" in rights:
+            start, end = (int(part, 16) for part in span.split("-"))
+            address, size = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
+            if libc.mprotect(address, size, ctypes.c_int(mmap.PROT_READ | mmap.PROT_EXEC)):
+                raise OSError(ctypes.get_errno(), "memory that could be written and run stays so")
 
 
 def seal(program: bytes) -> None:

@@ -84,3 +84,11 @@ def test_code_that_an_interpreter_makes_by_itself_is_allowed() -> None:
     files = frozenset(line[5] for line in lines if "x" in line[1] and len(line) == 6)
     assert foreign_code(os.getpid(), Code(files, made_bytes=1 << 30)) == ""
     assert "code of /" in foreign_code(os.getpid(), Code(frozenset()))
+
+
+def test_code_that_can_be_written_is_said_of_a_sealed_process(work: Path, any_tier: Tier, narrow: Narrow) -> None:
+    both = "held = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)"
+    sealed = Code(narrow.code.files, narrow.code.folders, made_bytes=4096, sealed=True)
+    with started(work, any_tier, narrow, f"{SPEAKS}; {both}", sealed) as process:
+        assert eventually(lambda: (work / "ready").exists())
+        assert process.foreign_code() == "code that it can write"
