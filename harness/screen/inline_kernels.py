@@ -9,6 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from harness.screen.inline_names import foreign_names
 from harness.screen.inline_operators import operator_calls
 from harness.screen.python_file import PythonFile
 from harness.screen.refusal import Refusal
@@ -23,7 +24,7 @@ _LOOSE = re.compile(r"fast-math|fast_math|Ofast|unsafe|associative|ftz|prec-|fin
 _FLAG = re.compile(
     r"|-O[0-3]|-std=(?:c|gnu)\+\+(?:17|20|23)|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
 )
-_FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]|[<"]Python\.h[>"]')
+_FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]')
 _NAME = re.compile(r"\w+")
 _SAID = re.compile(r"[\w .,:()-]*")
 
@@ -86,9 +87,10 @@ def _source(text: ast.Constant, operators: frozenset[str], allowances: frozenset
             continue
         yield _moved(refusal, text)
     try:
-        yield from (_moved(refusal, text) for refusal in operator_calls(tokenize(source), operators))
+        tokens = tokenize(source)
     except LexicalError:
         return  # told already, by the rules
+    yield from (_moved(refusal, text) for refusal in (*operator_calls(tokens, operators), *foreign_names(tokens)))
 
 
 def _plain_words(value: ast.expr, allowed: re.Pattern[str] = _NAME) -> bool:

@@ -9,22 +9,19 @@ from harness.screen.refusal import Refusal
 from harness.screen.rules import words_of
 from harness.screen.tokens import Token
 
-_FRAMEWORKS = words_of("at torch aten c10")
 _OTHERS = words_of("std cute cutlass cuda cg cooperative_groups nvcuda cub")
 _BEFORE_CALLS = words_of("return else do throw case co_return and or not")
 _NOTHING = Token("newline", "", 0)
 
 
 def operator_calls(tokens: Sequence[Token], operators: frozenset[str]) -> Iterator[Refusal]:
-    """Every use of one of these operators (plain names), and the directives and namespaces that would hide one."""
+    """Every use of one of these operators, by their plain names."""
     defined = _defined(tokens)
     in_macro = False
     for at, token in enumerate(tokens):
         if token.kind in ("directive", "newline"):
             in_macro = token.kind == "directive" and _text(tokens, at + 1) == "define"
-        if token.text == "namespace" and _text(tokens, at - 1) == "using" and _text(tokens, at + 1) in _FRAMEWORKS:
-            yield _refusal(token, f"using namespace {_text(tokens, at + 1)}")
-        elif plain(token.text) in operators and (in_macro or _hands_back(tokens, at, defined)):
+        if plain(token.text) in operators and (in_macro or _hands_back(tokens, at, defined)):
             yield _refusal(token, token.text)
 
 

@@ -1,7 +1,8 @@
 """What a foreign module may have PyTorch do, by the dispatcher's names: all else is taken away from it.
 
 A list of what is allowed cannot be got round by another operator that computes the same (a convolution as product,
-group norm as layer norm, pooling as maximum). What is here moves data, allocates, or is elementary.
+group norm as layer norm, pooling as maximum). What is here moves data, allocates, or is elementary. Convolutions,
+products, norms, attention, pooling, recurrent layers and sorts are in no task's list.
 """
 
 from __future__ import annotations
@@ -30,17 +31,52 @@ _SIGNS = """
     __and__ __or__ __xor__ __lshift__ __rshift__ bitwise_and bitwise_or bitwise_xor bitwise_not
     bitwise_left_shift bitwise_right_shift
 """
-_ELEMENTARY = """
+_POINTWISE = """
     abs absolute sign sgn signbit exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal float_power
     sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh arctan arctan2 erf erfc ceil floor round trunc
     frac fix clamp clamp_min clamp_max clip maximum minimum fmax fmin fmod sigmoid relu logical_and logical_or
     logical_not logical_xor isnan isinf isfinite isclose equal nan_to_num lerp addcmul addcdiv hypot copysign
-    sum mean amax amin max min prod any all argmax argmin var std var_mean std_mean
 """
-_ALWAYS = frozenset(map(plain, words_of(_MOVES + _SIGNS)))
-_UNLESS_THE_TASKS = frozenset(map(plain, words_of(_ELEMENTARY)))
+_REDUCTIONS = "sum mean amax amin max min prod any all argmax argmin var std var_mean std_mean"
+_ACTIVATIONS = """
+    gelu silu leaky_relu elu celu selu mish softplus hardswish hardsigmoid hardtanh relu6 prelu _prelu_kernel glu
+    log_sigmoid log_sigmoid_forward hardshrink softshrink threshold heaviside logit xlogy
+"""
+_ALONG_ROWS = """
+    cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp topk softmax _softmax log_softmax
+    _log_softmax logsumexp mse_loss l1_loss smooth_l1_loss huber_loss soft_margin_loss hinge_embedding_loss
+    margin_ranking_loss binary_cross_entropy binary_cross_entropy_with_logits kl_div poisson_nll_loss nll_loss
+    nll_loss_nd nll_loss_forward nll_loss2d nll_loss2d_forward cross_entropy_loss
+"""
+# What a task's own text or trace calls them besides.
+_ALSO_CALLED = """
+    leakyrelu logsigmoid logsigmoid softsign tanhshrink rrelu swish softmin normalize crossentropy crossentropyloss
+    bceloss bcewithlogitsloss kldivloss mseloss l1loss nllloss nansum nanmean aminmax norm vectornorm linalgvectornorm
+"""
+
+
+def _plain(names: str) -> frozenset[str]:
+    return frozenset(map(plain, words_of(names)))
+
+
+_ALWAYS = _plain(_MOVES + _SIGNS)
+_UNLESS_THE_TASKS = _plain(_POINTWISE + _REDUCTIONS)
+_CURVED = _plain(_POINTWISE + _ACTIVATIONS + _ALONG_ROWS + _ALSO_CALLED)
+_FOLDED = _CURVED | _plain(_REDUCTIONS)
+MAY_BE_KEPT = _ALWAYS | _UNLESS_THE_TASKS | _FOLDED - _plain(_ALSO_CALLED)
+"""Plain names of all operators that a module may reach in one task or another."""
 
 
 def kept_operators(operators: frozenset[str]) -> frozenset[str]:
-    """Plain names of the operators that a module may reach, where its task computes with `operators`."""
-    return _ALWAYS | (_UNLESS_THE_TASKS - operators)
+    """Plain names of the operators that a module may reach, where its task computes with `operators`.
+
+    An activation is another one with other arguments (leaky_relu of slope 0 is relu), or times something elementary
+    (silu over x is sigmoid); losses hold both, and reductions. So activations are kept where the task has no curve at
+    all, and what folds rows where it has no reduction either.
+    """
+    kept = _ALWAYS | (_UNLESS_THE_TASKS - operators)
+    if not operators & _CURVED:
+        kept |= _plain(_ACTIVATIONS)
+    if not operators & _FOLDED:
+        kept |= _plain(_ALONG_ROWS)
+    return kept

@@ -14,6 +14,13 @@ from typing import Any
 import torch
 
 _DEVICES = ("CPU", "CUDA")
+_LAYOUTS = tuple(
+    layout + device
+    for layout in ("Mkldnn", "Quantized", "Sparse", "SparseCsr", "NestedTensor")
+    for device in _DEVICES
+    if layout + device != "MkldnnCUDA"
+)
+"""Tensors of other layouts have products and all else of their own, dispatched beside those of plain ones."""
 _HARMLESS = ("profiler",)
 
 
@@ -31,18 +38,19 @@ class Operators:
         """The operator that was asked for in vain, the last one: an extension's error may no longer tell."""
 
     def take_away(self, kept: Collection[str]) -> None:
-        """From here on all raise `OperatorTakenError`, but for those of these plain names."""
+        """From here on all raise `OperatorTakenError`, but for those of these plain names on plain tensors."""
         libraries: dict[tuple[str, str], Any] = {}
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of kernels that are replaced: that is what this is for
             for space, name in self._names:
                 base = name.partition(".")[0]
-                if space in _HARMLESS or (space == "aten" and base.lower().replace("_", "") in kept):
+                if space in _HARMLESS:
                     continue
-                for device in _DEVICES:
-                    if (space, device) not in libraries:
-                        libraries[space, device] = torch._C._dispatch_library("IMPL", space, device)
-                    libraries[space, device].impl(name, device, self._refusal(f"{space}::{base}"))
+                taken = space != "aten" or base.lower().replace("_", "") not in kept
+                for key in (*(_DEVICES if taken else ()), *_elsewhere(f"{space}::{name}")):
+                    if (space, key) not in libraries:
+                        libraries[space, key] = torch._C._dispatch_library("IMPL", space, key)
+                    libraries[space, key].impl(name, key, self._refusal(f"{space}::{base}"))
         self._held += libraries.values()
 
     def _refusal(self, name: str) -> Callable[..., Any]:
@@ -53,3 +61,8 @@ class Operators:
             )
 
         return refuse
+
+
+def _elsewhere(operator: str) -> list[str]:
+    """The dispatch keys of other layouts for which an operator has a kernel of its own."""
+    return [key for key in _LAYOUTS if torch._C._dispatch_has_kernel_for_dispatch_key(operator, key)]

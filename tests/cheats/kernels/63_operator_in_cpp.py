@@ -1,8 +1,8 @@
 # Calls another norm from C++ that is compiled when the file is imported.
 # row: 63
 # task: norm
-# caught by: operator
-# says: own operator
+# caught by: screen:operator
+# says: at::group_norm
 from torch import nn
 from torch.utils.cpp_extension import load_inline
 

@@ -14,6 +14,9 @@ import torch.nn.functional as F
 from harness.worker.operators_away import Operators, OperatorTakenError
 torchs = Operators()
 x, table = torch.rand(4, 6), torch.nn.Linear(6, 6)
+where, values, rows = torch.tensor([[0, 1], [1, 3]]), torch.rand(2), torch.tensor([0, 1, 2])
+thin, squeezed = torch.sparse_coo_tensor(where, values, (6, 4)), torch.sparse_csr_tensor(rows, rows[:2], values, (2, 4))
+nested = torch.nested.nested_tensor([x, x])
 torchs.take_away(json.loads(sys.argv[1]))
 calls = {
     "elementary": lambda: ((x - x.amax(1, keepdim=True)).exp() / x[:, :1]).reshape(-1).sum() ** 2,
@@ -25,6 +28,16 @@ calls = {
     "pool": lambda: F.max_pool1d(x[None], 2),
     "gate": lambda: F.glu(x),
     "handle": lambda: torch.ops.aten.mm.default(x, x.t()),
+    "sparse": lambda: torch.zeros(4, 4, layout=torch.sparse_coo),
+    "sparse from parts": lambda: torch.sparse_coo_tensor(where, values, (6, 4)),
+    "sparse product": lambda: thin @ x,
+    "sparse rows": lambda: squeezed @ x,
+    "nested": lambda: nested * 2,
+    "the library's layout": lambda: torch.empty(3, layout=torch._mkldnn),
+    "activations": lambda: F.gelu(F.silu(F.leaky_relu(x))),
+    "losses": lambda: F.mse_loss(x, x) + F.cross_entropy(x, torch.tensor([0, 1, 2, 3])) + F.kl_div(x, x.exp()),
+    "scans": lambda: x.cumsum(1).topk(2),
+    "sorts": lambda: x.sort(),
     "the task's": lambda: x.relu(),
 }
 got = {}
@@ -38,16 +51,39 @@ print(json.dumps([got, torchs.refused]))
 """
 
 
-def test_what_is_not_kept_is_gone_by_every_name() -> None:
-    kept = json.dumps(sorted(kept_operators(frozenset({"relu"}))))
+KEPT = ["elementary", "moved", "set"]
+GLUE = ["activations", "losses", "scans"]
+
+
+def working(task: set[str]) -> tuple[list[str], str]:
+    """Which of the calls get through where the task computes with these operators, and the last that was refused."""
+    kept = json.dumps(sorted(kept_operators(frozenset(task))))
     done = subprocess.run([sys.executable, "-c", SCRIPT, kept], capture_output=True, text=True, check=True, timeout=120)
     got, refused = json.loads(done.stdout)
-    assert [name for name, works in got.items() if works] == ["elementary", "moved", "set"]
-    assert refused == "aten::relu"
+    return [name for name, works in got.items() if works], refused
+
+
+def test_what_is_not_kept_is_gone_by_every_name() -> None:
+    assert working({"relu"}) == (KEPT, "aten::relu")
+
+
+def test_glue_is_kept_where_the_task_is_about_something_else() -> None:
+    works, _ = working({"convolution", "conv2d"})
+    assert sorted(works) == sorted([*KEPT, *GLUE, "gate", "the task's"])
+
+
+def test_glue_that_is_another_form_of_the_tasks_operator_goes_with_it() -> None:
+    """Sigmoid by silu, a row's sum by a loss, a maximum by topk."""
+    assert not {"silu", "glu", "softmax", "topk"} & kept_operators(frozenset({"sigmoid"}))
+    assert not {"cumsum", "mseloss", "topk"} & kept_operators(frozenset({"amax"}))
+    assert not {"leakyrelu", "threshold"} & kept_operators(frozenset({"clamp"}))
+    assert "gelu" in kept_operators(frozenset({"amax"}))
 
 
 def test_arithmetic_signs_stay_even_where_the_task_is_about_them() -> None:
     assert {"pow", "sum", "exp"} <= kept_operators(frozenset())
     assert kept_operators(frozenset({"pow", "sum"})) >= {"pow", "exp"}
     assert "sum" not in kept_operators(frozenset({"pow", "sum"}))
-    assert not {"convolution", "mm", "nativegroupnorm", "glu", "embeddingbag"} & kept_operators(frozenset())
+    assert not {"convolution", "mm", "nativegroupnorm", "sort", "embeddingbag", "maxpool2d"} & kept_operators(
+        frozenset()
+    )
