@@ -23,6 +23,7 @@ from nodes.models.address import check_addresses
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import TaskInput
+from nodes.stops import BUDGET_SETTINGS
 
 MOST_SOURCE_BYTES = 16 << 20
 """No file that a person or a model writes is larger."""
@@ -67,6 +68,15 @@ class RunResult:
     def reason(self) -> str:
         """Why the run did not improve: what is wrong with the task, or else why it ended; empty where it did."""
         return "" if self.improved else self.record.degenerate or self.record.stop_reason
+
+    def deeper(self, depth: int | None = None, *, observer: Observer | None = None, **more: Any) -> RunResult:
+        """Go on from the best kernel, in the same folder: to this depth, or `max_depth` and other budgets raised.
+
+        Raises like `optimize`, and `UserError` for what is no budget.
+        """
+        if depth is not None:
+            more["max_depth"] = depth
+        return resume(self.folder, observer=observer, **more)
 
     def save(self, folder: str | Path) -> Path:
         """Copy kernel, drop-in, record and report into a folder. Raises `MachineError`."""
@@ -115,12 +125,15 @@ def optimize(
     return _optimize(task, out, observer, settings, None)
 
 
-def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False) -> RunResult:
+def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:
     """Go on with a run that was interrupted, with the settings it began with. Raises like `optimize`.
 
-    With `trust` a folder from elsewhere may turn isolation off and send keys to its own endpoints.
+    `more` are budgets that are raised; `depth` may be said for `max_depth`. With them a run that had ended goes on from
+    its best kernel. With `trust` a folder from elsewhere may turn isolation off and send keys to its own endpoints.
     """
-    return carry_on(*reopen(Path(run), trust=trust), observer)
+    folder, manifest = reopen(Path(run), trust=trust)
+    wanted = raised(manifest.settings, _named(more))
+    return carry_on(folder, folder.rewrite(manifest, wanted), observer, deeper=wanted != manifest.settings)
 
 
 async def aoptimize(
@@ -156,16 +169,21 @@ def carry_on(
     observer: Observer | None = None,
     control: RunControl | None = None,
     answer: str | None = None,
+    *,
+    deeper: bool = False,
 ) -> RunResult:
-    """Run from the last checkpoint, or from the start, to the end or to the next question."""
-    return RunResult(folder, execute(folder, manifest, observer or Quiet(), control=control, answer=answer))
+    """Run from the last checkpoint, or from the start, to the end or to the next question.
+
+    With `deeper` a run that has ended goes on, as far as its settings allow more by now.
+    """
+    watch = observer or Quiet()
+    return RunResult(folder, execute(folder, manifest, watch, control=control, answer=answer, deeper=deeper))
 
 
 def make_settings(given: dict[str, Any]) -> Settings:
     """Validate settings. Raises `UserError` naming the first that is wrong, and for a key in an address."""
-    named = {("max_depth" if name == "depth" else name): value for name, value in given.items()}
     try:
-        settings = Settings.model_validate(named)
+        settings = Settings.model_validate(_named(given))
     except ValidationError as error:
         first = error.errors()[0]
         where = ".".join(str(part) for part in first["loc"])
@@ -175,6 +193,26 @@ def make_settings(given: dict[str, Any]) -> Settings:
     models = (settings.model, settings.fallback_model, *map(settings.model_for, get_args(Speaker)))
     check_addresses(settings.base_url, models)
     return settings
+
+
+def raised(settings: Settings, more: dict[str, Any]) -> Settings:
+    """Settings with larger budgets. Raises `UserError` for what is no budget, or would be less than before."""
+    for name, value in more.items():
+        if name not in BUDGET_SETTINGS and getattr(settings, name, None) != value:
+            raise UserError(
+                f"The run began with {name}={getattr(settings, name, None)}, not {value}.",
+                f"A resumed run has its settings; only budgets can be raised: {', '.join(BUDGET_SETTINGS)}.",
+            )
+    wanted = make_settings(settings.model_dump() | more)
+    for name in more:
+        before, now = getattr(settings, name), getattr(wanted, name)
+        if now is not None and (before is None or now < before):
+            raise UserError(f"{name} can only be raised: the run had {before}.", "Begin a new run for less.")
+    return wanted
+
+
+def _named(given: dict[str, Any]) -> dict[str, Any]:
+    return {("max_depth" if name == "depth" else name): value for name, value in given.items()}
 
 
 def _optimize(

@@ -11,9 +11,9 @@ from typing import Any, Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on, load_task
+from graph.api import RunResult, begin, carry_on, load_task, raised
 from graph.cli_errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded_with_hints
-from graph.cli_settings import none_with_resume, same_with_resume, settings_with
+from graph.cli_settings import more_with_resume, settings_with
 from graph.progress import Terminal, spent, table
 from graph.run_record import Outcome, RunRecord
 from graph.runs import Manifest, RunFolder, reopen
@@ -77,18 +77,28 @@ def run(options: Options) -> int:
 
 
 def _run(options: Options, hints: list[str]) -> int:
-    folder, manifest = _again(options) if options.resume is not None else _fresh(options)
-    return show_run(folder, manifest, hints, as_json=options.as_json)
+    if options.resume is None:
+        return show_run(*_fresh(options), hints, as_json=options.as_json)
+    folder, manifest = _again(options)
+    wanted = raised(manifest.settings, more_with_resume(options.settings, options.typed, options.more))
+    changed = folder.rewrite(manifest, wanted)
+    return show_run(folder, changed, hints, as_json=options.as_json, deeper=changed != manifest)
 
 
 def show_run(
-    folder: RunFolder, manifest: Manifest, hints: list[str], *, as_json: bool, answer: str | None = None
+    folder: RunFolder,
+    manifest: Manifest,
+    hints: list[str],
+    *,
+    as_json: bool,
+    answer: str | None = None,
+    deeper: bool = False,
 ) -> int:
     """Carry the run on before the user's eyes; its exit code. `hints` takes what to say after an error."""
     terminal = Terminal(Console(stderr=as_json))
     terminal.console.print(Text(f"{manifest.name} in {short(folder.path)}"), soft_wrap=True)
     try:
-        result = carry_on(folder, manifest, terminal, answer=answer)
+        result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper)
     except BaseException as error:
         terminal.stop()
         hints += _way_on(folder, error)
@@ -108,11 +118,9 @@ def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
 
 def _again(options: Options) -> tuple[RunFolder, Manifest]:
     assert options.resume is not None
-    none_with_resume(options.more)
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
     folder, manifest = reopen(options.resume, trust=options.trust)
-    same_with_resume(options.settings, options.typed, manifest.settings)
     if options.file is not None and load_task(options.file).source != manifest.source:
         raise UserError(
             f"{options.file} is not the file that {options.resume} began with.",

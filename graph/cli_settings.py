@@ -24,15 +24,12 @@ _OWN = ("run_dir",)
 
 def settings_with(options: Mapping[str, Any], more: Sequence[str]) -> Settings:
     """The command's own options, and beside them what `--set` names. Raises `UserError`."""
-    given = dict(options)
-    for item in more:
-        name, equals, text = item.partition("=")
-        if not equals:
-            raise UserError(f"--set {item} gives no value.", "Write it as --set max_dollars=5.")
-        if name in options:
-            raise UserError(f"--set {name} has an option of its own.", "See --help.")
-        _put(given, name, _value(text))
-    return make_settings(given)
+    return make_settings(_put_all(dict(options), options, more))
+
+
+def more_with_resume(options: Mapping[str, Any], typed: Collection[str], more: Sequence[str]) -> dict[str, Any]:
+    """What the command says of a resumed run's settings: the options that were `typed`, and what `--set` names."""
+    return _put_all({name: value for name, value in options.items() if name in typed}, options, more)
 
 
 def none_with_resume(more: Sequence[str]) -> None:
@@ -74,6 +71,17 @@ def names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple
             default = "" if field.default is None else json.dumps(field.default).strip('"')
             meaning = ". ".join(text for text in (field.title, field.description) if text)
             yield f"{prefix}{name}", default, meaning
+
+
+def _put_all(given: dict[str, Any], options: Mapping[str, Any], more: Sequence[str]) -> dict[str, Any]:
+    for item in more:
+        name, equals, text = item.partition("=")
+        if not equals:
+            raise UserError(f"--set {item} gives no value.", "Write it as --set max_dollars=5.")
+        if name in options:
+            raise UserError(f"--set {name} has an option of its own.", "See --help.")
+        _put(given, name, _value(text))
+    return given
 
 
 def _put(given: dict[str, Any], name: str, value: object) -> None:

@@ -12,6 +12,15 @@ from nodes.stops import broke_off, out_of_repairs
 AfterFailure = Literal["diagnoser", "optimizer", "generator"]
 
 
+def after_intake(state: RunState, settings: Settings) -> Literal["generator", "profiler", "optimizer", "sanitizer"]:
+    """A task without a kernel gets its first one; a run that goes on from its best is optimized, if it may be."""
+    if state.stop_reason:
+        return "sanitizer"
+    if state.best is None:
+        return "generator"
+    return "profiler" if gate_open(state, settings) else "optimizer"
+
+
 def after_generator(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
     """A kernel is tested; a refusal ends the run."""
     return "sanitizer" if state.stop_reason else "tester"

@@ -41,8 +41,11 @@ def execute(
     *observers: Observer,
     control: RunControl | None = None,
     answer: str | None = None,
+    deeper: bool = False,
 ) -> RunRecord:
     """Run to the end and write the artifacts; a folder whose run has ended already only gets them written again.
+
+    With `deeper` a run that has ended goes on from its best kernel, as far as its settings allow more by now.
 
     `control` lets another thread ask for an end after the present step; the record then says "interrupted". A model
     that waits for somebody's answer ends the call, too: the record says "waiting" until `answer` is given. An
@@ -52,7 +55,7 @@ def execute(
     """
     with folder.claimed():
         try:
-            return _execute(folder, manifest, observers, control, answer)
+            return _execute(folder, manifest, observers, control, answer, deeper=deeper)
         except UserError:
             if not (folder.record.exists() or folder.kernel.exists() or folder.conversation.exists()):  # nothing here
                 folder.discard()
@@ -68,8 +71,12 @@ class Session:
         self.graph: Graph = build_graph().compile(checkpointer=saver)
         self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
 
-    def run(self, observers: tuple[Observer, ...], control: RunControl | None, answer: str | None) -> Outcome | None:
+    def run(
+        self, observers: tuple[Observer, ...], control: RunControl | None, answer: str | None, *, deeper: bool = False
+    ) -> Outcome | None:
         """Take the graph from where it stands to its end; otherwise say what ended it before.
+
+        An ended run is given its task once more where it may go `deeper`.
 
         Raises `UserError` for an answer that no question waits for.
         """
@@ -78,7 +85,7 @@ class Session:
             raise UserError(f"No question waits in {self.folder.path}.", "Go on with it by cutegen optimize --resume.")
         if snapshot.interrupts and answer is None:
             return "waiting"
-        if snapshot.created_at is not None and not snapshot.next:
+        if snapshot.created_at is not None and not snapshot.next and not deeper:
             return None
         fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
         way_on: Command[Any] | TaskInput | None = None if snapshot.next else fresh
@@ -219,12 +226,14 @@ def _execute(
     observers: tuple[Observer, ...],
     control: RunControl | None,
     answer: str | None,
+    *,
+    deeper: bool,
 ) -> RunRecord:
     with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
         session = Session(folder, manifest, saver)
         session.require_sound()
         try:
-            early = session.run((log, *observers), control, answer)
+            early = session.run((log, *observers), control, answer, deeper=deeper)
         except BaseException as error:
             _save_what_there_is(session, log, error)
             raise

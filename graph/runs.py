@@ -121,6 +121,20 @@ class RunFolder:
                 "Start a new run, or use the version that began this one.",
             ) from error
 
+    def rewrite(self, manifest: Manifest, settings: Settings) -> Manifest:
+        """The manifest with other settings, which the folder holds from now on.
+
+        Raises `MachineError`, and `UserError` where another process works in the folder.
+        """
+        if settings == manifest.settings:
+            return manifest
+        changed = manifest.model_copy(update={"settings": settings})
+        text = changed.model_dump_json(indent=2)
+        with self.claimed():
+            remember(text.encode())
+            self.write(self.manifest_file, text)
+        return changed
+
     def require_plain(self) -> None:
         """Raises `UserError` where something else than a file lies in a file's place.
 

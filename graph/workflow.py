@@ -12,6 +12,7 @@ from graph.reporter import reporter
 from graph.routing import (
     after_diagnoser,
     after_generator,
+    after_intake,
     after_optimizer,
     after_profiler,
     after_repairer,
@@ -53,6 +54,7 @@ NODES: tuple[tuple[Agent, str], ...] = (
 )
 
 ROUTES: dict[str, Route] = {
+    "intake": after_intake,
     "generator": after_generator,
     "tester": after_tester,
     "diagnoser": after_diagnoser,
@@ -78,7 +80,6 @@ def build_graph(
         turn = TURN if name in get_args(Speaker) else None
         graph.add_node(name, as_node(agent, shelf, turn, admit), metadata={"description": description})
     graph.add_edge(START, "intake")
-    graph.add_edge("intake", "generator")
     for name, route in ROUTES.items():
         graph.add_conditional_edges(name, _router(route), list(targets(route)))
     graph.add_edge("reporter", END)

@@ -1,10 +1,14 @@
-"""The first node: turns the file's text into a task, and settles where and how its kernels will run."""
+"""The first node: turns the file's text into a task, and settles where and how its kernels will run.
+
+A thread may be given more than one input: what it holds of another task is none of this run's.
+"""
 
 from __future__ import annotations
 
 from harness.describing import describe_task
 from harness.errors import UserError
 from harness.isolation.tiers import resolve_tier
+from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
 from nodes.state import RunState
 from nodes.workshop import Workshop
@@ -15,14 +19,18 @@ def intake(state: RunState, workshop: Workshop) -> Update:
     """Describe the task. Raises `UserError` for a file that is none, or whose forward is random, `MachineError` where
     nothing can run it.
 
-    Target and isolation are settled here once, so that a resumed run goes on with the same.
+    Target and isolation are settled here once, so that a resumed run goes on with the same. The same task again goes on
+    from its best kernel.
     """
     target = choose_target(workshop.settings.target)
     tier = resolve_tier(workshop.settings.isolation)
+    best = best_to_go_on_from(state, target.name, tier, workshop.settings)
+    if best is not None:
+        return deeper(state, best, workshop.settings)
     task = describe_task(state.source, name=state.name, tier=tier)
     if task.defect:
         raise UserError(
             f"{state.name}: {task.defect}, so that no kernel can be right.",
             "Take what is random out of forward, or give it as an input.",
         )
-    return {"name": state.name, "task": task, "target": target.name, "tier": tier}
+    return anew(state) | {"name": state.name, "task": task, "target": target.name, "tier": tier}

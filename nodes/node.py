@@ -9,6 +9,7 @@ from functools import cache
 from typing import Annotated, Any, Protocol
 
 from langgraph.runtime import Runtime
+from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
 from nodes.settings import Settings
@@ -38,6 +39,7 @@ def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admi
 
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
     then draws it, streams it and shows its checkpoints. `admit` raises for settings and states that may not be used.
+    What an agent overwrites begins anew; it is written in place of the sum.
     """
 
     def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
@@ -45,13 +47,16 @@ def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admi
         workshop = workshop_of(runtime, shelf)
         if admit:
             admit(workshop.settings, state)
-        update = agent(state, workshop if turn is None else replace(workshop, turn=turn))
+        given = agent(state, workshop if turn is None else replace(workshop, turn=turn))
+        begun = {field: value.value for field, value in given.items() if isinstance(value, Overwrite)}
+        update = {field: value for field, value in given.items() if field not in begun}
         # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
         spoken: Usage = update.get("usage", Usage())
         seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
         steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
         timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
-        return validated(timed, writer=getattr(agent, "__name__", "a node"))
+        checked = validated(begun | timed, writer=getattr(agent, "__name__", "a node"))
+        return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}
 
     return node
 

@@ -229,6 +229,19 @@ class RunState(BaseModel):
     stop_reason: Stop | None = None
     result: Result | None = None
 
+    @model_validator(mode="after")
+    def _all_verdicts_are_on_its_task(self) -> Self:
+        bests = (self.best, *self.earlier, self.result.best if self.result else None)
+        verdicts = (self.verdict, *(best.verdict for best in bests if best is not None))
+        if any(verdict.task != self.task_digest for verdict in verdicts if verdict is not None):
+            raise ValueError("a verdict in this state is one on another task")
+        return self
+
+    @property
+    def task_digest(self) -> str:
+        """Of the task that was described; empty before."""
+        return self.task.digest if self.task else ""
+
 
 def present(value: Value | None, field: str) -> Value:
     """The value of a field that an earlier node has written; its absence is an error in the wiring."""

@@ -13,6 +13,7 @@ from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 
 from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
 from graph.run_record import RunRecord
+from graph.runs import RunFolder
 from harness.errors import UserError
 from nodes.state import TaskInput
 
@@ -82,6 +83,21 @@ def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:
     again = resume(result.folder)
     assert again.record.steps == result.record.steps
     assert len(events(result.folder)) == before + 1
+
+
+def test_a_result_goes_deeper_from_its_best(result: RunResult, tmp_path: Path) -> None:
+    """In a copy: the folder is shared. The command line does the same with --resume."""
+    folder = shutil.copytree(result.folder, tmp_path / "run")
+    same = resume(folder, trust=True)
+    deeper = RunResult(RunFolder(folder), same.record).deeper(1)
+    assert len(deeper.record.steps) > len(same.record.steps)
+    assert [step.agent for step in deeper.record.steps].count("generator") == 1
+    assert deeper.record.settings["max_depth"] == 1
+    assert deeper.record.seconds > same.record.seconds
+    written = RunFolder(folder).manifest()
+    assert written.settings.max_depth == 1
+    with pytest.raises(UserError, match="can only be raised"):
+        deeper.deeper(0)
 
 
 def test_the_process_that_holds_the_graph_never_imports_torch(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graph.ablation import begin_ablation
-from graph.api import make_settings
+from graph.api import make_settings, raised
 from graph.cli_settings import names, same_with_resume, settings_with
 from graph.runs import create
 from graph.suite_folder import create_suite
@@ -89,7 +89,7 @@ def test_each_agents_model_is_opened_before_there_is_a_folder(tmp_path: Path) ->
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("command", ["optimize", "suite", "ablate"])
+@pytest.mark.parametrize("command", ["suite", "ablate"])
 def test_a_resumed_run_keeps_its_settings(command: str, tmp_path: Path) -> None:
     done = cutegen(command, "--resume", tmp_path, "--set", "max_dollars=9")
     assert done.returncode == 2
@@ -103,8 +103,27 @@ def test_a_resumed_run_is_not_given_other_options_than_it_began_with(tmp_path: P
     begin_ablation(TaskInput(source="x = 1\n", name="softsign"), settings, (1,), tmp_path / "ablation")
     tasks = (SuiteTask(id=1, name="softsign", source="x = 1\n"),)
     create_suite(tmp_path / "suite", name="own", tasks=tasks, scale=1.0, settings=settings)
-    for command, folder in (("optimize", "run"), ("ablate", "ablation"), ("suite", "suite")):
+    for command, folder in (("ablate", "ablation"), ("suite", "suite")):
         done = cutegen(command, "--resume", tmp_path / folder, "--target", "cpu", "--depth", 5)
         assert done.returncode == 2, done.stderr
         assert "The run began with max_depth=3, not 5." in done.stderr
+    for options, said in (
+        (("--target", "cuda", "--depth", 5), "The run began with target=cpu, not cuda."),
+        (("--depth", 2), "max_depth can only be raised: the run had 3."),
+        (("--set", "max_sweep=3"), "The run began with max_sweep=12, not 3."),
+    ):
+        done = cutegen("optimize", "--resume", tmp_path / "run", *options)
+        assert done.returncode == 2, done.stderr
+        assert said in done.stderr
     same_with_resume({"target": "cpu", "max_depth": 3, "model": "manual"}, {"target", "max_depth"}, settings)
+
+
+def test_budgets_can_be_raised_and_nothing_else() -> None:
+    settings = make_settings({"depth": 3, "patience": 2})
+    assert raised(settings, {}) == settings
+    assert raised(settings, {"max_depth": 3, "model": settings.model}) == settings
+    more = raised(settings, {"max_depth": 5, "max_dollars": 99.0, "patience": None})
+    assert (more.max_depth, more.max_dollars, more.patience) == (5, 99.0, None)
+    for wanted in ({"max_depth": 2}, {"patience": 1}, {"target_speedup": 2.0}, {"seed": 4}, {"colour": "red"}):
+        with pytest.raises(UserError):
+            raised(settings, wanted)

@@ -22,6 +22,9 @@ from tools.sweep import read_sweep
 DRAWN = {
     ("__start__", "intake"),
     ("intake", "generator"),
+    ("intake", "optimizer"),
+    ("intake", "profiler"),
+    ("intake", "sanitizer"),
     ("generator", "tester"),
     ("generator", "sanitizer"),
     ("tester", "diagnoser"),

@@ -21,7 +21,7 @@ from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 
 from nodes.roles import Agent
-from nodes.state import Result, Step
+from nodes.state import Result, RunState, Step
 
 STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);"
 ROOT = Path(__file__).resolve().parents[2]
@@ -191,3 +191,28 @@ def test_a_task_runs_to_its_result(url: str) -> None:
     assert result.best is not None
     assert result.best.verdict.passed
     assert result.stop.name in ("depth", "no_moves_left")
+
+
+def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:
+    swish = SOURCE.replace("x / (1 + torch.abs(x))", "x * torch.sigmoid(x)")
+    shallow = {"target": "cpu", "max_depth": 0, "sanitize": False}
+
+    async def give() -> list[RunState]:
+        client, states = get_client(url=url), []
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        for source, depth in ((SOURCE, 0), (swish, 0), (swish, 1)):
+            task = {"source": source, "name": "any"}
+            ended = await client.runs.wait(thread, name, input=task, context={**shallow, "max_depth": depth})
+            states.append(RunState.model_validate(ended))
+        return states
+
+    first, second, deeper = asyncio.run(give())
+    for state in (first, second, deeper):
+        assert state.result is not None
+        assert state.result.best is not None
+        assert state.result.best.verdict.task == state.task_digest
+    assert first.task_digest != second.task_digest == deeper.task_digest
+    assert [step.agent for step in second.history] == ["generator", "tester"]
+    assert deeper.history[:2] == second.history
+    assert [step.agent for step in deeper.history].count("generator") == 1
+    assert deeper.usage.calls > second.usage.calls

@@ -1,0 +1,49 @@
+"""A further input on a thread: the same task goes on from its best kernel, another one begins anew."""
+
+from __future__ import annotations
+
+from langgraph.types import Overwrite
+
+from harness.candidate import TargetName
+from harness.verdict import Tier
+from nodes.node import Update
+from nodes.settings import Settings
+from nodes.state import Best, RunState
+from nodes.stops import after_test
+
+GROWING = ("history", "usage", "seconds", "device_seconds")
+"""Fields that nodes add to: to begin them anew their sum is overwritten."""
+_GIVEN = ("source", "name")
+
+
+def best_to_go_on_from(state: RunState, target: TargetName, tier: Tier, settings: Settings) -> Best | None:
+    """The best kernel of an earlier go, where that was on the same task and judged as the settings ask for now."""
+    if state.best is None or state.task is None or state.task.source != state.source:
+        return None
+    judged = state.best.verdict
+    now = (target, tier, settings.precision, settings.tolerance)
+    return state.best if (state.target, state.tier, judged.precision, judged.tolerance) == now else None
+
+
+def anew(state: RunState) -> Update:
+    """What takes an earlier go's word back, its history and its costs among it. Empty on a thread of its own."""
+    fields = {name: field.get_default() for name, field in RunState.model_fields.items() if name not in _GIVEN}
+    kept = {name: default for name, default in fields.items() if getattr(state, name) != default}
+    return {name: Overwrite(default) if name in GROWING else default for name, default in kept.items()}
+
+
+def deeper(state: RunState, best: Best, settings: Settings) -> Update:
+    """The way on from the best kernel; it ends at once where the settings allow no more than there has been."""
+    update: Update = {
+        "candidate": best.candidate,
+        "verdict": best.verdict,
+        "profile": best.profile,
+        "move": "",
+        "sweep": None,
+        "diagnosis": None,
+        "repairs": 0,
+        "gave_up": False,
+        "mending": False,
+        "result": None,
+    }
+    return {**update, "stop_reason": after_test(state.model_copy(update=update), settings)}
