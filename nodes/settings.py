@@ -69,7 +69,13 @@ class Settings(BaseModel):
         title="Base URL",
         description="An OpenAI-compatible endpoint, as http://localhost:8000/v1. Empty: OPENAI_BASE_URL, else OpenAI.",
     )
-    model_timeout_s: float = Field(default=300.0, gt=0, title="Seconds one model call may take")
+    model_timeout_s: float = Field(default=1800.0, gt=0, title="Seconds one answer may take as a whole")
+    model_silence_s: float = Field(
+        default=600.0,
+        gt=0,
+        title="Seconds without a token",
+        description="Of a streamed answer, its thoughts included: models that reason may need minutes for the first.",
+    )
     model_retries: int = Field(
         default=10,
         ge=0,

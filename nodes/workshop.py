@@ -52,6 +52,7 @@ def options_of(settings: Settings) -> ModelOptions:
     return ModelOptions(
         base_url=settings.base_url or None,
         timeout_s=settings.model_timeout_s,
+        silence_s=settings.model_silence_s,
         max_retries=settings.model_retries,
         max_output_tokens=settings.max_answer_tokens,
         effort=settings.reasoning_effort,

@@ -18,7 +18,8 @@ Behaviour = Literal[
     "answer", "unauthorized", "limited", "broken", "hang", "trickle", "truncated", "cut_stream", "not_json",
     "other_json", "too_long", "unknown_model", "no_usage", "script", "quota", "bad_event", "error_event", "odd_usage",
     "tells_the_key", "answers_the_key", "endless", "looks_up",
-    "redirect", "squeezed", "squeezed_bomb", "squeezed_error",
+    "redirect", "squeezed", "squeezed_bomb", "squeezed_error", "comments", "blank_tokens", "slow_headers",
+    "endless_line", "raw", "key_everywhere", "thinks",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -56,7 +57,7 @@ class ChatEndpoint:
 
     `script` is what the behaviour "script" answers, one a request. `usage` is what the others report, `retry_after`
     what "limited" asks for. Each request takes `delay_s`; `at_once` is the most that were under way together, `began`
-    when each came in (time.monotonic).
+    when each came in (time.monotonic). "redirect" sends `elsewhere`, "raw" answers `raw`, as one event or as the body.
     """
 
     behaviours: list[Behaviour]
@@ -69,6 +70,7 @@ class ChatEndpoint:
     usage: dict[str, Any] = field(default_factory=lambda: dict(USAGE))
     retry_after: str = "0"
     elsewhere: str = ""
+    raw: str = ""
     delay_s: float = 0.0
     lookups: int = 0
     at_once: int = 0
@@ -186,17 +188,76 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _squeezed(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         text = json.dumps(_completion(endpoint.answer, endpoint.usage)).encode()
-        self._raw(gzip.compress(text), 200, {"Content-Encoding": "gzip"})
+        self._body(gzip.compress(text), 200, {"Content-Encoding": "gzip"})
 
     def _squeezed_bomb(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._raw(_bomb(), 200, {"Content-Encoding": "gzip"})
+        self._body(_bomb(), 200, {"Content-Encoding": "gzip"})
 
     def _squeezed_error(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._raw(_bomb(), 400, {"Content-Encoding": "gzip"})
+        self._body(_bomb(), 400, {"Content-Encoding": "gzip"})
 
     def _hang(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         endpoint.released.wait(30)
         self.close_connection = True
+
+    def _comments(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._repeat(endpoint, b": PROCESSING\n\n")
+
+    def _blank_tokens(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._repeat(endpoint, b"data: " + json.dumps(_chunk({"role": "assistant", "content": ""})).encode() + b"\n\n")
+
+    def _repeat(self, endpoint: ChatEndpoint, data: bytes) -> None:
+        """The same until somebody has enough of it."""
+        self._start_events()
+        while not endpoint.released.wait(0.05):
+            self._piece(data)
+        self.close_connection = True
+
+    def _slow_headers(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self.wfile.write(b"HTTP/1.1 200 OK\r\nX-Slow: ")
+        while not endpoint.released.wait(0.05):
+            self.wfile.write(b"x")
+        self.close_connection = True
+
+    def _endless_line(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        self._start_events()
+        self._piece(b'data: {"choices": ')
+        for _ in range(20):
+            self._piece(b"[" * (1 << 20))
+        self._piece(b"")
+
+    def _raw(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        if body.get("stream"):
+            self._start_events()
+            self._piece(f"data: {endpoint.raw}\n\ndata: [DONE]\n\n".encode())
+            self._piece(b"")
+        else:
+            self._body(endpoint.raw.encode())
+
+    def _key_everywhere(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        """In every field of the protocol, in some that are not of it, and cut between two pieces."""
+        key = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        call = {"id": key, "type": "function", "function": {"name": f"say_{key}", "arguments": _spelt(key)}}
+        message = {"role": key, "content": f"It is {key}.", "refusal": key, "tool_calls": [call], "reasoning": key}
+        choice = {"index": 0, "finish_reason": key, "message": message}
+        named = dict.fromkeys(("id", "model", "system_fingerprint", "service_tier", "object", key), key)
+        completion = _completion("", {**endpoint.usage, key: key}) | named | {"choices": [choice]}
+        if not body.get("stream"):
+            self._send(200, completion)
+            return
+        delta = {**message, "content": f"It is {key[:9]}", "tool_calls": [{**call, "index": 0}]}
+        rest = {"delta": {"content": f"{key[9:]}."}, "finish_reason": key}
+        choices = ([{"index": 0, "delta": delta}], [{"index": 0, **rest}])
+        self._events(completion | {"choices": each} for each in choices)
+
+    def _thinks(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        """It thinks for a while before it answers, and says no word of the answer meanwhile."""
+        self._start_events()
+        for _ in range(10):
+            endpoint.released.wait(0.1)
+            self._event(_chunk({"reasoning_content": "hm "}))
+        self._event(_chunk({"content": endpoint.answer}, finish="stop"))
+        self._piece(b"")
 
     def _trickle(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         self._start_events()
@@ -221,10 +282,10 @@ class _Handler(BaseHTTPRequestHandler):
         self.close_connection = True
 
     def _not_json(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._raw(b'{"choices": [{"message": {"role": "assistant", ')
+        self._body(b'{"choices": [{"message": {"role": "assistant", ')
 
     def _other_json(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
-        self._raw(b'{"greeting": "hello"}')
+        self._body(b'{"greeting": "hello"}')
 
     def _complete(self, completion: dict[str, Any], body: dict[str, Any]) -> None:
         """Answer in the way that was asked for: in one piece, or as events."""
@@ -254,9 +315,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.flush()
 
     def _send(self, status: int, payload: dict[str, Any], headers: dict[str, str] | None = None) -> None:
-        self._raw(json.dumps(payload).encode(), status, headers)
+        self._body(json.dumps(payload).encode(), status, headers)
 
-    def _raw(self, data: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
+    def _body(self, data: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
@@ -269,6 +330,12 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     endpoint: ChatEndpoint
+
+
+def _spelt(key: str) -> str:
+    """Arguments that spell the key as it is, and in escapes."""
+    escaped = "".join(f"\\u{ord(letter):04x}" for letter in key)
+    return f'{{"query": "{key}", "again": "{escaped}"}}'
 
 
 def _bomb() -> bytes:

@@ -7,10 +7,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from email.utils import parsedate_to_datetime
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx2
 import openai
+from tenacity import RetryCallState
+from tenacity.stop import stop_base
 
 from nodes.models.address import NO_KEY, OPENAI_KEY, key_variable
 from nodes.models.errors import ModelUnavailableError
@@ -25,7 +28,19 @@ class OutOfTimeError(Exception):
     """A stream, or the wait for one's turn, went on beyond the time that an answer may take. It would do so again."""
 
 
-# What the client raises, unnamed, when a body is no JSON or JSON of another shape.
+class SilentError(Exception):
+    """No token came for so many `seconds`."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"no token for {seconds:g} s")
+        self.seconds = seconds
+
+
+class ReportedError(Exception):
+    """The endpoint reports an error in the place of an answer, or in the middle of one."""
+
+
+# What reading raises, unnamed, when a body is no JSON or JSON of another shape.
 _UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError, OverflowError)
 
 
@@ -39,9 +54,28 @@ def may_pass(error: BaseException) -> bool:
         case openai.APIStatusError():
             return error.status_code in (408, 409) or error.status_code >= 500
         case openai.APIError() | httpx2.TransportError():
-            return True  # a connection that broke, a silence, an error in the middle of a stream
+            return True  # a connection that broke
+        case ReportedError() | SilentError():
+            return True  # of silences one: see `SilentTwice`
         case _:
             return isinstance(error, _UNREADABLE)
+
+
+class SilentTwice(stop_base):
+    """Whether it is of no use to ask a third time: the endpoint has let a second request wait for nothing, too."""
+
+    def __call__(self, retry_state: RetryCallState) -> bool:
+        error = retry_state.outcome.exception() if retry_state.outcome else None
+        return isinstance(error, SilentError) and retry_state.attempt_number > 1
+
+
+def require_no_error(told: dict[str, Any]) -> dict[str, Any]:
+    """An endpoint's object that reports no error. Raises `ReportedError` for one that does."""
+    error = told.get("error")
+    if not error:
+        return told
+    message = error.get("message") if isinstance(error, dict) else error
+    raise ReportedError(message if isinstance(message, str) else "an error without words")
 
 
 def pause_s(error: BaseException | None, attempt: int) -> float:
@@ -63,7 +97,7 @@ def naming(model: str, base_url: str, timeout_s: float, key: str) -> Iterator[No
     """
     try:
         yield
-    except (openai.OpenAIError, httpx2.HTTPError, OutOfTimeError) as error:
+    except (openai.OpenAIError, httpx2.HTTPError, OutOfTimeError, SilentError, ReportedError) as error:
         raise _named(error, model, base_url, timeout_s, key) from error
     except _UNREADABLE as error:
         raise ModelUnavailableError(
@@ -98,6 +132,11 @@ def _named(error: Exception, model: str, base_url: str, timeout_s: float, key: s
             return ModelUnavailableError(
                 f"{what} did not answer within {timeout_s:g} s.",
                 "Raise the model's time limit or name a faster model; the run can be resumed.",
+            )
+        case SilentError():
+            return ModelUnavailableError(
+                f"{what} sent no token for {error.seconds:g} s.",
+                "Raise model_silence_s for a model that thinks longer, or name another; the run can be resumed.",
             )
         case openai.APIStatusError():
             return _refused(error, what, base_url, key)
@@ -161,7 +200,7 @@ def _asked_to_wait(error: openai.APIStatusError) -> str:
 def _detail(error: openai.APIStatusError, key: str) -> str:
     body = error.body
     message = body.get("message") if isinstance(body, dict) else None
-    return _first_line(message or error.message, key)
+    return _first_line(message if isinstance(message, str) and message else error.message, key)
 
 
 def _root(error: BaseException) -> BaseException:

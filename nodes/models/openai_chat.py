@@ -5,29 +5,33 @@ Imported on first use only (see `nodes.models.select`).
 
 from __future__ import annotations
 
-import json
+import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage
-from langchain_core.outputs import ChatGenerationChunk, ChatResult
+from langchain_core.messages import BaseMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.rate_limiters import BaseRateLimiter
 from langchain_core.runnables import run_in_executor
 from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
-from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_before_delay
+from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
-from nodes.characters import joined
 from nodes.models.address import NO_KEY, Address
+from nodes.models.answered import message_of
 from nodes.models.border import BorderClient
 from nodes.models.deadline import left_s
-from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
+from nodes.models.endpoint_errors import OutOfTimeError, SilentTwice, may_pass, naming, pause_s, require_no_error
 from nodes.models.errors import ModelUnavailableError
+from nodes.models.events import events, read_object
+from nodes.models.keyless import keyless
 from nodes.models.pace import limiter_of, take_turn
-from nodes.models.pieces import in_time, take_calls, told, whole
+from nodes.models.pieces import Piece, joined_pieces, new_id, read, told
 from nodes.models.prices import Price
 from nodes.models.usage import Bill
+from nodes.models.watch import watched
 from nodes.state import FellBack
 
 if TYPE_CHECKING:
@@ -35,6 +39,7 @@ if TYPE_CHECKING:
 
 _CONNECT_S = 10.0
 _LEAST_S = 0.01
+_LATER_S = 1.0
 
 
 def open_endpoint(
@@ -50,11 +55,11 @@ def open_endpoint(
         max_retries=0,
         max_tokens=options.max_output_tokens,
         reasoning_effort=options.effort,
-        stream_usage=True,
         use_responses_api=False,
         disable_streaming=True,
         tries=1 + options.max_retries,
         answer_s=options.timeout_s,
+        silence_s=options.silence_s,
         streamed=options.stream,
         price=price,
         pace=limiter_of(address.base_url, rate) if rate else None,
@@ -68,13 +73,15 @@ class Endpoint(ChatOpenAI):
 
     Every caller goes one way, `_generate`, which itself streams where `streamed` (`disable_streaming` is about the
     callers): the tokens reach the callbacks as they come. `answer_s`, and what a run has left (see `deadline`),
-    bound a streamed answer as a whole: a server that trickles would otherwise never time out. Once this endpoint has
-    failed for good, `spare` answers, and each of its answers says so. `spec` is the model's name in the settings,
-    `pace` bounds the requests of all runs.
+    bound an answer as a whole, `silence_s` a streamed one's wait for the next token, whatever else arrives (see
+    `watch`). Of LangChain's class only the request is used: what is sent back is read in `events` and `pieces`. Once
+    this endpoint has failed for good, `spare` answers, and each of its answers says so. `spec` is the model's name in
+    the settings, `pace` bounds the requests of all runs.
     """
 
     tries: int
     answer_s: float
+    silence_s: float
     streamed: bool
     spec: str
     price: Price | None = None
@@ -116,7 +123,7 @@ class Endpoint(ChatOpenAI):
     ) -> ChatResult:
         """Ask until there is an answer, the tries are used up, or asking again is of no use."""
         again = Retrying(
-            stop=stop_after_attempt(self.tries) | stop_before_delay(left_s()),
+            stop=stop_any(stop_after_attempt(self.tries), stop_before_delay(left_s()), SilentTwice()),
             wait=lambda state: pause_s(state.outcome.exception() if state.outcome else None, state.attempt_number),
             retry=retry_if_exception(may_pass),
             before_sleep=run_manager.on_retry if run_manager else None,
@@ -135,68 +142,34 @@ class Endpoint(ChatOpenAI):
         if self.pace is not None and not take_turn(self.pace, left_s()):
             raise OutOfTimeError
         answer_s = max(_LEAST_S, min(self.answer_s, left_s()))
-        kwargs["timeout"] = httpx2.Timeout(answer_s, connect=min(answer_s, _CONNECT_S))
+        # The watch is to be the first to find out, and to name it.
+        kwargs["timeout"] = httpx2.Timeout(answer_s + _LATER_S, connect=min(answer_s, _CONNECT_S))
         if self.streamed:
-            result = whole(told(in_time(self._stream(messages, stop, None, **kwargs), answer_s), run_manager))
-        else:
-            result = super()._generate(messages, stop, run_manager, **kwargs)
-        _clean(self._key, result.generations[0].message)
-        answer = result.generations[0]
-        finish = str((answer.generation_info or {}).get("finish_reason") or "")
-        refusal = _cleaned(self._key, str(answer.message.additional_kwargs.get("refusal") or ""))
-        return _billed(result, Bill(dollars=self._cost(result), finish=finish, refusal=refusal))
+            kwargs |= {"stream": True, "stream_options": {"include_usage": True}}
+        request = self._get_request_payload(messages, stop=stop, **kwargs)
+        pieces = watched(
+            lambda: self._pieces(request),
+            silence_s=self.silence_s if self.streamed else math.inf,
+            answer_s=answer_s,
+        )
+        name = new_id()
+        heard = told(keyless(pieces, self._key), run_manager if self.streamed else None, name)
+        message = message_of(joined_pieces(heard), self._key, self.price, name)
+        return ChatResult(generations=[ChatGeneration(message=message)])
+
+    def _pieces(self, request: dict[str, Any]) -> Iterator[Piece]:
+        """Send the request and read what comes."""
+        with self.client.with_streaming_response.create(**request) as response:
+            body = response.http_response.iter_raw()
+            objects = events(body) if self.streamed else iter([read_object(b"".join(body))])
+            yield from read(map(require_no_error, objects), "delta" if self.streamed else "message")
 
     @property
     def _key(self) -> str:
         key = self.openai_api_key
         return key.get_secret_value() if isinstance(key, SecretStr) else NO_KEY
 
-    def _convert_chunk_to_generation_chunk(
-        self, chunk: dict[str, Any], default_chunk_class: type, base_generation_info: dict[str, Any] | None
-    ) -> ChatGenerationChunk | None:
-        calls = take_calls(chunk)
-        converted = super()._convert_chunk_to_generation_chunk(chunk, default_chunk_class, base_generation_info)
-        if converted is None or not isinstance(converted.message, AIMessageChunk):
-            return converted
-        converted.message.tool_call_chunks = calls
-        cost = (chunk.get("usage") or {}).get("cost")
-        if cost is not None:
-            converted.message.response_metadata["token_usage"] = {"cost": cost}
-        for choice in chunk.get("choices") or ():
-            if refusal := (choice.get("delta") or {}).get("refusal"):
-                converted.message.additional_kwargs["refusal"] = refusal
-        return converted
-
-    def _cost(self, result: ChatResult) -> float | None:
-        """Dollars as the provider reports them, else by the price table; absent where neither knows."""
-        message = result.generations[0].message
-        # An answer in one piece has its usage beside the message, a streamed one within.
-        place = result.llm_output or message.response_metadata
-        reported = (place.get("token_usage") or {}).get("cost")
-        if isinstance(reported, int | float) and 0 <= reported < float("inf"):
-            return float(reported)
-        tokens = message.usage_metadata if isinstance(message, AIMessage) else None
-        if self.price is None or tokens is None:
-            return None
-        return self.price.dollars(
-            input_tokens=tokens["input_tokens"],
-            cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
-            output_tokens=tokens["output_tokens"],
-        )
-
 
 def _billed(result: ChatResult, bill: Bill) -> ChatResult:
     bill.attach(result.generations[0].message)
     return result
-
-
-def _clean(key: str, message: BaseMessage) -> None:
-    """Take out of an answer the key, where it is repeated, and half characters, which no file can hold."""
-    message.content = _cleaned(key, message.content)
-    if isinstance(message, AIMessage):
-        message.tool_calls = _cleaned(key, message.tool_calls)
-        message.invalid_tool_calls = _cleaned(key, message.invalid_tool_calls)
-
-
-def _cleaned(key: str, told: Any) -> Any:
-    return json.loads(without(key, json.dumps(joined(told), ensure_ascii=False)))

@@ -26,13 +26,15 @@ CHOICES = "Choose playbook, openai:<model>, manual or replay:<conversation.jsonl
 class ModelOptions(Frozen):
     """How a model is reached and how far one call may go.
 
-    `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. `timeout_s` bounds the wait for each byte
-    of an answer and a streamed answer as a whole. `max_output_tokens` and `effort` are left to the endpoint where
-    absent. `prices` are the user's own, by model. `fallback` is the model that goes on where this one fails for good.
+    `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. `timeout_s` bounds an answer as a whole,
+    `silence_s` the wait for each token of a streamed one. `max_output_tokens` and `effort` are left to the endpoint
+    where absent. `prices` are the user's own, by model. `fallback` is the model that goes on where this one fails for
+    good.
     """
 
     base_url: str | None = None
-    timeout_s: float = Field(default=600.0, gt=0)
+    timeout_s: float = Field(default=1800.0, gt=0)
+    silence_s: float = Field(default=600.0, gt=0)
     max_retries: int = Field(default=2, ge=0, le=20)
     max_output_tokens: int | None = Field(default=None, gt=0)
     effort: Effort | None = None

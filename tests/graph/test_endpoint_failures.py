@@ -92,12 +92,15 @@ FAILURES: dict[Behaviour, str] = {
     "not_json": "something else than a chat completion",
     "other_json": "something else than a chat completion",
     "endless": "more than 1000000 characters",
+    "comments": "sent no token for 0.5 s",
+    "redirect": "no redirect is followed",
 }
 
 
 @pytest.mark.parametrize("behaviour", FAILURES)
 def test_an_endpoint_that_fails_interrupts_the_run(behaviour: Behaviour, run: Path) -> None:
-    slow = {"model_timeout_s": 0.5, "model_retries": 0} if behaviour in ("hang", "trickle", "endless") else {}
+    slow = {"model_timeout_s": 0.5, "model_retries": 0} if behaviour in ("hang", "trickle") else {}
+    slow |= {"model_silence_s": 0.5, "model_retries": 0} if behaviour in ("comments", "endless") else {}
     with (
         chat_endpoint(behaviour) as endpoint,
         pytest.raises(ModelUnavailableError, match=FAILURES[behaviour]) as failed,
@@ -154,12 +157,12 @@ def test_what_a_compilers_message_orders_is_not_done(run: Path) -> None:
     assert result.kernel == FASTER
 
 
-@pytest.mark.parametrize("behaviour", ["answers_the_key", "odd_usage", "no_usage"])
+@pytest.mark.parametrize("behaviour", ["answers_the_key", "key_everywhere", "odd_usage", "no_usage"])
 def test_odd_answers_are_only_answers(behaviour: Behaviour, run: Path) -> None:
     with chat_endpoint(behaviour, answer="DONE: nothing is left to try") as endpoint:
         result = go_on(run, endpoint.base_url)
     assert result.kernel == FASTER
-    assert ("nothing is left" in result.record.stop_reason) is (behaviour != "answers_the_key")
+    assert ("nothing is left" in result.record.stop_reason) is ("key" not in behaviour)
 
 
 def test_another_model_goes_on_and_everything_says_so(run: Path) -> None:
@@ -175,7 +178,7 @@ def test_another_model_goes_on_and_everything_says_so(run: Path) -> None:
     assert other.keys == [f"Bearer {KEYS['LOCAL_API_KEY']}"]
 
 
-@pytest.mark.parametrize("behaviour", ["hang", "trickle"])
+@pytest.mark.parametrize("behaviour", ["hang", "trickle", "comments", "slow_headers"])
 def test_the_runs_time_is_over_within_a_call_too(behaviour: Behaviour, run: Path) -> None:
     """The run has then ended, and not failed."""
     allowed = record(run).seconds + 1.5

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.models.endpoint_errors import OutOfTimeError, may_pass, naming, pause_s, without
+from nodes.models.endpoint_errors import OutOfTimeError, ReportedError, SilentError, may_pass, naming, pause_s, without
 from nodes.models.errors import ModelUnavailableError
 from nodes.settings import Settings
 
@@ -49,6 +49,9 @@ def status(code: int, retry_after: str | None = None, error_code: str = "") -> o
         (httpx2.ReadError("gone"), True),
         (json.JSONDecodeError("half", "{", 1), True),
         (OutOfTimeError(), False),
+        (SilentError(5.0), True),
+        (ReportedError("busy"), True),
+        (RecursionError(), True),
         (MemoryError(), False),
         (KeyboardInterrupt(), False),
     ],
@@ -151,6 +154,8 @@ def test_a_wait_that_is_too_long_is_told(asked: str, told: str) -> None:
         (openai.APITimeoutError(REQUEST), 'Model "m" at http://x/v1 did not answer within 5 s.'),
         (httpx2.ReadTimeout("slow"), 'Model "m" at http://x/v1 did not answer within 5 s.'),
         (OutOfTimeError(), 'Model "m" at http://x/v1 did not answer within 5 s.'),
+        (SilentError(7.0), 'Model "m" at http://x/v1 sent no token for 7 s.'),
+        (ReportedError(f"no {KEY}"), 'Model "m" at http://x/v1 failed: no [key].'),
         (httpx2.ReadError(""), 'The connection to model "m" at http://x/v1 failed: ReadError.'),
         (openai.APIError("broke", REQUEST, body=None), 'Model "m" at http://x/v1 failed: broke.'),
         (
@@ -171,6 +176,13 @@ def test_the_cause_of_a_broken_connection_is_the_one_at_the_bottom() -> None:
     error.__cause__ = middle
     with pytest.raises(ModelUnavailableError, match="failed: refused"), naming("m", "http://x/v1", 5.0, KEY):
         raise error from middle
+
+
+@pytest.mark.parametrize("message", [None, "", 7, [[["x"]]], {"text": "x"}])
+def test_words_of_another_type_are_none(message: object) -> None:
+    error = status(500)
+    error.body = {"message": message}
+    assert named(error).problem.endswith("failed (status 500): no.")
 
 
 @pytest.mark.parametrize("before", [0, 150, 190, 199, 200])

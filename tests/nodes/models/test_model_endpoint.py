@@ -37,10 +37,10 @@ def opened(endpoint: ChatEndpoint, *, retries: int = 0, **options: Any) -> BaseC
     return open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=retries, **options))
 
 
-def failure(behaviour: Behaviour, *, stream: bool = True, timeout_s: float = 20.0) -> str:
+def failure(behaviour: Behaviour, *, stream: bool = True, timeout_s: float = 20.0, silence_s: float = 20.0) -> str:
     """What a run is told when the server behaves like that; never with the key in it."""
     with chat_endpoint(behaviour) as endpoint, pytest.raises(ModelUnavailableError) as caught:
-        opened(endpoint, timeout_s=timeout_s, stream=stream).invoke(PROMPT)
+        opened(endpoint, timeout_s=timeout_s, silence_s=silence_s, stream=stream).invoke(PROMPT)
     assert isinstance(caught.value, MachineError)
     assert caught.value.remedy
     assert "127.0.0.1" in str(caught.value)
@@ -371,3 +371,127 @@ def test_a_compressed_body_is_bounded_while_it_is_read(behaviour: Behaviour) -> 
     finally:
         tracemalloc.stop()
     assert most < 60 << 20
+
+
+@pytest.mark.parametrize("behaviour", ["hang", "comments", "blank_tokens", "slow_headers"])
+def test_silence_ends_a_call_whatever_arrives(behaviour: Behaviour) -> None:
+    started = time.monotonic()
+    assert "sent no token for 0.3 s" in failure(behaviour, silence_s=0.3)
+    assert time.monotonic() - started < 10
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("behaviour", ["comments", "blank_tokens", "slow_headers"])
+def test_an_answers_time_ends_whatever_arrives(behaviour: Behaviour, stream: bool) -> None:
+    started = time.monotonic()
+    assert "did not answer within 0.3 s" in failure(behaviour, stream=stream, timeout_s=0.3)
+    assert time.monotonic() - started < 10
+
+
+def test_thoughts_are_no_silence_and_no_answer() -> None:
+    with chat_endpoint("thinks") as endpoint:
+        assert opened(endpoint, silence_s=0.8).invoke(PROMPT).text == endpoint.answer
+
+
+def test_after_a_silence_an_endpoint_is_asked_once_more() -> None:
+    with chat_endpoint("hang") as endpoint, pytest.raises(ModelUnavailableError, match="no token"):
+        opened(endpoint, retries=9, silence_s=0.2).invoke(PROMPT)
+    assert len(endpoint.requests) == 2
+
+
+def test_a_line_without_end_is_given_up() -> None:
+    assert "an event of more than 8 MiB" in failure("endless_line")
+
+
+BRACKETS = "[" * 200_000
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "raw",
+    [
+        BRACKETS,
+        f'{{"choices": {BRACKETS}',
+        f'{{"choices": [], "created": {"9" * 5000}}}',
+        "[1]", "null", '{"choices": 7}', '{"choices": [[]]}',
+    ],
+    ids=lambda raw: raw[:24],
+)  # fmt: skip
+def test_json_of_another_kind_is_named(raw: str, stream: bool) -> None:
+    with chat_endpoint("raw", "answer") as endpoint, pytest.raises(ModelUnavailableError, match="else than a chat"):
+        endpoint.raw = raw
+        opened(endpoint, stream=stream).invoke(PROMPT)
+
+
+ODD_FIELDS = (
+    {"content": 7}, {"content": {"text": "x"}}, {"content": [7, {"text": 8}]}, {"refusal": ["no"]},
+    {"tool_calls": "call"}, {"tool_calls": ["call"]}, {"tool_calls": {"index": 0}}, {"reasoning": 3}, {"role": None},
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", ["delta", "message"])
+@pytest.mark.parametrize("odd", ODD_FIELDS, ids=str)
+def test_a_field_of_another_type_says_nothing(odd: dict[str, Any], place: str) -> None:
+    with chat_endpoint("raw") as endpoint:
+        usage = {**endpoint.usage, "prompt_tokens_details": "none"}
+        endpoint.raw = json.dumps({"choices": [{place: odd, "finish_reason": 3}], "usage": usage})
+        message = opened(endpoint, stream=place == "delta").invoke(PROMPT)
+    assert (message.text, message.tool_calls, message.invalid_tool_calls) == ("", [], [])
+    assert Bill.of(message) == Bill(dollars=0.0025)
+    assert usage_of(message).input_tokens == 11
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("count", [10**30, 1e30, 1.5, -1, "11", True, None, [11], float("nan")], ids=str)
+def test_a_count_that_is_none_leaves_the_paid_answer_counted(count: Any, stream: bool) -> None:
+    with chat_endpoint() as endpoint:
+        endpoint.usage = {"prompt_tokens": count, "completion_tokens": 7.0, "cost": 0.5}
+        message = opened(endpoint, stream=stream, prices=(("m", Price(input=1.0, output=1.0)),)).invoke(PROMPT)
+        endpoint.usage |= {"cost": count if count != 1.5 else 1e30}
+        unpriced = opened(endpoint, stream=stream, prices=(("m", Price(input=1.0, output=1.0)),)).invoke(PROMPT)
+    assert usage_of(message) == Usage(calls=1, output_tokens=7, dollars=0.5)
+    assert usage_of(unpriced) == Usage(calls=1, output_tokens=7, unpriced_calls=1)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize(
+    "arguments",
+    [BRACKETS, f'{{"q": {"[" * 20}{"]" * 20}}}', "[1,2]", "7", f'{{"q": {2**80}}}', f'{{"q": {"9" * 5000}}}',
+     '{"q": NaN}', '{"q": 1e999}'],
+    ids=lambda text: text[:16],
+)  # fmt: skip
+def test_arguments_that_nobody_can_keep_make_an_invalid_call(arguments: str, stream: bool) -> None:
+    with chat_endpoint(script=[Scripted(tool="look_up", arguments=arguments)]) as endpoint:
+        message = opened(endpoint, stream=stream).invoke(PROMPT)
+    [call] = message.invalid_tool_calls
+    assert (message.tool_calls, call["name"], call["args"]) == ([], "look_up", arguments)
+    assert usage_of(message).dollars == 0.0025
+
+
+@pytest.mark.parametrize("place", ["delta", "message"])
+def test_a_thousand_calls_are_too_many(place: str) -> None:
+    call = {"function": {"name": "look_up", "arguments": "{}"}}
+    with chat_endpoint("raw") as endpoint, pytest.raises(ModelUnavailableError, match="more than 100 tool calls"):
+        endpoint.raw = json.dumps({"choices": [{place: {"tool_calls": [call] * 1000}}]})
+        opened(endpoint, stream=place == "delta").invoke(PROMPT)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_key_comes_back_in_no_field(stream: bool) -> None:
+    heard: list[Any] = []
+
+    class Listener(BaseCallbackHandler):
+        def on_llm_new_token(self, token: str, **told: Any) -> None:
+            heard.append((token, told["chunk"].model_dump_json()))
+
+        def on_llm_end(self, response: Any, **_: Any) -> None:
+            heard.append(response.model_dump_json())
+
+    with chat_endpoint("key_everywhere") as endpoint:
+        message = opened(endpoint, stream=stream).invoke(PROMPT, config={"callbacks": [Listener()]})
+    assert KEY not in message.model_dump_json()
+    assert KEY not in str(heard)
+    assert message.text == "It is [key]."
+    [call] = message.tool_calls
+    assert (call["name"], call["args"]) == ("say_[key]", {"query": "[key]", "again": "[key]"})
+    assert (Bill.of(message).finish, Bill.of(message).refusal) == ("other", "[key]")

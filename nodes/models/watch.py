@@ -1,0 +1,71 @@
+"""The clock over an endpoint: what it sends is awaited in a thread, so that time passes whatever arrives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from nodes.models.endpoint_errors import OutOfTimeError, SilentError
+
+Item = TypeVar("Item")
+
+_LONGEST_WAIT_S = 86_400.0
+"""Threads cannot wait for longer than some years; nobody has to."""
+
+
+class _Reader(Generic[Item]):
+    """Takes items one by one in a thread of its own, until it is given up."""
+
+    def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
+        self._make = make
+        self._box: SimpleQueue[tuple[Item] | Exception | None] = SimpleQueue()
+        self._given_up = threading.Event()
+        threading.Thread(target=self._read, name="endpoint", daemon=True).start()
+
+    def next(self, seconds: float) -> tuple[Item] | None:
+        """The next item, in a tuple; absent at the end. Raises what the making raised, and `Empty` out of time."""
+        found = self._box.get(timeout=min(max(0.0, seconds), _LONGEST_WAIT_S))
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def give_up(self) -> None:
+        """Nobody waits any more: the thread ends with the next thing that arrives, or with the request's own limit."""
+        self._given_up.set()
+
+    def _read(self) -> None:
+        try:
+            for item in self._make():
+                if self._given_up.is_set():
+                    return
+                self._box.put((item,))
+            self._box.put(None)
+        except Exception as error:  # noqa: BLE001 - it is raised where the items are awaited
+            self._box.put(error)
+
+
+def watched(make: Callable[[], Iterator[Item]], *, silence_s: float, answer_s: float) -> Iterator[Item]:
+    """The items that `make` yields, which has to bound their number, as they come.
+
+    Raises `SilentError` where none comes for `silence_s`, `OutOfTimeError` where they have not ended after `answer_s`.
+    No part of the way there can hold the clock up: a name that is looked up, headers that trickle, comments, a parser.
+    """
+    until = time.monotonic() + answer_s
+    reader = _Reader(make)
+    try:
+        while True:
+            left = until - time.monotonic()
+            try:
+                found = reader.next(min(silence_s, left))
+            except Empty:
+                raise (SilentError(silence_s) if silence_s < left else OutOfTimeError) from None
+            if found is None:
+                return
+            if time.monotonic() > until:
+                raise OutOfTimeError
+            yield found[0]
+    finally:
+        reader.give_up()
