@@ -22,6 +22,8 @@ LONGEST_WAIT_S = 120.0
 
 _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
+_SILENCES = 2
+_UNREADABLE_ANSWERS = 3
 
 
 class OutOfTimeError(Exception):
@@ -56,17 +58,23 @@ def may_pass(error: BaseException) -> bool:
         case openai.APIError() | httpx2.TransportError():
             return True  # a connection that broke
         case ReportedError() | SilentError():
-            return True  # of silences one: see `SilentTwice`
+            return True  # not for ever: see `NoUse`
         case _:
             return isinstance(error, _UNREADABLE)
 
 
-class SilentTwice(stop_base):
-    """Whether it is of no use to ask a third time: the endpoint has let a second request wait for nothing, too."""
+class NoUse(stop_base):
+    """Whether asking again is of no use, though no time and no try is spent yet.
+
+    Who lets a second request wait for nothing will do so with a third, and an answer that cannot be read is paid like
+    any other: the pauses of an endpoint that is down for a minute are not for these.
+    """
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         error = retry_state.outcome.exception() if retry_state.outcome else None
-        return isinstance(error, SilentError) and retry_state.attempt_number > 1
+        if isinstance(error, SilentError):
+            return retry_state.attempt_number >= _SILENCES
+        return isinstance(error, _UNREADABLE) and retry_state.attempt_number >= _UNREADABLE_ANSWERS
 
 
 def require_no_error(told: dict[str, Any]) -> dict[str, Any]:

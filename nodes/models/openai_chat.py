@@ -23,7 +23,7 @@ from nodes.models.address import NO_KEY, Address
 from nodes.models.answered import message_of
 from nodes.models.border import BorderClient
 from nodes.models.deadline import left_s
-from nodes.models.endpoint_errors import OutOfTimeError, SilentTwice, may_pass, naming, pause_s, require_no_error
+from nodes.models.endpoint_errors import NoUse, OutOfTimeError, may_pass, naming, pause_s, require_no_error
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.events import events, read_object
 from nodes.models.keyless import keyless
@@ -123,7 +123,7 @@ class Endpoint(ChatOpenAI):
     ) -> ChatResult:
         """Ask until there is an answer, the tries are used up, or asking again is of no use."""
         again = Retrying(
-            stop=stop_any(stop_after_attempt(self.tries), stop_before_delay(left_s()), SilentTwice()),
+            stop=stop_any(stop_after_attempt(self.tries), stop_before_delay(left_s()), NoUse()),
             wait=lambda state: pause_s(state.outcome.exception() if state.outcome else None, state.attempt_number),
             retry=retry_if_exception(may_pass),
             before_sleep=run_manager.on_retry if run_manager else None,

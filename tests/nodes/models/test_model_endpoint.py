@@ -393,10 +393,14 @@ def test_thoughts_are_no_silence_and_no_answer() -> None:
         assert opened(endpoint, silence_s=0.8).invoke(PROMPT).text == endpoint.answer
 
 
-def test_after_a_silence_an_endpoint_is_asked_once_more() -> None:
-    with chat_endpoint("hang") as endpoint, pytest.raises(ModelUnavailableError, match="no token"):
-        opened(endpoint, retries=9, silence_s=0.2).invoke(PROMPT)
-    assert len(endpoint.requests) == 2
+@pytest.mark.parametrize(("behaviour", "times"), [("hang", 2), ("not_json", 3)])
+def test_a_silence_and_nonsense_are_not_asked_for_ten_times(
+    behaviour: Behaviour, times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("nodes.models.endpoint_errors._FIRST_PAUSE_S", 0.01)
+    with chat_endpoint(behaviour) as endpoint, pytest.raises(ModelUnavailableError):
+        opened(endpoint, retries=9, silence_s=0.5).invoke(PROMPT)
+    assert len(endpoint.requests) == times
 
 
 def test_a_line_without_end_is_given_up() -> None:
