@@ -79,11 +79,11 @@ class RunResult:
         return resume(self.folder, observer=observer, **more)
 
     def save(self, folder: str | Path) -> Path:
-        """Copy kernel, drop-in, record and report into a folder. Raises `MachineError`."""
+        """Copy kernel, drop-in, record and report into a folder, and a live module's program. Raises `MachineError`."""
         target, run = Path(folder), RunFolder(self.folder)
         try:
             target.mkdir(parents=True, exist_ok=True)
-            for file in (run.kernel, run.drop_in, run.record, run.report):
+            for file in (run.kernel, run.drop_in, *run.module, run.record, run.report):
                 if file.exists():
                     shutil.copy(file, target / file.name)
         except OSError as error:
@@ -111,7 +111,8 @@ def load_task(source: Any, inputs: Sequence[Any] | None = None) -> TaskInput:
         raise UserError("Inputs belong to a module; a task file has its own get_inputs().", "Leave them out.")
     if isinstance(source, str) and "\n" in source:
         return TaskInput(source=source)
-    return _from_file(Path(source))
+    path = Path(source)
+    return TaskInput(source=read_source(path, "Name a Python file with class Model."), name=path.stem)
 
 
 def optimize(
@@ -227,17 +228,17 @@ def _optimize(
     return carry_on(folder, manifest, observer, control)
 
 
-def _from_file(path: Path) -> TaskInput:
+def read_source(path: Path, remedy: str) -> str:
+    """The text of a file that somebody named. Raises `UserError`, with this remedy where it is no such file."""
     try:
-        text = read_text(path, MOST_SOURCE_BYTES)
+        return read_text(path, MOST_SOURCE_BYTES)
     except FileNotFoundError as error:
-        raise UserError(f"There is no file {path}.", "Name a Python file with class Model.") from error
+        raise UserError(f"There is no file {path}.", remedy) from error
     except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder.", "Name a Python file with class Model.") from error
+        raise UserError(f"{path} is a folder.", remedy) from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no UTF-8 text: {error.reason}.", "Name a Python file with class Model.") from error
+        raise UserError(f"{path} is no UTF-8 text: {error.reason}.", remedy) from error
     except OSError as error:
         raise UserError(
             f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", "Check its rights."
         ) from error
-    return TaskInput(source=text, name=path.stem)

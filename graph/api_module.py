@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import inspect
 import json
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -42,6 +43,19 @@ def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
         kept = store.publish(folder, _key(folder))
     arguments = ", ".join(_argument_names(module, len(given)))
     return name.lower(), _task_file(name=name, folder=str(kept), arguments=arguments)
+
+
+def module_key(source: str) -> str | None:
+    """The name in the cache of what a live module's task file loads; None for any other file."""
+    found = re.search(r'^EXPORTED = ".*/([0-9a-f]{32})"$', source, re.MULTILINE)
+    return found[1] if found else None
+
+
+def module_files(source: str) -> tuple[Path, ...]:
+    """The files in this machine's cache that a live module's task file needs beside it; none for any other file."""
+    key = module_key(source)
+    folder = exported_modules().entry(key) if key else None
+    return tuple(file for file in (folder / PROGRAM, folder / INPUTS) if file.is_file()) if folder else ()
 
 
 def is_module(value: Any) -> bool:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graph.api_module import module_key
 from graph.export_forms import forward_of
 from harness.building.cpu_build import compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain
@@ -76,6 +77,7 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             entry=ENTRY_NAME,
             alignment=ALIGNMENT,
             checks_numbers=any(isinstance(each, ScalarSpec) and not each.free for each in signature.inputs),
+            live=module_key(task.source) is not None,
             reference=_text_literal(task.source),
         )
     )

@@ -14,6 +14,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
+from graph.api_module import module_files
 from graph.export import export_drop_in
 from graph.meter import Meter
 from graph.progress import Listener, Log, Observer, open_log
@@ -211,6 +212,8 @@ def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None
     elif task is not None:
         folder.write(folder.kernel, best.candidate.source)
         folder.write(folder.drop_in, export_drop_in(task, best.candidate))
+        for file in module_files(task.source):
+            folder.take(file)
 
 
 def save(folder: RunFolder, record: RunRecord) -> None:

@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -79,6 +80,7 @@ class RunFolder:
         self.manifest_file = path / "run.json"
         self.kernel = path / "kernel.cu"
         self.drop_in = path / "model_new.py"
+        self.module = (path / "program.pt2", path / "inputs.pt")  # of a live module, which the drop-in loads
         self.report = path / "report.html"
         self.record = path / "record.json"
         self.conversation = path / "conversation.jsonl"
@@ -89,12 +91,24 @@ class RunFolder:
     @property
     def _all_artifacts(self) -> tuple[Path, ...]:
         files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
-        return (*files, self.checkpoints)
+        return (*files, *self.module, self.checkpoints)
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
         """The files that exist by now."""
         return tuple(file for file in self._all_artifacts if file.exists())
+
+    def take(self, file: Path) -> None:
+        """Copy a file into the folder, unless one of its size lies there. Raises `MachineError`."""
+        kept = self.path / file.name
+        scratch = kept.with_name(f".{kept.name}.{os.getpid()}")
+        try:
+            if not kept.exists() or kept.stat().st_size != file.stat().st_size:
+                shutil.copyfile(file, scratch)
+                scratch.replace(kept)
+        except OSError as error:
+            scratch.unlink(missing_ok=True)
+            raise machine_error(error, kept, "write") from error
 
     def write(self, file: Path, text: str) -> None:
         """Put `text` into one of the folder's files. Raises `MachineError`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graph.api import load_task
+from graph.api import load_task, read_source
 from graph.export import export_drop_in
 from harness.caller import NO_DROP_IN, with_callers_clock
 from harness.candidate import Candidate, TargetChoice
@@ -42,7 +42,7 @@ def verify(
     `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
-    source = load_task(file).source
+    source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
     loaded = task if isinstance(task, TaskInput) else load_task(task)
     tier = resolve_tier(isolation)
     chosen = choose_target(target)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +21,7 @@ from torch import nn
 from graph.api import RunResult, load_task
 from graph.cli_optimize import sentences
 from graph.report import OUTCOMES, render
+from graph.run_loop import save_kernel
 from graph.runs import RunFolder
 
 
@@ -186,3 +190,37 @@ def test_a_degenerate_task_is_named_wherever_its_result_is_shown(tmp_path: Path)
     assert OUTCOMES["nothing_faster"] not in render(empty)
     assert said not in render(record)
     assert said not in sentences(RunResult(RunFolder(tmp_path), record), judged_before=False)
+
+
+TRAVELLED = """
+import pickle, sys
+import torch
+from model_new import ModelNew
+model = ModelNew()
+torch.save(model.state_dict(), sys.argv[1])
+again = pickle.loads(pickle.dumps(model))
+assert all(map(torch.equal, again.state_dict().values(), model.state_dict().values()))
+"""
+
+
+def test_a_saved_folder_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It loads where the cache is another one, and pickles."""
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
+    net, record = Net(), full_record()
+    source = load_task(net, inputs=(torch.randn(6, 8), torch.randn(6, 8), torch.tensor([1]))).source
+    assert record.task is not None
+    run = RunFolder(tmp_path / "run")
+    run.path.mkdir()
+    save_kernel(run, record.task.model_copy(update={"source": source}), record.best)
+    saved = RunResult(run, record).save(tmp_path / "saved")
+    shutil.rmtree(tmp_path / "cache")
+    shutil.rmtree(run.path)
+    done = subprocess.run(
+        [sys.executable, "-c", TRAVELLED, tmp_path / "state.pt"], cwd=saved, capture_output=True, text=True,
+        timeout=120,
+        env={"PATH": "/usr/bin:/bin", "CUTEGEN_CACHE": str(tmp_path / "other"), "PYTHONPATH": str(saved)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    state = torch.load(tmp_path / "state.pt")
+    assert list(state) == list(net.state_dict())
+    assert all(map(torch.equal, state.values(), net.state_dict().values()))
