@@ -24,7 +24,7 @@ _LOOSE = re.compile(r"fast-math|fast_math|Ofast|unsafe|associative|ftz|prec-|fin
 _FLAG = re.compile(
     r"|-O[0-3]|-std=(?:c|gnu)\+\+(?:17|20|23)|-march=native|-fopenmp|-g|--?expt-[\w-]+|-lineinfo|-arch=\w+|-gencode[=\w,]*"
 )
-_FRAMEWORK_HEADER = re.compile(r'[<"](?:torch|ATen|c10|pybind11|tvm)/[\w/.]+[>"]')
+_FRAMEWORK_HEADER = re.compile(r'[<"](?:torch/(?!csrc/)|ATen/|c10/|pybind11/|tvm/)[\w/.]+[>"]')
 _NAME = re.compile(r"\w+")
 _SAID = re.compile(r"[\w .,:()-]*")
 

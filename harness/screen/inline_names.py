@@ -17,7 +17,8 @@ from harness.screen.rules import words_of
 from harness.screen.tokens import Token
 from harness.screen.torch_operators import MAY_BE_KEPT
 
-FRAMEWORKS = words_of("at torch aten c10 pybind11 py")
+FRAMEWORKS = words_of("at torch aten c10 c10d caffe2 fbgemm qnnpack onnx_torch pybind11 py")
+"""Namespaces whose functions are in the process that the extension is loaded into."""
 _TYPES = words_of("""
     Tensor TensorRef TensorList ITensorListRef TensorOptions TensorBase TensorAccessor PackedTensorAccessor
     PackedTensorAccessor32 PackedTensorAccessor64 GenericPackedTensorAccessor RestrictPtrTraits DefaultPtrTraits
@@ -45,7 +46,7 @@ _INNER = {"cuda": _ON_A_GPU}
 """Namespaces inside of which a list of its own holds: what else lies in `at::cuda` computes."""
 _NAMES = _TYPES | _CONSTANTS
 
-_MACROS = ("TORCH_", "AT_", "C10_", "PYBIND11_", "CAFFE2_")
+_MACROS = ("TORCH_", "AT_", "C10_", "PYBIND11_", "CAFFE2_", "aoti_")
 _MACROS_ALLOWED = (
     *("TORCH_CHECK", "TORCH_INTERNAL_ASSERT", "TORCH_WARN", "TORCH_EXTENSION_NAME", "TORCH_VERSION"),
     *("AT_ASSERT", "AT_CHECK", "AT_ERROR", "AT_DISPATCH_", "AT_EXPAND", "AT_CUDA_CHECK", "AT_PRIVATE_CASE_TYPE"),
@@ -78,6 +79,8 @@ def _refused(tokens: Sequence[Token], at: int, *, bare: bool) -> str:
         return name if name in _MEMBERS else ""
     if name.startswith(_MACROS) and not name.startswith(_MACROS_ALLOWED):
         return name
+    if name == "extern":  # by C's names all that PyTorch is linked with can be called, MKL's products too
+        return "" if _text(tokens, at + 1) == "__shared__" else name
     if name in FRAMEWORKS:
         return _beyond(tokens, at) if _text(tokens, at + 1) == "::" else name if bare or _opens(tokens, at) else ""
     return name if _PYTHONS.fullmatch(name) else ""

@@ -78,6 +78,7 @@ NAMES = _table(
 # Attributes of whatever object.
 ATTRIBUTES = _table(
     {
+        "compiler": "compile",
         "stream": "wait_stream record_stream CUDAGraph make_graphed_callables replay",
         "vendor_library": "numpy __array__ from_numpy to_dlpack from_dlpack",
         "lazy": "as_subclass _make_subclass _make_wrapper_subclass",

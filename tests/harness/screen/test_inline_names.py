@@ -27,6 +27,10 @@ REFUSED = {
     "pybind11": 'auto n = py::module_::import("numpy");',
     "pybind11 in full": 'pybind11::exec("import numpy");',
     "a module's attribute": 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.attr("__builtins__"); }',
+    "a library's function by its name": 'extern "C" void sgemm(const char*, const char*, const int*);',
+    "a macro's extern": '#define DECLARED extern\nDECLARED "C" void sgemm(const char*);',
+    "what PyTorch is linked with": "namespace fbgemm { void product(const float*); }",
+    "compiled graphs' own calls": "aoti_torch_cpu_mm_out(y, a, b);",
     "wrapped": "auto y = THPVariable_Wrap(x);",
 }
 HONEST = """
@@ -34,7 +38,9 @@ HONEST = """
 #define CHECK_INPUT(x) TORCH_CHECK(x.is_cuda() && x.is_contiguous(), #x " must be contiguous")
 #define FULL c10::cuda::getCurrentCUDAStream
 namespace mine { template <typename T> struct Row { at::Tensor held; }; }
-__global__ void kernel(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> x) {}
+__global__ void kernel(torch::PackedTensorAccessor32<float, 2, torch::RestrictPtrTraits> x) {
+  extern __shared__ float row[];
+}
 torch::Tensor forward(torch::Tensor x, std::optional<at::Tensor> bias, c10::optional<int64_t> n) {
   CHECK_INPUT(x);
   std::vector<int64_t> sizes{x.size(0)};

@@ -33,7 +33,8 @@ REFUSED = {
         module("c = torch.cuda\nc.Event()"), module("getattr(torch.cuda, 'Stream')()"),
         module("x.record_stream(torch.cuda.current_stream())"),
     ],
-    "compiler": [module(top="@torch.compile\ndef f(x):\n    return x"), module(top="import torch.fx")],
+    "compiler": [module(top="@torch.compile\ndef f(x):\n    return x"), module(top="import torch.fx"),
+                 module("self.compile()")],
     "device_state": [module(top="torch.backends.cudnn.allow_tf32 = True"), module("torch.set_default_dtype(1)")],
     "lazy": [
         module(top="class T(torch.Tensor):\n    pass"), module("return x.as_subclass(torch.Tensor)"),
