@@ -98,6 +98,13 @@ static bool changes_rights() {{
   alignas(4096) static char page[4096];
   return mprotect(page, sizeof page, PROT_READ | PROT_WRITE | PROT_EXEC) == 0;
 }}
+static bool rewrites_code() {{
+  const int memory = open("/proc/self/mem", O_RDWR);
+  auto code = reinterpret_cast<const char*>(&right);
+  iovec ours{{const_cast<char*>(code), 1}}, theirs = ours;
+  return process_vm_writev(getpid(), &ours, 1, &theirs, 1, 0) == 1
+      || (memory >= 0 && pwrite(memory, code, 1, reinterpret_cast<off_t>(code)) == 1);
+}}
 static bool program_started() {{
   const int child = vfork();
   if (child == 0) {{
@@ -136,6 +143,7 @@ OUTSIDE = {
     "makes code": "mmap(nullptr, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED",
     "makes code of a file": "maps_file()",
     "makes code of data": "changes_rights()",
+    "rewrites its own code": "rewrites_code()",
     "makes all that is readable code": "personality(READ_IMPLIES_EXEC) >= 0",
     "starts a program": "program_started()",
     "hides its mappings": "prctl(PR_SET_DUMPABLE, 0) == 0",
