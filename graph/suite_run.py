@@ -170,7 +170,9 @@ class SuiteRun:
         """What was verified before the failure still counts."""
         row = self._so_far(task)
         seconds = max(row.seconds, time.monotonic() - started)
-        return row.model_copy(update={"status": status, "reason": reason, "seconds": seconds})
+        return row.model_copy(
+            update={"status": status, "reason": reason.removeprefix(f"{task.name}: "), "seconds": seconds}
+        )
 
     def _so_far(self, task: SuiteTask) -> Row:
         return self._folder.found(task, self._facts) or waiting(task)

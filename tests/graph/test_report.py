@@ -1,5 +1,6 @@
 """The report and the record: everything in them, nothing executable in them."""
 
+import re
 import xml.etree.ElementTree as ET
 from html.parser import HTMLParser
 
@@ -307,3 +308,9 @@ def test_what_models_cost_is_said_for_each_step_and_agent() -> None:
     assert "openai:b goes on for openai:a. A &lt;script&gt; is down." in shown
     assert shown.count("$0.25") == 3, "in sum, of the step, of the agent"
     assert '<td class="num">700</td>' in shown
+
+
+def test_a_steps_verdict_and_speed_up_come_before_its_long_words() -> None:
+    """On a phone the columns to the right lie behind a sideways scroll."""
+    head = render(full_record()).partition("<h2>Steps</h2>")[2].partition("</tr>")[0]
+    assert re.findall(r"<th[^>]*>([^<]+)</th>", head)[:5] == ["depth", "agent", "verdict", "speed-up", "move"]
