@@ -14,6 +14,7 @@ from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
 from graph.run_record import RunRecord
 from graph.runs import RunFolder
+from graph.verify import verify
 from harness.errors import UserError
 from nodes.state import TaskInput
 
@@ -119,6 +120,12 @@ def test_tasks_come_from_files_and_texts(tmp_path: Path) -> None:
         load_task(tmp_path / "absent.py")
     with pytest.raises(UserError, match="Inputs belong to a module"):
         load_task(file, inputs=(1,))
+
+
+def test_a_kernels_file_that_is_missing_is_not_taken_for_the_tasks(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="There is no file") as caught:
+        verify(tmp_path / "absent.cu", softsign(tmp_path))
+    assert "Name a kernel" in caught.value.remedy
 
 
 def test_wrong_settings_are_named() -> None:
