@@ -99,6 +99,21 @@ def sprinkle(
     places = torch.randint(flat.numel(), (count,), generator=generator, device=device)
     turn = below(len(kinds), generator)
     values = torch.tensor([kinds[(turn + i) % len(kinds)] for i in range(count)], dtype=torch.float64)
-    flat[places] = values.to(dtype=drawn.dtype, device=device)
+    values = values.to(dtype=drawn.dtype)
+    values[_every_second_nan(values)] = _nan_of_arithmetic(drawn.dtype)
+    flat[places] = values.to(device)
     if op_class == "other" and not mild and drawn.ndim > 1 and drawn.shape[0] > 1:
         drawn[below(drawn.shape[0], generator)] = math.nan
+
+
+def _every_second_nan(values: torch.Tensor) -> torch.Tensor:
+    return values.isnan().nonzero().squeeze(1)[1::2]
+
+
+def _nan_of_arithmetic(dtype: torch.dtype) -> torch.Tensor:
+    """The NaN that a GPU's arithmetic gives: all bits but the sign are ones, where a literal has few.
+
+    Who rounds by adding to the bits carries it over into a zero.
+    """
+    bits = {2: torch.int16, 4: torch.int32, 8: torch.int64}[torch.finfo(dtype).bits // 8]
+    return torch.tensor(torch.iinfo(bits).max, dtype=bits).view(dtype)

@@ -345,14 +345,14 @@ def _is_doubtful(error: OutputError, expected: Expected) -> bool:
     return few and error.bad_fraction > 0 and math.isfinite(error.max_scaled)
 
 
-def more_draws(bench: Bench, slot: int, trial: Trial) -> list[list[Expected]]:
-    """For each output of few elements, what it should be on more inputs of a kind. The slot is filled with those."""
+def more_draws(bench: Bench, slot: int, trial: Trial, *, few: int = FEW) -> list[list[Expected]]:
+    """For each output of `few` elements, what it should be on more inputs of a kind. The slot is filled with those."""
     draws: list[list[Expected]] = [[] for _ in bench.signature.outputs]
     for number in range(MORE_DRAWS):
         bench.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
         with suppress(UserError):
             for kept, wanted in zip(draws, expected_of(bench, slot, trial.distribution), strict=True):
-                kept += [wanted] * (wanted.reference.numel() < FEW)
+                kept += [wanted] * (wanted.reference.numel() < few)
     return draws
 
 

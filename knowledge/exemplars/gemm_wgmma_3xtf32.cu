@@ -84,7 +84,8 @@ struct Shared {
   uint64_t full[Stages], empty[Stages];
 };
 
-// Round to nearest, ties away from zero.
+// Round to nearest, ties away from zero. What is left over is not rounded: the tensor core ignores its 13 lowest bits,
+// and it stays NaN where the carry makes a zero of a NaN whose bits are all ones, as a GPU's arithmetic gives it.
 CUTE_DEVICE T rounded(T x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
 
 // Splits 4 neighbouring k's of one row of a tile, and writes them side by side.
@@ -94,7 +95,7 @@ CUTE_DEVICE void pack(T const (&x)[4], T* to, int row, int k) {
   CUTE_UNROLL
   for (int j = 0; j < 4; ++j) {
     big[j] = rounded(x[j]);
-    small[j] = rounded(x[j] - big[j]);
+    small[j] = x[j] - big[j];
   }
   typename X::Packed const at{};
   *reinterpret_cast<float4*>(to + at(row, k, 0)) = make_float4(big[0], big[1], big[2], big[3]);

@@ -170,7 +170,8 @@ struct Parcel {
     }
   }
 
-  // Round to nearest, ties away from zero.
+  // Round to nearest, ties away from zero. What is left over is not rounded: the tensor core ignores its 13 lowest bits,
+  // and it stays NaN where the carry makes a zero of a NaN whose bits are all ones, as a GPU's arithmetic gives it.
   CUTE_DEVICE static float rounded(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
 
   CUTE_DEVICE void store(T* shared, int thread) const {
@@ -179,8 +180,7 @@ struct Parcel {
       T* const to = shared + typename X::Part{}(X::row(thread, item), X::k(thread, item));
       float4 const x = values[item], big = make_float4(rounded(x.x), rounded(x.y), rounded(x.z), rounded(x.w));
       *reinterpret_cast<float4*>(to) = big;
-      *reinterpret_cast<float4*>(to + X::part) =
-          make_float4(rounded(x.x - big.x), rounded(x.y - big.y), rounded(x.z - big.z), rounded(x.w - big.w));
+      *reinterpret_cast<float4*>(to + X::part) = make_float4(x.x - big.x, x.y - big.y, x.z - big.z, x.w - big.w);
     }
   }
 };

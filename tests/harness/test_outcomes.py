@@ -140,7 +140,7 @@ def test_a_large_task_has_room_for_two_slots_and_a_larger_one_for_none():
 def test_a_time_below_the_floor_is_refused_and_forgotten(ms, status):
     """300 MB at 1.5 times 10 GB/s take 20 ms."""
     outcome = _Outcome.of("a", raw(timing=TIMING | {"candidate_ms": ms}))
-    found = Judge(Processor(), tier="none")._with_floor(task(5), outcome)
+    found = Judge(Processor(), tier="none")._with_floor(task(300_000_000), outcome)
     assert found.status == status
     assert (found.timing is None, found.check) == ((True, "floor") if status == "refused" else (False, ""))
     untimed = _Outcome.of("a", raw())
