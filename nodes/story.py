@@ -135,5 +135,5 @@ def _outcome(step: Step) -> str:
     if step.undecided:
         return f"{say_decision(step)}: the machine was too busy to tell; it may be tried again"
     if step.candidate_speedup is not None:
-        return f"{'gained' if step.improved else 'no gain'}: {step.candidate_speedup:.3f}x"
+        return say_decision(step)
     return f"failed ({step.status}): {step.message}"

@@ -177,7 +177,7 @@ def test_the_optimizer_falls_back_to_the_best_and_is_told_what_failed(story: Sto
         assert request.candidate is not None
         assert request.candidate.source == RIGHT
     question = messages_for(after_failure)[1].text
-    assert "- more work: no gain" in question
+    assert "- more work: not kept, " in question
     assert "- another constant: failed (wrong)" in question
     assert "- yet another constant: failed (wrong)" in question
     assert "another constant" not in messages_for(after_slower)[1].text

@@ -9,6 +9,7 @@ from jinja2 import UndefinedError
 from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, task, wrong
 
 from harness.task import Program, Ref, Task, TracedOp
+from harness.verdict import Duel, Interval
 from knowledge.exemplars.source import load
 from nodes import prompts
 from nodes.diagnosis import Diagnosis
@@ -218,13 +219,13 @@ def test_a_compiler_s_words_are_told_from_the_judge_s() -> None:
 
 def test_the_optimizer_sees_what_led_here_and_what_failed_elsewhere() -> None:
     tiles = kernel("tiles\n", parent=THREADS)
-    history = (
-        *attempt("threads", THREADS, passed(THREADS, 2.0), improved=True),
-        *attempt("tiles", tiles, wrong(tiles)),
-    )
+    duel = Duel(rival="r", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8)
+    move, test = attempt("threads", THREADS, passed(THREADS, 2.0), improved=True)
+    history = (move, test.model_copy(update={"duel": duel}), *attempt("tiles", tiles, wrong(tiles)))
     text = question("optimizer", candidate=THREADS, verdict=passed(THREADS, 2.0), history=history)
-    assert "## What led here\n\nThe speed-ups are those over PyTorch" in text
-    assert "after each move.\n\n- threads: gained: 2.000x\n" in text
+    assert "## What led here\n\nEach met the best kernel before it" in text
+    assert "\n\n- threads: kept, 1.25x the best before it (1.20 to 1.30)\n" in text
+    assert "2.000x" not in text.split("## What led here")[1], "of another hour"
     assert "## Tried from this kernel already\n\n- tiles: failed (wrong)" in text
     assert "What failed from earlier kernels" not in text
     back = question("optimizer", candidate=K, verdict=passed(K, 1.0), history=history)

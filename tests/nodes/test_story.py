@@ -29,8 +29,8 @@ def test_each_optimization_is_told_with_its_end() -> None:
     told = optimizations(HISTORY)
     assert [tried.move for tried in told] == ["threads", "tiles", "packing"]
     assert [tried.gained for tried in told] == [True, False, False]
-    assert told[0].outcome == "gained: 2.000x"
-    assert told[1].outcome == "no gain: 1.500x"
+    assert told[0].outcome == "kept"
+    assert told[1].outcome == "not kept"
     assert told[2].outcome.startswith("failed (wrong): accuracy: 25 %")
 
 
@@ -51,7 +51,7 @@ def test_a_repair_that_passes_replaces_the_failure_before_it() -> None:
         Step(depth=1, agent="repairer", candidate=repaired.digest, parent=PACKING.digest),
         attempt("packing", repaired, passed(repaired, 3.0), improved=True)[1],
     )
-    assert optimizations(history)[-1].outcome == "gained: 3.000x"
+    assert optimizations(history)[-1].outcome == "kept"
     assert optimizations(history)[-1].parent == THREADS.digest
     assert barren(history) == 0
 
@@ -64,7 +64,7 @@ def test_a_sweep_is_told_variant_by_variant() -> None:
     )
     move, test = attempt("tiles", TILES, passed(TILES, 2.0))
     told = optimizations((move, Step(depth=0, agent="sweeper", variants=variants), test))
-    assert told[0].outcome == "no gain: 2.000x"
+    assert told[0].outcome == "not kept"
     assert told[0].variants == (
         "kTile = 64, kStages = 2: 1.235 ms",
         "kTile = 64, kStages = 3: wrong",
@@ -213,11 +213,11 @@ def runs(draw: st.DrawFn) -> tuple[list[Step], list[Move]]:
             history.append(Step(depth=0, agent="diagnoser", candidate=now))
             now, before = f"{now}+{repair}", now
             history.append(Step(depth=0, agent="repairer", candidate=now, parent=before))
-        end = draw(st.sampled_from(["gained", "no gain", "failed"]))
+        end = draw(st.sampled_from(["kept", "not kept", "failed"]))
         history.append(
             Step(
                 depth=0, agent="tester", candidate=now, status="wrong" if end == "failed" else "passed",
-                candidate_speedup=None if end == "failed" else 1.5, improved=end == "gained", parent=parent,
+                candidate_speedup=None if end == "failed" else 1.5, improved=end == "kept", parent=parent,
             )
         )  # fmt: skip
         chain = (*passing[parent], move)
@@ -232,7 +232,7 @@ def test_whatever_a_run_tried_is_told_once_with_its_end_and_where_it_began(told:
     history, made = told
     found = optimizations(history)
     assert [(each.move, each.parent, each.kernel) for each in found] == [(it.move, it.parent, it.kernel) for it in made]
-    assert [each.gained for each in found] == [it.end == "gained" for it in made]
+    assert [each.gained for each in found] == [it.end == "kept" for it in made]
     assert [each.failed for each in found] == [it.end == "failed" for it in made]
     assert all(each.outcome.startswith(it.end) for each, it in zip(found, made, strict=True))
     for it in made:
@@ -243,7 +243,7 @@ def test_whatever_a_run_tried_is_told_once_with_its_end_and_where_it_began(told:
         assert [each.kernel for each in others] == [
             it.kernel for it in made if it.parent != digest and it.end == "failed"
         ]
-    gains_at = [number for number, it in enumerate(made) if it.end == "gained"]
+    gains_at = [number for number, it in enumerate(made) if it.end == "kept"]
     assert barren(history) == len(made) - (gains_at[-1] + 1 if gains_at else 0)
 
 
