@@ -17,6 +17,8 @@ Precision = Literal["ieee", "tf32"]
 CLOCK_DRIFT = 0.02
 """A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
 
+MUCH_STOLEN, MUCH_SPREAD = 0.02, 0.2
+"""Shares above which a busy machine is named: of its time, and of eager's."""
 
 UNSAID = 0.05
 """A caller's speed-up that is smaller than the judge's by no larger a share leaves the judge's standing."""
@@ -142,6 +144,33 @@ class Clocks(Frozen):
         return all(high - low <= CLOCK_DRIFT * high for low, high in pairs)
 
 
+class Busy(Frozen):
+    """How busy a machine was with other things over the rounds of a timing.
+
+    `stolen`: the share of its processors' time that other machines on its host had. `others`: how many threads of other
+    programs ran, or waited for a processor, the median of moments between rounds. `threads`: the kernel's own.
+    `spread`: the middle half of eager's own times, as a share of their median.
+    """
+
+    stolen: float
+    others: float
+    threads: int
+    processors: int
+    spread: float
+
+    @property
+    def said(self) -> str:
+        """What of it can have disturbed the times, with numbers; empty where nothing can."""
+        said = []
+        if self.others + self.threads > self.processors and self.others >= 1:
+            said.append(f"{self.others:.3g} other threads wanted its {self.processors} processors")
+        if self.stolen > MUCH_STOLEN:
+            said.append(f"{self.stolen:.0%} of their time was taken from outside")
+        if self.spread > MUCH_SPREAD:
+            said.append(f"half of eager's own times lay {self.spread:.0%} apart or more")
+        return f"the machine was busy: {', '.join(said)}" if said else ""
+
+
 class Compiled(Frozen):
     """torch.compile (default mode, warm) in the same rounds. `speedup` is compiled / candidate: above 1 is faster."""
 
@@ -210,6 +239,7 @@ class Timing(Frozen):
     )
     caller_failure: str = ""
     clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")
+    busy: Busy | None = Field(default=None, description="with what else the machine was busy, where the system tells")
 
     @property
     def wins(self) -> bool:
@@ -254,6 +284,8 @@ class Timing(Frozen):
                 f"the GPU's clocks moved: {low.sm_mhz} to {high.sm_mhz} MHz, memory {low.memory_mhz} to "
                 f"{high.memory_mhz} MHz"
             )
+        if self.busy and self.busy.said:
+            said.append(self.busy.said)
         return f"Noise: {'; '.join(said)}." if said else ""
 
 

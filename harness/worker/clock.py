@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from statistics import median
 
 import torch
 
 from harness.statistics import faster_half_ratio, median_ratio
 from harness.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
-from harness.worker.compiled import CompiledReference, Model
-from harness.worker.link import CandidateFailedError, RunnerLink
-from harness.worker.memory import SharedMemory
+from harness.worker.bursts import (
+    FEW,
+    Kernel,
+    Pace,
+    candidates_burst,
+    kernel_burst,
+    kernel_seconds,
+    rotation,
+    torch_burst,
+    torch_seconds,
+    touched_burst,
+)
+from harness.worker.compiled import CompiledReference
+from harness.worker.link import CandidateFailedError
+from harness.worker.neighbours import Reading, how_busy, observe
 from harness.worker.timed_outputs import TimedOutputs
-from harness.worker.trials import Bench, MessageCost, digest, require_same_inputs
+from harness.worker.trials import Bench
 
-FEW = 32
-"""Calls that give a first idea of one call's time, and warm a side up."""
-LEAST_SHARE = 0.1
-"""At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
-kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
 CANDIDATE, EAGER, COMPILED, RIVAL = "candidate", "eager", "compiled", "rival"
-MESSAGES = {"cpu": 8, "cuda": 16}
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 HOPELESS = 20.0
 """Times as slow as eager: such a kernel gets no more than it takes to say so, unless a duel asks for more."""
@@ -43,36 +47,6 @@ DUEL_LIMIT = 12
 """Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A runner and the memory that it works on."""
-
-    link: RunnerLink
-    memory: SharedMemory
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Calls in one burst of either side, and how long one call may take (seconds).
-
-    A candidate that is hopelessly slow has bursts of `calls`, and eager of `eager_calls`; else both have the same.
-    """
-
-    calls: int
-    timeout_s: float
-    eager_calls: int | None = None
-
-    @property
-    def hopeless(self) -> bool:
-        """Whether the candidate is too slow to be timed like a contender."""
-        return self.eager_calls is not None
-
-    @property
-    def of_eager(self) -> Pace:
-        """Eager's."""
-        return self if self.eager_calls is None else Pace(self.eager_calls, self.timeout_s)
-
-
 Burst = Callable[[int], float]
 """One side's turn in a round: seconds a call."""
 
@@ -87,7 +61,7 @@ class Rival:
     def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
         """As a candidate's; whatever fails here is not the candidate's fault."""
         try:
-            return _kernel_burst(bench, self.kernel, pace, turn)
+            return kernel_burst(bench, self.kernel, pace, turn)
         except CandidateFailedError as failure:
             raise RivalFailedError(str(failure)) from failure
 
@@ -110,20 +84,20 @@ def time_by_turns(
     `outputs` are looked at after each of the candidate's bursts.
     """
     sides: dict[str, Burst] = {
-        CANDIDATE: lambda turn: _candidates_burst(bench, pace, turn, outputs),
-        EAGER: lambda turn: _torch_burst(bench, pace.of_eager, turn, bench.replicas),
+        CANDIDATE: lambda turn: candidates_burst(bench, pace, turn, outputs),
+        EAGER: lambda turn: torch_burst(bench, pace.of_eager, turn, bench.replicas),
     }
     if compiled and compiled.replicas:
-        sides[COMPILED] = lambda turn: _torch_burst(bench, pace.of_eager, turn, compiled.replicas)
+        sides[COMPILED] = lambda turn: torch_burst(bench, pace.of_eager, turn, compiled.replicas)
     if rival:
         rivals = _rivals_pace(bench, rival, pace)
         sides[RIVAL] = lambda turn: rival.burst(bench, rivals, turn)
     rounds = Rounds(bench, pace, sides)
-    _touched_burst(bench, pace, 0, outputs)
-    weather = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
+    touched_burst(bench, pace, 0, outputs)
+    weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
-    _touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs)
+    touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs)
     candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
     speedup, interval = _over_torch(baseline, candidate, doubt_s)
@@ -140,6 +114,7 @@ def time_by_turns(
         compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
+        busy=how_busy(others, baseline, torch.get_num_threads()),
     )
 
 
@@ -158,19 +133,21 @@ class Rounds:
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
         turn = len(self.samples[CANDIDATE])
-        for slot in _rotation(self.bench.memory.slots, self._pace.calls, turn):
+        for slot in rotation(self.bench.memory.slots, self._pace.calls, turn):
             self.bench.stir(slot)
         for place in _order(len(names), turn):
             self.samples[names[place]].append(self._sides[names[place]](turn))
 
 
-def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> list[Conditions]:
-    """Rounds of all sides until their intervals are narrow, or the time is up; what the device said meanwhile."""
+def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tuple[list[Conditions], list[Reading]]:
+    """Rounds of all sides until their intervals are narrow, or the time is up; and what device and system said."""
     weather: list[Conditions] = []
+    others = [*filter(None, [observe(rounds.bench.device)])]
     began, samples = time.monotonic(), [*rounds.samples.values()]
     while len(samples[0]) < MAX_ROUNDS:
         rounds.play([*rounds.samples])
         weather += filter(None, [rounds.bench.device.conditions()])
+        others += filter(None, [observe(rounds.bench.device)])
         played, spent_s = len(samples[0]), time.monotonic() - began
         if hopeless:
             enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
@@ -178,7 +155,7 @@ def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> lis
             enough = played >= MIN_ROUNDS and (_converged(samples) or spent_s > limit_s)
         if enough:
             break
-    return weather
+    return weather, others
 
 
 def _order(sides: int, turn: int) -> list[int]:
@@ -241,89 +218,16 @@ def _compiled(baseline: list[float], candidate: list[float], doubt_s: float) -> 
     return Compiled(ms=median(baseline) * 1e3, speedup=speedup, interval=interval)
 
 
-def message_cost(link: RunnerLink, memory: SharedMemory) -> MessageCost:
-    """What an order costs beside the work that it asks for: the message, switching contexts, reading the sample.
-
-    Measured as bursts are, after outputs were filled and caches emptied, with a runner that was stopped; and before it
-    loads its library, so that no candidate has a say in it. Where filling leaves nothing for the device to do, once is
-    enough: the pages must be there. On a GPU the runner does a known piece of work, and what the device itself counts
-    for it is taken off: who has waited for milliseconds goes on more slowly. Of the costs the device's kind says which
-    one bursts pay: too low a one makes kernels look slow, too high a one fast.
-    """
-    slots, device = range(min(memory.slots, FEW)), memory.device
-    costs = []
-    for turn in range(MESSAGES[device.kind]):
-        for slot in slots if device.queues or turn == 0 else ():
-            memory.poison(slot)
-        device.empty_caches()
-        watch = _clocked(Kernel(link, memory), slots, lambda: link.work(0), partial(link.work, device.known_work))
-        costs.append(watch.seconds - _counted(link))
-    return MessageCost(usual_s=sorted(costs)[int(device.usual_cost * len(costs))], least_s=min(costs))
-
-
-def _counted(link: RunnerLink) -> float:
-    with link.running():
-        return link.counted()
-
-
-class Watch:
-    """A clock that stops when an answer has come and a sample of the outputs has been read."""
-
-    def __init__(self, memory: SharedMemory, slots: Sequence[int]) -> None:
-        self._memory = memory
-        self.sample = memory.sample(slots)
-        self.before = memory.read(self.sample)
-        """What the sample held while the runner was stopped."""
-
-    def start(self) -> None:
-        """The order comes next. What the sample holds is read again: see `require_patience`."""
-        self._ordered = self._memory.read(self.sample)
-        self._memory.device.finish()
-        self._began = time.perf_counter()
-
-    def stop(self) -> None:
-        """Nothing is read any more after the sample."""
-        self.answered = self._memory.read(self.sample)
-        self.seconds = time.perf_counter() - self._began
-
-    def require_punctuality(self) -> None:
-        """Raise `CandidateFailedError` where somebody worked before the order, or after the answer.
-
-        To be asked when the runner has been stopped again. An answer before the work is done gains nothing.
-        """
-        if not torch.equal(self.before, self._ordered):
-            raise CandidateFailedError("refused", "clock", "Outputs were written before the call that writes them.")
-        if count := int((self.answered != self._memory.read(self.sample)).any(1).sum()):
-            raise CandidateFailedError(
-                "refused", "clock", f"{count} elements were still written when the call was said to be done."
-            )
-
-
-def _clocked(
-    kernel: Kernel, slots: Sequence[int], ping: Callable[[], object], order: Callable[[Callable[[], None]], object]
-) -> Watch:
-    """The watch over an order, which calls its argument when it is answered; `ping` is an order of nothing."""
-    watch, device = Watch(kernel.memory, slots), kernel.memory.device
-    time.sleep(device.settle_s)  # while the runner is stopped: time that no clock counts is time to work ahead
-    with kernel.link.running():
-        for _ in range(device.pings):
-            ping()
-        watch.start()
-        order(watch.stop)
-    watch.require_punctuality()
-    return watch
-
-
 def set_pace(bench: Bench, timeout_s: float) -> Pace:
     """Warm both sides up and see how many calls a burst needs; few calls where the candidate is hopelessly slow."""
     kernel = Kernel(bench.link, bench.memory)
     some = list(range(min(bench.memory.slots, FEW)))
 
     def candidate(slots: list[int]) -> float:
-        return _kernel_seconds(kernel, slots, timeout_s) - bench.message.usual_s
+        return kernel_seconds(kernel, slots, timeout_s) - bench.message.usual_s
 
     def eager(slots: list[int]) -> float:
-        return _torch_seconds(bench, slots, bench.replicas)
+        return torch_seconds(bench, slots, bench.replicas)
 
     eager(some)
     until = time.monotonic() + bench.device.warm_s
@@ -354,7 +258,7 @@ def _rivals_pace(bench: Bench, rival: Rival, pace: Pace) -> Pace:
     if pace.calls == 1:
         return pace
     one = Pace(1, pace.timeout_s)
-    ours = min(_kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
+    ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
     theirs = min(rival.burst(bench, one, turn) for turn in range(2))
     return one if theirs > max(FAR * ours, LITTLE_S) else pace
 
@@ -370,75 +274,3 @@ def _calls_in_a_burst(bench: Bench, seconds: Callable[[list[int]], float]) -> in
     while calls < most and (spent := seconds(list(range(calls)))) < goal / 2:
         calls = min(math.ceil(calls * min(goal / max(spent, 1e-6), 8)), most)
     return calls
-
-
-def _rotation(slots: int, calls: int, turn: int) -> list[int]:
-    """Slots in turn; each round starts where the last one stopped, so that nothing repeats."""
-    return [(turn * calls + i) % slots for i in range(calls)]
-
-
-def _candidates_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> float:
-    """The candidate's turn, over inputs that it has not seen: what it kept from an earlier round is of no use."""
-    slots = _rotation(bench.memory.slots, pace.calls, turn)
-    watched = random.choice(slots)
-    before = digest(bench, watched)
-    spent = _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
-    require_same_inputs(bench, watched, before)
-    outputs.after_burst(slots)
-    return spent
-
-
-def _touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> None:
-    """A burst that counts for no time, before the first and after the last: inputs of calls before, slightly changed.
-
-    Who takes what looks the same for the same is wrong here. In counted bursts such inputs would be a gift:
-    a result of the ones before can be mended in the few places that they touch. Before the first burst `set_pace` has
-    called `FEW` of the slots.
-    """
-    slots = _rotation(bench.memory.slots, pace.calls, turn)
-    for slot in slots:
-        bench.touch(slot)
-    _kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
-    outputs.after_burst(slots[:FEW], FEW)
-
-
-def _kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
-    slots = _rotation(kernel.memory.slots, pace.calls, turn)
-    for slot in slots:
-        kernel.memory.poison(slot)
-    bench.device.empty_caches()
-    spent = _kernel_seconds(kernel, slots, pace.timeout_s)
-    return max(spent - bench.message.usual_s, LEAST_SHARE * spent) / len(slots)
-
-
-def _kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
-    """One order's time; `timeout_s` is for each call."""
-    link = kernel.link
-    order = partial(link.call, slots, timeout_s * len(slots))
-    return _clocked(kernel, slots, lambda: link.call([], timeout_s), order).seconds
-
-
-def _torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -> float:
-    slots = _rotation(bench.memory.slots, pace.calls, turn)
-    if bench.device.pings:  # nothing is awake here either after another's turn
-        _torch_seconds(bench, slots[-1:], models)
-    bench.device.empty_caches()
-    time.sleep(bench.device.settle_s)
-    return _torch_seconds(bench, slots, models) / len(slots)
-
-
-def _torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
-    calls = [(slot, models[slot], *bench.reference.arranged(bench.inputs(slot))) for slot in slots]
-    bench.device.finish()
-
-    def call() -> float:
-        before = time.perf_counter()
-        for slot, model, given, named in calls:
-            result = model(*given, **named)
-            if bench.device.keeps_results:
-                bench.results[slot] = result
-        bench.device.finish()
-        return time.perf_counter() - before
-
-    with torch.no_grad():
-        return float(bench.reference.guarded("forward", call))

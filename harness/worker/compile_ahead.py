@@ -10,10 +10,9 @@ from harness.task import Signature, Variant
 from harness.worker.compiled import compile_reference
 from harness.worker.devices import open_device
 from harness.worker.judging import slot_replica
-from harness.worker.memory import SharedMemory
+from harness.worker.memory import SharedMemory, write
 from harness.worker.reference import Reference, Value
 from harness.worker.scalar_arguments import slot_numbers
-from harness.worker.trials import write
 
 SLOTS = 2
 """For the second one's numbers Dynamo compiles again, with symbols in their place."""

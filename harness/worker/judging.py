@@ -17,7 +17,8 @@ from harness.errors import MachineError, UserError
 from harness.task import Signature, Variant
 from harness.verdict import Correctness, OutputError, Timing, Trial, Untried
 from harness.worker.admission import choose_manner, choose_weights
-from harness.worker.clock import HOPELESS, Kernel, Rival, RivalFailedError, message_cost, set_pace, time_by_turns
+from harness.worker.bursts import Kernel, message_cost
+from harness.worker.clock import HOPELESS, Rival, RivalFailedError, set_pace, time_by_turns
 from harness.worker.compiled import CompiledReference, compile_reference
 from harness.worker.device import Device
 from harness.worker.devices import open_device

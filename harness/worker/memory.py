@@ -136,6 +136,16 @@ class SharedMemory:
         return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]
 
 
+def write(view: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
+    if values is view:
+        return
+    for axis, (extent, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        if stride == 0 and extent > 1:
+            view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
+    view.copy_(values)
+
+
 def _digest(words: torch.Tensor) -> int:
     total = 0
     for start in range(0, words.numel(), _DIGESTED):

@@ -26,7 +26,7 @@ from harness.verdict import OutputError, Trial, Untried
 from harness.worker.device import Device
 from harness.worker.discrete_arguments import DiscreteArguments, Ways
 from harness.worker.link import CandidateFailedError, Numbers, RunnerLink
-from harness.worker.memory import SharedMemory
+from harness.worker.memory import SharedMemory, write
 from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, Value, all_finite, writable
 from harness.worker.scalar_arguments import ScalarArguments
@@ -232,16 +232,6 @@ class Bench:
                 values = view.clone(memory_format=torch.contiguous_format)
                 sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
                 write(view, self.structures[spec.name].keep(values))
-
-
-def write(view: torch.Tensor, values: torch.Tensor) -> None:
-    """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
-    if values is view:
-        return
-    for axis, (extent, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
-        if stride == 0 and extent > 1:
-            view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
-    view.copy_(values)
 
 
 def _ends(value: torch.Tensor) -> tuple[float, float] | None:

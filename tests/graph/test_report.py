@@ -15,7 +15,7 @@ from graph.report_chart import Axis, roofline, trajectory
 from graph.report_diff import hunks
 from graph.run_record import RunRecord
 from harness.sanitize.report import SanitizerRun, Smaller
-from harness.verdict import Correctness, Trial
+from harness.verdict import Busy, Correctness, Trial
 from nodes.state import FellBack, Step, Usage, Variant
 
 HOSTILE = """</pre></script><script>alert(1)</script><img src=x onerror="alert(2)">' " & {{ 7*7 }} </svg>"""
@@ -92,6 +92,17 @@ def test_the_page_says_what_was_found() -> None:
     ):  # fmt: skip
         assert expected in words, expected
     assert "base_url" not in words, "a setting that was not set"
+
+
+def test_a_timing_that_is_less_sure_than_usual_says_so() -> None:
+    record = full_record()
+    assert record.best is not None and record.best.verdict.timing is not None
+    busy = Busy(stolen=0.0, others=3, threads=2, processors=2, spread=0.0)
+    timing = record.best.verdict.timing.model_copy(update={"busy": busy})
+    verdict = record.best.verdict.model_copy(update={"timing": timing})
+    loud = record.model_copy(update={"best": record.best.model_copy(update={"verdict": verdict})})
+    assert "Noise: the machine was busy: 3 other threads" in Page(render(loud)).words
+    assert "Noise:" not in Page(render(record)).words
 
 
 def test_a_profile_is_labelled_by_the_depth_its_kernel_was_judged_at() -> None:

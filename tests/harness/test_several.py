@@ -5,7 +5,7 @@ import math
 import pytest
 
 from harness.several import combined
-from harness.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
+from harness.verdict import Busy, Clocks, Compiled, Conditions, Duel, Interval, Timing
 
 
 def timing(
@@ -64,6 +64,13 @@ def test_clocks_that_moved_on_one_workload_are_said():
     assert combined([steady, steady]).clocks == steady.clocks
     for several in ([steady, moved], [moved, steady], [timing(1.0), moved]):
         assert "1200 to 1980 MHz" in combined(several).noise
+
+
+def test_a_busy_hour_of_one_workload_is_said():
+    quiet = Busy(stolen=0.0, others=0, threads=2, processors=2, spread=0.0)
+    busy = quiet.model_copy(update={"others": 3})
+    for several in ([quiet, busy], [busy, quiet], [None, busy]):
+        assert "3 other threads" in combined([timing(1.0).model_copy(update={"busy": each}) for each in several]).noise
 
 
 def test_one_defect_is_a_defect():

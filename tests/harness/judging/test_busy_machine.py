@@ -62,7 +62,9 @@ def test_a_right_kernel_passes_beside_busy_neighbours(bench, neighbours, shape):
     task = bench.task(TASK.format(shape=shape))
     verdict = judge.evaluate(task, SOFTSIGN)
     assert verdict.status == "passed", verdict.message
-    assert verdict.timing.converged or "interval" in verdict.timing.noise
+    timing = verdict.timing
+    assert timing.converged or timing.hopeless or "interval" in timing.noise
+    assert "other threads wanted its" in timing.noise
 
 
 def test_ceilings_that_busy_neighbours_lowered_refuse_nobody(bench, neighbours):

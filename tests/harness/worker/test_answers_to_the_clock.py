@@ -7,7 +7,7 @@ import torch
 
 from harness.task import Signature, TensorSpec
 from harness.verdict import Clocks, Conditions, Interval, Timing
-from harness.worker.clock import Watch
+from harness.worker.bursts import Watch
 from harness.worker.host_device import HostDevice
 from harness.worker.link import CandidateFailedError
 from harness.worker.memory import SAMPLES, SharedMemory

@@ -15,16 +15,9 @@ from hypothesis import strategies as st
 from python_kernels import FailedError, bench_of, right, runner_of
 
 from harness.verdict import Clocks, Conditions
-from harness.worker import clock
-from harness.worker.clock import (
-    Kernel,
-    Pace,
-    Rival,
-    RivalFailedError,
-    message_cost,
-    set_pace,
-    time_by_turns,
-)
+from harness.worker import bursts, clock
+from harness.worker.bursts import Kernel, Pace, message_cost
+from harness.worker.clock import Rival, RivalFailedError, set_pace, time_by_turns
 from harness.worker.compiled import CompiledReference
 from harness.worker.link import CandidateFailedError
 from harness.worker.timed_outputs import TimedOutputs
@@ -43,9 +36,9 @@ def test_each_side_goes_first_as_often_as_any_other(sides):
 @given(st.integers(1, 40), st.data())
 def test_bursts_take_the_slots_in_turn(slots, data):
     calls = data.draw(st.integers(1, slots))
-    bursts = [clock._rotation(slots, calls, turn) for turn in range(slots)]
-    assert all(len(set(burst)) == calls for burst in bursts)
-    in_order = [slot for burst in bursts for slot in burst]
+    taken = [bursts.rotation(slots, calls, turn) for turn in range(slots)]
+    assert all(len(set(burst)) == calls for burst in taken)
+    in_order = [slot for burst in taken for slot in burst]
     assert all(after == (before + 1) % slots for before, after in pairwise(in_order))
     assert in_order[0] == 0
 
@@ -263,7 +256,7 @@ def test_a_message_costs_less_than_a_millisecond_or_so():
         assert 0 < cost.least_s <= cost.usual_s < 1
         bench.message = MessageCost(usual_s=math.inf)
         bench.fill(0, 1, "given")
-        spent = clock._kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0)
+        spent = bursts.kernel_burst(bench, Kernel(bench.link, bench.memory), Pace(1, 20.0), 0)
         assert 0 < spent < 20  # a tenth is left of a burst that looked shorter than nothing
 
 

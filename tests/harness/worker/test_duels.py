@@ -10,7 +10,8 @@ import pytest
 from python_kernels import bench_of, right, runner_of
 
 from harness.worker import clock
-from harness.worker.clock import CANDIDATE, RIVAL, Kernel, Pace, Rival, Rounds, time_by_turns
+from harness.worker.bursts import Kernel, Pace
+from harness.worker.clock import CANDIDATE, RIVAL, Rival, Rounds, time_by_turns
 from harness.worker.link import CandidateFailedError
 from harness.worker.timed_outputs import TimedOutputs
 

@@ -9,6 +9,7 @@ import pytest
 from python_kernels import bench_of, right
 
 from harness.worker import clock, judging
+from harness.worker.bursts import Pace
 from harness.worker.clock import set_pace, time_by_turns
 from harness.worker.timed_outputs import TimedOutputs
 
@@ -78,9 +79,9 @@ def test_rounds_end_early_where_each_takes_long(monkeypatch):
 @pytest.mark.parametrize(("ours", "theirs", "calls"), [(0.001, 9.0, 1), (9.0, 9.1, 50), (0.0001, 0.004, 50)])
 def test_a_rival_that_is_far_slower_than_the_candidate_holds_nobody_up(monkeypatch, ours, theirs, calls):
     """Such a one is the first kernel of many a run: its bursts have one call then."""
-    monkeypatch.setattr(clock, "_kernel_burst", lambda *_: ours)
+    monkeypatch.setattr(clock, "kernel_burst", lambda *_: ours)
     rival, bench = SimpleNamespace(burst=lambda *_: theirs), SimpleNamespace(link=None, memory=None)
-    assert clock._rivals_pace(bench, rival, clock.Pace(50, 20.0)).calls == calls
+    assert clock._rivals_pace(bench, rival, Pace(50, 20.0)).calls == calls
 
 
 def test_trials_end_when_a_hopeless_kernel_has_had_its_share():
