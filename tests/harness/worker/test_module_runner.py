@@ -96,9 +96,9 @@ def test_arguments_are_put_together_as_the_reference_takes_them():
 @pytest.mark.parametrize(
     ("returned", "words"),
     [
-        ("x, x", "forward returned 2 tensors, the reference 1."),
-        ("()", "forward returned 0 tensors, the reference 1."),
-        ("3.0", "forward returned 0 tensors, the reference 1."),
+        ("x, x", "forward returned a tuple with 2 tensors, the reference 1."),
+        ("()", "forward returned a tuple, not a torch.Tensor: the reference returns 1."),
+        ("3.0", "forward returned a float, not a torch.Tensor: the reference returns 1."),
         ("[x, {3}]", "forward returned a set at 1: tensors are wanted."),
         ("x.as_subclass(type('Lazy', (torch.Tensor,), {}))", "result 0 is a Lazy, not a torch.Tensor."),
         ("x[:1]", "result 0 has shape (1, 5), the reference's has (6, 5)."),
