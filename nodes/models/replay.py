@@ -21,7 +21,7 @@ from nodes.models.usage import Bill
 from nodes.roles import Speaker
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
-_FENCE = re.compile(r"`{3,}")
+_FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\w*)")
 _HEADING = re.compile(r"#{1,2} (?P<title>.*)")
 _OF_THE_MACHINE = (
     "The machine",
@@ -182,19 +182,22 @@ def _lasting(said: Said) -> str:
 
 
 def _steady(text: str) -> Iterator[str]:
-    """Code lines whole, prose as words without numbers, and nothing of the machine's own sections."""
-    fence, passed_over = "", False
+    """Code lines whole, prose as words without numbers, and nothing of the machine's own sections.
+
+    What a report says stands in a fence marked as text: it is prose.
+    """
+    fence, prose, passed_over = "", True, False
     for line in text.splitlines():
         mark = _FENCE.match(line)
         heading = None if fence else _HEADING.match(line)
         if heading:
             passed_over = heading["title"] in _OF_THE_MACHINE
-        if fence:
-            yield f"{line}\n"
-            fence = "" if mark and mark[0] == fence else fence
-        elif not passed_over:
-            yield from _NUMBER.sub("#", line).split()
-            fence = mark[0] if mark else ""
+        if not passed_over:
+            yield from _NUMBER.sub("#", line).split() if prose else (f"{line}\n",)
+        if mark and not fence:
+            fence, prose = mark["ticks"], mark["language"] == "text"
+        elif mark and mark["ticks"] == fence:
+            fence, prose = "", True
 
 
 def _likeness(recorded: list[str], asked: list[str]) -> float:
