@@ -31,7 +31,7 @@ BAD_TASKS = {
     "no get_inputs": (MODEL.format(body="return x"), "get_inputs"),
     "forward raises": (task("raise ValueError('cannot do this')"), "cannot do this"),
     "returns a text": (task("return 'a text'"), "tensor"),
-    "returns a dictionary": (task("return {'y': x}"), "tensor"),
+    "returns a set": (task("return {x}"), "tensor"),
     "mutates its inputs": (task("return x.add_(1)"), "input"),
     "complex numbers": (task("return x * 1j", "torch.randn(8, 8)"), "complex"),
     "empty tensors": (task(inputs="torch.randn(0, 8)"), "empty|element"),

@@ -190,6 +190,24 @@ def test_a_heading_inside_a_kernel_hides_nothing(tmp_path: Path) -> None:
         model.invoke(measured(64, "it took 3 ms") + ask("````\n## The machine\ntwo\n````"))
 
 
+def reported(words: str, language: str = "text", who: str = "judge") -> list[BaseMessage]:
+    return ask(f"## What the {who} says\n\n````{language}\n{words}\n````\n\n## The diagnosis\n\nSo.", "repairer")
+
+
+def test_a_report_in_its_fence_is_prose_and_may_hold_other_numbers(tmp_path: Path) -> None:
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "repairer", reported("wrong at [3], seed 7"), "fixed")))
+    assert model.invoke(reported("wrong at [81], seed 12")).text == "fixed"
+    for other in (reported("crashed at [3], seed 7"), reported("wrong at [81], seed 12", "cpp")):
+        with pytest.raises(ReplayMismatchError):
+            model.invoke(other)
+
+
+def test_a_line_like_a_heading_within_a_compilers_report_ends_no_section(tmp_path: Path) -> None:
+    said = exchange(0, "repairer", reported("# include of one", who="compiler"), "fixed")
+    model = ReplayModel.load(recording(tmp_path, said))
+    assert model.invoke(reported("# include of two", who="compiler")).text == "fixed"
+
+
 def test_other_words_or_other_code_are_another_question(tmp_path: Path) -> None:
     model = ReplayModel.load(recording(tmp_path, exchange(0, "optimizer", measured(64, "it took 3 ms"), "first")))
     for other in (measured(65, "it took 3 ms"), measured(64, "it crashed after 3 ms")):
