@@ -110,7 +110,7 @@ def test_the_next_prompt_shows_what_was_swept(swept: tuple[RunState, ScriptedMod
     assert state.best is not None
     before = second.model_copy(update={"candidate": first.candidate})
     tried = messages_for(before)[1].text
-    assert "- repetitions: gained" in tried
+    assert "- repetitions: kept" in tried
     assert "  - kTimes = 13: wrong" in tried
     assert "  - kTimes = 1: 0." in tried
 
