@@ -170,8 +170,8 @@ struct Parcel {
     }
   }
 
-  // Round to nearest, ties away from zero. What is left over is not rounded: the tensor core ignores its 13 lowest bits,
-  // and it stays NaN where the carry makes a zero of a NaN whose bits are all ones, as a GPU's arithmetic gives it.
+  // Round to nearest, ties away from zero. What is left over is not rounded: the tensor core ignores its 13 lowest
+  // bits, and it stays NaN where the carry makes a zero of a NaN whose bits are all ones, as a GPU's arithmetic gives.
   CUTE_DEVICE static float rounded(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & 0xffffe000u); }
 
   CUTE_DEVICE void store(T* shared, int thread) const {
