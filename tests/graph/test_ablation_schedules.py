@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from report_records import full_record
@@ -17,6 +18,7 @@ from graph.ablation_chart import BOTTOM, GAP, HEIGHT, INSET, LANE, LEFT, RIGHT, 
 from graph.ablation_page import ablation_of, render
 from graph.run_record import RunRecord
 from harness.errors import UserError
+from harness.task import OpClass
 from nodes.settings import Settings
 from nodes.state import Step, TaskInput
 
@@ -102,7 +104,8 @@ def test_each_gate_has_its_run_and_is_found_again_in_order(tmp_path: Path) -> No
     assert [folder.path for folder, _ in runs] == [path / "profile-from-11", path / "profile-from-2"]
     for depth, (_, manifest) in zip((11, 2), runs, strict=True):
         gates = manifest.settings.profile_from_depth
-        assert {getattr(gates, name) for name in type(gates).model_fields} == {depth}
+        assert {gates.depth(op_class) for op_class in get_args(OpClass)} == {depth}
+        assert gates.when_stuck is None, "a gate that opens earlier would be another depth"
         assert gates == one_gate(depth)
         assert (manifest.name, manifest.settings.target) == ("mine", "cpu")
     for odd in ("profile-from-x", "profile-from-", "profile-from-3", "other-4"):
