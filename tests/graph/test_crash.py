@@ -38,6 +38,7 @@ COUNT = "    const int64_t count = 64 * 256;"
 FIRST = RIGHT.replace(COUNT, f"{COUNT} std::system(nullptr);")
 SECOND = RIGHT.replace(COUNT, f"{COUNT} std::fopen(nullptr, nullptr);")
 ONCE_MORE = f"{COUNT} std::system(0);"
+STILL_OPENED = f"{COUNT} std::fopen(0, 0);"
 STALE = edited(RIGHT, "std::fabs", "x").replace("std::fabs", "std::sqrt")
 LOOK_UP: Any = {"type": "tool_call", "id": "c0", "name": "look_up", "args": {"query": "predicates"}}
 
@@ -52,8 +53,8 @@ SCRIPT: list[tuple[str, Any]] = [
     ("repairer", "CANNOT: it has to"),
     ("generator", written(SECOND)),
     ("diagnoser", diagnosed("it opens a file")),
-    ("repairer", edited(SECOND, "std::fopen", ONCE_MORE)),
-    ("diagnoser", diagnosed("now it calls system")),
+    ("repairer", edited(SECOND, "std::fopen", STILL_OPENED)),
+    ("diagnoser", diagnosed("it still does so")),
     ("repairer", "CANNOT: nothing helps"),
 ]
 SETTINGS: dict[str, Any] = {"max_repairs": 2, "max_regenerations": 1, "max_reasks": 1}

@@ -51,7 +51,7 @@ SCRIPT: dict[Any, list[Any]] = {
         edited(DOES_NOT_COMPILE, "rows * 256", "    const int64_t count = 64 * 256;"),
         edited(WRONG, "2.0f + std::fabs", constant_line(1)),
         "CANNOT: five is five",
-        edited(WRONG, "2.0f + std::fabs", constant_line(3)),
+        edited(with_constant(6), "6.0f + std::fabs", constant_line(3)),
         STALE,
         edited(with_constant(3), "3.0f + std::fabs", constant_line(4)),
         edited(FASTER_BUT_WRONG, "2.0f + std::fabs", FASTER.splitlines()[line_of(FASTER, "1.0f + std::fabs") - 1]),
@@ -59,7 +59,7 @@ SCRIPT: dict[Any, list[Any]] = {
     "optimizer": [
         written(SLOWER, "more work"),
         written(with_constant(5), "yet another constant"),
-        written(WRONG, "another constant"),
+        written(with_constant(6), "another constant"),
         written(FASTER_BUT_WRONG, "SIMD"),
         "DONE: nothing is left to try",
     ],
