@@ -7,6 +7,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -241,22 +242,34 @@ def test_one_runs_manifest_beside_anothers_checkpoints(folder: RunFolder, answer
     refused(call("answer", folder.path, answer), "its task is not that of run.json")
 
 
-def put(folder: RunFolder, **values: Any) -> None:
-    """Write into the state as somebody would who knows the file's format well."""
+@contextmanager
+def opened(folder: RunFolder) -> Iterator[Session]:
     _, manifest = reopen(folder.path)
     with open_saver(folder.checkpoints) as saver:
-        session = Session(folder, manifest, saver)
+        yield Session(folder, manifest, saver)
+
+
+def put(folder: RunFolder, **values: Any) -> None:
+    """Write into the state as somebody would who knows the file's format well."""
+    with opened(folder) as session:
         session.graph.update_state(session.config, values, as_node="reporter")
 
 
-def ended(candidate_verdict: Verdict, **more: Any) -> dict[str, Any]:
+def on_its_task(folder: RunFolder, verdict: Verdict) -> Verdict:
+    """The verdict as one on the task of the run."""
+    with opened(folder) as session:
+        task = session.graph.get_state(session.config).values["task"]
+    return verdict.model_copy(update={"task": task.digest})
+
+
+def ended(verdict: Verdict) -> dict[str, Any]:
     stop = Stop(name="depth", message="Depth 0 is reached.")
-    best = Best.model_construct(candidate=kernel(), verdict=candidate_verdict, profile=None)
-    return {"best": best, "stop_reason": stop, **more}
+    best = Best.model_construct(candidate=kernel(), verdict=verdict, profile=None)
+    return {"best": best, "stop_reason": stop}
 
 
 def test_a_forged_win_is_said_to_be_no_verdict_of_now(folder: RunFolder) -> None:
-    put(folder, **ended(passed(kernel(), 1000.0)))
+    put(folder, **ended(on_its_task(folder, passed(kernel(), 1000.0))))
     shown = call("optimize", "--resume", folder.path)
     assert shown.exit_code == 1, "what no result says is no win"
     assert "1000.00x" in shown.output
@@ -276,7 +289,13 @@ def test_a_forged_win_is_said_to_be_no_verdict_of_now(folder: RunFolder) -> None
     ids=["of another kernel", "that failed", "of nothing built"],
 )
 def test_a_verdict_that_cannot_be_is_damage(forged: Verdict, folder: RunFolder) -> None:
-    put(folder, **ended(forged))
+    put(folder, **ended(on_its_task(folder, forged)))
+    refused(call("optimize", "--resume", folder.path), "checkpoints.sqlite is damaged")
+    assert not folder.kernel.exists()
+
+
+def test_a_verdict_on_another_task_is_damage(folder: RunFolder) -> None:
+    put(folder, **ended(passed(kernel(), 1000.0)))
     refused(call("optimize", "--resume", folder.path), "checkpoints.sqlite is damaged")
     assert not folder.kernel.exists()
 
@@ -409,7 +428,7 @@ def test_a_question_and_a_conversation_are_shown_as_text(folder: RunFolder, answ
 def test_a_history_of_hostile_words_is_shown_as_text(folder: RunFolder) -> None:
     """`Step.move` and messages are validated where they are made; those of a file are validated again."""
     step = Step.model_construct(depth=0, agent="tester", move=HOSTILE, message=HOSTILE, usage=Usage(), variants=())
-    put(folder, history=(step,), **ended(passed(kernel(), 2.0)))
+    put(folder, history=(step,), **ended(on_its_task(folder, passed(kernel(), 2.0))))
     shown = call("optimize", "--resume", folder.path)
     assert "\x1b" not in shown.output + folder.report.read_text(encoding="utf-8"), shown.output
     assert RunState(source="", name=HOSTILE).name == r"\x1b[2J\x1b]0;owned\x07\u202e<script>alert(1)</script>[bold]"
