@@ -19,6 +19,7 @@ from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
 from nodes.models.usage import Bill
 from nodes.roles import Speaker
+from tools.wording import UNDECIDED
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
 _FENCE = re.compile(r"(?P<ticks>`{3,})(?P<language>\w*)")
@@ -171,14 +172,17 @@ def _text(prompt: Sequence[Said]) -> list[str]:
 def _blurred(prompt: Sequence[Said]) -> str:
     """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
 
-    Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's.
+    Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's. So is in that line
+    whether the machine was too busy for its duel.
     """
     return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(_lasting(said))))
 
 
 def _lasting(said: Said) -> str:
     from_a_guide = said.content.startswith("#")
-    return said.content.partition("\n")[0] if said.type == "tool" and not from_a_guide else said.content
+    if said.type != "tool" or from_a_guide:
+        return said.content
+    return said.content.partition("\n")[0].replace(UNDECIDED, "")
 
 
 def _steady(text: str) -> Iterator[str]:

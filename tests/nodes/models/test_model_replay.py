@@ -86,6 +86,18 @@ def test_tool_calls_are_given_back_and_tell_prompts_apart(tmp_path: Path) -> Non
     assert model.invoke(answered).text == "done"
 
 
+def test_how_busy_the_machine_was_in_a_tools_duel_tells_no_prompts_apart(tmp_path: Path) -> None:
+    def timed(words: str) -> list[BaseMessage]:
+        return [*ask("Mend."), ToolMessage(words, tool_call_id="c1", name="run_kernel")]
+
+    duel = "The kernel is right. In the same rounds:"
+    busy = f"{duel} 1.020x (0.972 to 1.081), which decides nothing: the machine was too busy."
+    model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", timed(busy), "a")))
+    with pytest.raises(ReplayMismatchError, match="does not hold"):
+        model.invoke(timed("The kernel gives wrong results. In the same rounds: 0.690x (0.599 to 0.765)."))
+    assert model.invoke(timed(f"{duel} 0.690x (0.599 to 0.765).")).text == "a"
+
+
 @pytest.mark.parametrize(("recorded", "asked"), [("got 0.28", "got -0.12"), ("off by 1e-7", "off by -3.5e-08")])
 def test_a_measured_number_may_change_its_sign(tmp_path: Path, recorded: str, asked: str) -> None:
     model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", ask(recorded), "a")))
