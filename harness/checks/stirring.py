@@ -14,6 +14,7 @@ BLOCK = (1 << 20) + 7
 """Numbers drawn before they repeat. A prime, so that rows do not; drawing 16 million anew costs a third of a trial."""
 PLANTED = 16
 """Elements that a stirred input may hold against its file's habits."""
+TOUCHED = 16
 NO_STRUCTURE = Structure()
 
 Manner = Literal["mixed", "near one", "planted", "stirred", "given"]
@@ -28,6 +29,19 @@ def tile(full: torch.Tensor, block: torch.Tensor) -> None:
     whole, rest = divmod(flat.numel(), block.numel())
     flat[: whole * block.numel()].view(whole, block.numel()).copy_(block.expand(whole, -1))
     flat[whole * block.numel() :] = block[:rest]
+
+
+def touch_few(view: torch.Tensor) -> None:
+    """Change a few elements at random places, in place.
+
+    By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and symmetric
+    matrices stay what they are.
+    """
+    square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
+    elements = view.diagonal(dim1=-2, dim2=-1) if square else view if view.ndim else view.view(1)
+    places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
+    factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
+    elements[places] = elements[places] * factors.to(view.dtype)
 
 
 class Stirring:

@@ -79,7 +79,7 @@ def _takes_stirred(bench: Bench, seed: int, *, anything: bool = False) -> bool:
     largest = max((spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec)), default=1)
     for draw in range(DRAWS if largest < FEW else 1):
         bench.fill(0, (seed + draw) % (1 << 31), STIRRED)
-        bench.touch(0)
+        bench.touch(0, bench.touchable())
         if not _worth_something(bench, anything=anything):
             return False
     return True

@@ -143,18 +143,31 @@ def candidates_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs)
     return spent
 
 
-def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> None:
+def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *, last: bool = False) -> None:
     """A burst that counts for no time, before the first and after the last: inputs of calls before, slightly changed.
 
     Who takes what looks the same for the same is wrong here. In counted bursts such inputs would be a gift:
     a result of the ones before can be mended in the few places that they touch. Before the first burst `set_pace` has
     called `FEW` of the slots.
+
+    In every second call some of the arguments stay wholly what they were: a result may be kept by those. In every
+    other one of the last burst, where the reference takes it, inputs are the file's own but for a few elements.
     """
     slots = rotation(bench.memory.slots, pace.calls, turn)
-    for slot in slots:
-        bench.touch(slot)
+    for position, slot in enumerate(slots):
+        if position % 2 == int(last):
+            bench.touch(slot, bench.touchable())
+        else:
+            bench.touch(slot, _some(bench.touchable()))
+        if last and position % 2 == 1 and bench.manner == "mixed":
+            bench.plant(slot)
     kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
     outputs.after_burst(slots[:FEW], FEW)
+
+
+def _some(names: list[str]) -> list[str]:
+    """Not all of them, but one at least, by chance."""
+    return random.sample(names, random.randint(1, len(names) - 1)) if len(names) > 1 else names
 
 
 def kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:

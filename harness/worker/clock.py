@@ -97,7 +97,7 @@ def time_by_turns(
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
-    touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs)
+    touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs, last=True)
     candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
     speedup, interval = _over_torch(baseline, candidate, doubt_s)

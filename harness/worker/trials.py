@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -17,7 +17,7 @@ from harness.checks.emptiness import emptiness
 from harness.checks.errors import FEW, UNDEFINED, Expected, Scope, compare
 from harness.checks.families import MASKED, MILDER, SPECIAL, STIRRED, plan_of
 from harness.checks.filters import sample
-from harness.checks.stirring import Manner, Stirring
+from harness.checks.stirring import Manner, Stirring, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import Trained
 from harness.errors import UserError
@@ -31,7 +31,6 @@ from harness.worker.oracle import Oracle
 from harness.worker.reference import Reference, Value, all_finite, writable
 from harness.worker.scalar_arguments import ScalarArguments
 
-TOUCHED = 16
 MORE_DRAWS = 7
 """Of inputs, where an output of few elements looks wrong."""
 
@@ -158,22 +157,26 @@ class Bench:
             if view.is_floating_point():
                 self._stir_weight(name, view)
 
-    def touch(self, slot: int) -> None:
-        """Change a few elements of each floating-point input and weight of a slot, at random places.
+    def plant(self, slot: int) -> None:
+        """What the file shows times other factors, but for a few elements: no sample tells that there are others.
 
-        By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and
-        symmetric matrices stay what they are. Inputs that must not be stirred are not touched either.
+        Only for a reference that takes inputs which are mixed, and so hold more of such elements.
         """
+        self._stir(slot, self.pattern, self.stirring, "planted")
+
+    def touch(self, slot: int, names: Collection[str]) -> None:
+        """Change a few elements of these arguments of a slot (see `touch_few`), of integers and masks their places."""
+        for name in names:
+            view = self.memory.views[slot][name]
+            if view.is_floating_point():
+                touch_few(view)
+            else:
+                self.discrete.touch(name, view, self.generator)
+
+    def touchable(self) -> list[str]:
+        """The arguments that `touch` may change; inputs that must not be stirred are none."""
         inputs = self.signature.inputs if self.manner != "given" else ()
-        for spec in (*inputs, *self.signature.parameters):
-            if isinstance(spec, TensorSpec) and (view := self.memory.views[slot][spec.name]).is_floating_point():
-                square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
-                elements = view.diagonal(dim1=-2, dim2=-1) if square else view if view.ndim else view.view(1)
-                places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
-                factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
-                elements[places] = elements[places] * factors.to(view.dtype)
-            elif isinstance(spec, TensorSpec):
-                self.discrete.touch(spec.name, self.memory.views[slot][spec.name], self.generator)
+        return [spec.name for spec in (*inputs, *self.signature.parameters) if isinstance(spec, TensorSpec)]
 
     def settle(self, seed: int) -> None:
         """Find out which variations of integers, masks and numbers the reference takes."""
@@ -213,11 +216,11 @@ class Bench:
             if not value.is_floating_point():
                 write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
 
-    def _stir(self, slot: int, given: list[Value], stirring: Stirring) -> None:
+    def _stir(self, slot: int, given: list[Value], stirring: Stirring, manner: Manner | None = None) -> None:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
-                write(view, stirring.stir(value, view, manner=self.manner, structure=structure))
+                write(view, stirring.stir(value, view, manner=manner or self.manner, structure=structure))
 
     def _stir_weight(self, name: str, view: torch.Tensor) -> None:
         habit = self.trained.habits.get(name)

@@ -159,8 +159,10 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
             assert ((values >= 0.5 * bench.pattern[0]) & (values < bench.pattern[0])).all()
             assert not any(torch.equal(values, other) for other in x[:position])
         assert all(output.isnan().all() for slot in range(4) for output in bench.memory.outputs(slot))
-    whole = SIGNATURE.model_copy(update={"inputs": (X.model_copy(update={"dtype": "int64"}), SIGNATURE.inputs[1])})
-    source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (6, 5))")
+    long = X.model_copy(update={"shape": (600, 5)})  # few rows may be moved alike twice
+    inputs = (long.model_copy(update={"dtype": "int64"}), SIGNATURE.inputs[1])
+    whole = SIGNATURE.model_copy(update={"inputs": inputs, "outputs": (long.model_copy(update={"name": "y"}),)})
+    source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (600, 5))")
     with bench_of(right, source=source, signature=whole) as bench:
         bench.settle(5)
         judging._fill_for_timing(bench)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right
 
 from harness.checks.families import PLANS
+from harness.checks.stirring import TOUCHED
 from harness.task import Signature, TensorSpec
 from harness.verdict import Trial
 from harness.worker import judging, scalar_arguments
@@ -19,7 +20,7 @@ from harness.worker.admission import choose_manner
 from harness.worker.host_device import HostDevice
 from harness.worker.layout import GUARD
 from harness.worker.link import CandidateFailedError
-from harness.worker.trials import TOUCHED, errors_of, plan_trials, run_trial
+from harness.worker.trials import errors_of, plan_trials, run_trial
 
 TRIANGLE = """
 import torch
@@ -269,12 +270,20 @@ def test_a_reference_that_refuses_stirred_inputs_is_timed_on_others_that_the_fil
         x, scale = bench.memory.views[0]["x"], bench.memory.views[0]["scale"]
         bench.stir(0)
         first, weights = x.clone(), scale.clone()
-        bench.touch(0)
+        bench.touch(0, bench.touchable())
         assert torch.equal(x, first) and not torch.equal(scale, weights)
         bench.stir(0)
         assert ((x >= 1) & (x < 2) & (x != first)).all()
         assert run_trial(bench, 0, "stirred", 5, 10.0) is not None
         bench.reference.run(bench.inputs(0))
+
+
+def test_planted_inputs_are_the_files_own_but_for_a_few_elements():
+    with bench_of(right) as bench:
+        bench.manner, plain, x = "mixed", bench.pattern[0], bench.memory.views[0]["x"]
+        bench.plant(0)
+        foreign = (x < 0.5 * plain) | (x > plain)
+        assert 0 < int(foreign.sum()) <= 16
 
 
 def test_touching_changes_a_few_elements_by_factors():
@@ -283,7 +292,7 @@ def test_touching_changes_a_few_elements_by_factors():
         x[0] = 0
         scale = bench.memory.views[0]["scale"].fill_(1)
         before = x.clone()
-        bench.touch(0)
+        bench.touch(0, bench.touchable())
         changed = x != before
         assert 0 < int(changed.sum()) <= TOUCHED
         assert not changed[0].any()  # zeros survive
@@ -298,11 +307,11 @@ def test_of_a_square_the_diagonal_is_touched_and_without_fractions_the_weights()
     shift = SIGNATURE.inputs[1]
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (square, shift)})) as bench:
         x = bench.memory.views[0]["x"].fill_(1)
-        bench.touch(0)
+        bench.touch(0, bench.touchable())
         assert 0 < int((x != 1).sum()) == int((x.diagonal(dim1=1, dim2=2) != 1).sum())
     with bench_of(right, signature=SIGNATURE.model_copy(update={"inputs": (whole, shift)})) as bench:
         x, scale = bench.memory.views[0]["x"].fill_(4), bench.memory.views[0]["scale"].fill_(1)
-        bench.touch(0)
+        bench.touch(0, bench.touchable())
         assert (x == 4).all()
         assert (scale != 1).any()
 
@@ -356,7 +365,7 @@ def test_a_weight_and_an_input_without_axes_are_drawn_stirred_and_touched():
         judging._check(bench, {"seed": 5, "trials": None, "multiplies": False}, trials := [])
         assert len(trials) == len(ORDER)
         views = bench.memory.views[0]
-        for change in (bench.stir, bench.touch):
+        for change in (bench.stir, lambda slot: bench.touch(slot, ["x", "scale"])):
             before = views["x"].clone(), views["scale"].clone()
             change(0)
             assert views["x"] != before[0] and views["scale"] != before[1]
