@@ -63,7 +63,7 @@ def test_a_result_is_read_by_its_attributes(result: RunResult) -> None:
     assert result.verdict.status == "passed"
     assert result.verdict.seed == 3
     assert result.verdict.timing is not None
-    assert result.speedup == result.verdict.timing.speedup
+    assert result.speedup == result.verdict.timing.headline.speedup
     assert result.improved == result.verdict.timing.wins
     assert result.kernel is not None
     assert "TVM_FFI_DLL_EXPORT_TYPED_FUNC" in result.kernel

@@ -15,7 +15,7 @@ from graph.api import make_settings
 from graph.cli import app, optimize
 from graph.cli_doctor import blocking
 from harness.prerequisites import Prerequisite, check_prerequisites
-from harness.verdict import Verdict
+from harness.verdict import Timing, Verdict
 from nodes.settings import Settings
 
 RIGHT = """
@@ -139,7 +139,7 @@ def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> 
     expected = "kernel.cu model_new.py report.html record.json conversation.jsonl log.jsonl checkpoints.sqlite"
     assert names == set(expected.split())
     assert all(Path(file).parent == tmp_path / "run" for file in said["artifacts"])
-    assert said["speedup"] == said["verdict"]["timing"]["speedup"]
+    assert said["speedup"] == Timing.model_validate(said["verdict"]["timing"]).headline.speedup
     progress = [line.split() for line in stderr.splitlines()]
     assert any(line[:2] == ["0", "generator"] for line in progress), stderr
     assert any(line[:2] == ["0", "tester"] and "passed" in line for line in progress), stderr
