@@ -24,7 +24,7 @@ from harness.task import Signature, Task, TensorSpec, Workload
 from harness.worker.layout import slot_bytes
 
 FACTS = {
-    "candidate": "c", "task": "t", "seed": 3, "tier": "none", "precision": "ieee",
+    "candidate": "c", "task": "t", "seed": 3, "tier": "none", "precision": "ieee", "ahead": {},
     "build": Build(library="k.so", seconds=2.0),
 }  # fmt: skip
 TIMING = {
