@@ -28,15 +28,15 @@ fuzz: .make/test
 	$(BIN)/python -m pytest -n 2 -m hypothesis --hypothesis-profile fuzz
 
 bench: .make/run
-	$(BIN)/python -m graph.bench
+	PYTHONPATH=tests $(BIN)/python -m bench.run
 
 gpu-check: .make/test
-	$(BIN)/python -m graph.gpu_check
+	PYTHONPATH=tests $(BIN)/python -m bench.gpu_check
 
 # After a prompt has changed: the recorded answers, put to the prompts of today.
 recordings: .make/run
-	$(BIN)/python -m graph.recorded examples/recorded/*/
-	$(BIN)/python -m graph.agents_page
+	PYTHONPATH=tests $(BIN)/python -m bench.recorded examples/recorded/*/
+	PYTHONPATH=tests $(BIN)/python -m bench.agents_page
 
 format: .make/test
 	$(BIN)/ruff check --fix $(SOURCES) tests examples

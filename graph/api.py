@@ -11,14 +11,14 @@ from typing import Any, get_args
 from langgraph.runtime import RunControl
 from pydantic import ValidationError
 
-from graph.api_module import is_module, module_source
-from graph.progress import Observer, Quiet
-from graph.run_loop import execute
-from graph.run_record import RunRecord
-from graph.runs import Manifest, RunFolder, create, machine_error, reopen
-from harness.errors import UserError
-from harness.reading import read_text
-from harness.verdict import Verdict
+from graph.export.live_module import is_module, module_source
+from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
+from graph.runs.loop import execute
+from graph.runs.progress import Observer, Quiet
+from graph.runs.record import RunRecord
+from harness.nouns.errors import UserError
+from harness.nouns.reading import read_text
+from harness.nouns.verdict import Verdict
 from nodes.models.address import check_addresses
 from nodes.roles import Speaker
 from nodes.settings import Settings

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from graph.export import export_drop_in
-from harness.caller import with_callers_clock
-from harness.device_turns import held_s
+from graph.export.drop_in import export_drop_in
+from harness.judging.caller import with_callers_clock
+from harness.judging.device_lock import held_s
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.state import Best, Result, RunState, present
-from nodes.workshop import Workshop
 
 
 def reporter(state: RunState, workshop: Workshop) -> Update:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph.api import load_task, read_source
-from graph.export import export_drop_in
-from harness.caller import NO_DROP_IN, with_callers_clock
-from harness.candidate import Candidate, TargetChoice
-from harness.describing import describe_task
-from harness.errors import UserError
-from harness.foreign import ModuleJudge
-from harness.isolation.policy import TierChoice
+from graph.export.drop_in import export_drop_in
 from harness.isolation.tiers import resolve_tier
-from harness.verdict import Precision, Verdict
+from harness.judging.caller import NO_DROP_IN, with_callers_clock
+from harness.judging.foreign import ModuleJudge
+from harness.nouns.candidate import Candidate, TargetChoice
+from harness.nouns.errors import UserError
+from harness.nouns.tier import TierChoice
+from harness.nouns.verdict import Precision, Verdict
+from harness.tasks.describing import describe_task
 from nodes.state import TaskInput
 from tools.judges import choose_target, judge_for
 

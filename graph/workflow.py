@@ -20,12 +20,13 @@ from graph.routing import (
     after_sweeper,
     after_tester,
 )
-from graph.trust import require_harmless
+from graph.runs.trust import require_harmless
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
 from nodes.intake import intake
 from nodes.models.select import open_model
 from nodes.node import Admission, Agent, as_node
+from nodes.node_context import ModelShelf, OpenModel
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
@@ -35,8 +36,7 @@ from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
 from nodes.sweeper import sweeper
 from nodes.tester import tester
-from nodes.turn import TURN
-from nodes.workshop import ModelShelf, OpenModel
+from nodes.turn.agent_loop import TURN
 
 Route = Callable[[RunState, Settings], str]
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from nodes.answers import parse_diagnosis
-from nodes.asking import best_speedup, ended, request_for
 from nodes.node import Update
-from nodes.speak import TurnEndedError, speak
+from nodes.node_context import Workshop
 from nodes.state import RunState, Step, present
-from nodes.toolbox import tools_for
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import best_speedup, ended, request_for
+from nodes.turn.answers import parse_diagnosis
+from nodes.turn.speak import TurnEndedError, speak
+from nodes.turn.toolbox import tools_for
 
 
 def diagnoser(state: RunState, workshop: Workshop) -> Update:

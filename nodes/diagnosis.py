@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 
 
 def _something(text: str) -> str:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from nodes.history import barren
 from nodes.settings import Settings
 from nodes.state import RunState, present
-from nodes.story import barren
 
 
 def gate_open(state: RunState, settings: Settings) -> bool:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.candidate import Candidate
-from nodes.answers import Declined, Written, parse_kernel
-from nodes.asking import author, ended, request_for, require_untried
+from harness.nouns.candidate import Candidate
 from nodes.node import Update
-from nodes.speak import TurnEndedError, speak
+from nodes.node_context import Workshop
 from nodes.state import RunState, Step, Stop, present
-from nodes.toolbox import tools_for
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import author, ended, request_for, require_untried
+from nodes.turn.answers import Declined, Written, parse_kernel
+from nodes.turn.speak import TurnEndedError, speak
+from nodes.turn.toolbox import tools_for
 
 
 def generator(state: RunState, workshop: Workshop) -> Update:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from langgraph.types import Overwrite
 
-from harness.candidate import TargetName
-from harness.verdict import Tier
+from harness.nouns.candidate import TargetName
+from harness.nouns.tier import Tier
 from nodes.node import Update
 from nodes.settings import Settings
 from nodes.state import Best, RunState

@@ -5,13 +5,13 @@ A thread may be given more than one input: what it holds of another task is none
 
 from __future__ import annotations
 
-from harness.describing import describe_task
-from harness.errors import UserError
 from harness.isolation.tiers import resolve_tier
+from harness.nouns.errors import UserError
+from harness.tasks.describing import describe_task
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.state import RunState
-from nodes.workshop import Workshop
 from tools.judges import choose_target
 
 

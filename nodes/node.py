@@ -12,10 +12,10 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from nodes.node_context import ModelShelf, Workshop
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
-from nodes.turn import TurnGraph
-from nodes.workshop import ModelShelf, Workshop
+from nodes.turn.agent_loop import TurnGraph
 
 Update = dict[str, Any]
 Agent = Callable[[RunState, Workshop], Update]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from harness.candidate import Candidate
-from harness.profile.summary import Profile
-from nodes.answers import AnswerError, Declined, Written, parse_move
-from nodes.asking import author, best_speedup, ended, request_for, require_untried
+from harness.nouns.candidate import Candidate
+from harness.nouns.profile import Profile
 from nodes.gate import gate_open
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.settings import Settings
-from nodes.speak import TurnEndedError, speak
 from nodes.state import Best, RunState, Step, Stop, present
-from nodes.toolbox import tools_for
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import author, best_speedup, ended, request_for, require_untried
+from nodes.turn.answers import AnswerError, Declined, Written, parse_move
+from nodes.turn.speak import TurnEndedError, speak
+from nodes.turn.toolbox import tools_for
 
 
 def optimizer(state: RunState, workshop: Workshop) -> Update:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.device_turns import held_s
-from harness.profile.summary import Profile
-from nodes.asking import best_speedup
+from harness.judging.device_lock import held_s
+from harness.nouns.profile import Profile
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.optimizer import base
 from nodes.state import RunState, Step
 from nodes.stops import after_profile
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
 
 

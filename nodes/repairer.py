@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from harness.candidate import Candidate
-from nodes.answers import AnswerError, Declined, parse_patch
-from nodes.asking import author, best_speedup, ended, request_for, require_untried
+from harness.nouns.candidate import Candidate
 from nodes.node import Update
-from nodes.speak import TurnEndedError, speak
+from nodes.node_context import Workshop
 from nodes.state import RunState, Step, Usage, present
 from nodes.stops import after_giving_up
-from nodes.toolbox import tools_for
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import author, best_speedup, ended, request_for, require_untried
+from nodes.turn.answers import AnswerError, Declined, parse_patch
+from nodes.turn.speak import TurnEndedError, speak
+from nodes.turn.toolbox import tools_for
 from tools.structure import lost
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 
-from harness.device_turns import held_s
-from harness.sanitize.report import SanitizerRun
-from harness.verdict import Verdict
-from nodes.asking import best_speedup
+from harness.judging.device_lock import held_s
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.verdict import Verdict
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.state import Best, RunState, Step
 from nodes.stops import may_mend
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
 from tools.wording import say_sanitizers
 

@@ -6,10 +6,10 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.candidate import TargetChoice
-from harness.isolation.policy import TierChoice
-from harness.task import OpClass
-from harness.verdict import Precision
+from harness.nouns.candidate import TargetChoice
+from harness.nouns.task import OpClass
+from harness.nouns.tier import TierChoice
+from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
 from nodes.roles import Speaker

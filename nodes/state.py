@@ -7,11 +7,12 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from harness.candidate import Candidate, TargetName
-from harness.frozen import Frozen, Label, Said
-from harness.profile.summary import Profile
-from harness.task import Task
-from harness.verdict import Duel, Status, Tier, Verdict
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.frozen import Frozen, Label, Said
+from harness.nouns.profile import Profile
+from harness.nouns.task import Task
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Duel, Status, Verdict
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Agent
 from tools.sweep import Sweep

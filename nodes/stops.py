@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from nodes.history import barren
 from nodes.settings import Settings
 from nodes.state import RunState, Stop, money, present
-from nodes.story import barren
 
 BUDGET_SETTINGS = (
     "max_depth", "max_attempts", "max_wall_s", "max_device_s", "max_tokens", "max_dollars", "max_calls", "max_builds",

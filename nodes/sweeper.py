@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from threading import Lock
 
-from harness.candidate import Candidate
-from harness.device_turns import held_s
-from harness.verdict import Timing, Verdict
-from nodes.asking import best_speedup
+from harness.judging.device_lock import held_s
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Timing, Verdict
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.state import RunState, Step, Stop, Usage, Variant, present
 from nodes.stops import over_budget
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import KernelTools, call_tool
 from tools.sweep import Sweep, say_values
 

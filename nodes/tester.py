@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from harness.build import Build
-from harness.candidate import Candidate
-from harness.device_turns import held_s
-from harness.verdict import Verdict
-from nodes.asking import best_speedup
+from harness.judging.device_lock import held_s
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Verdict
+from nodes.history import duel_with, outcome_against
 from nodes.node import Update
+from nodes.node_context import Workshop
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, present
 from nodes.stops import after_test
-from nodes.story import duel_with, outcome_against
-from nodes.workshop import Workshop
+from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
 
 MAX_MESSAGE_CHARS = 300

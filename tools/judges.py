@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from harness.candidate import TargetChoice, TargetName
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.candidate import TargetChoice, TargetName
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Precision
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
-from harness.verdict import Precision, Tier
 
 HURRIED_S = 0.25
 HURRIED_TRIALS = 1

@@ -11,14 +11,14 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.build import Build
-from harness.candidate import Candidate
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.profile import Profile
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
 from harness.profile.render import render
-from harness.profile.summary import Profile
-from harness.sanitize.report import SanitizerRun
-from harness.task import Task
-from harness.verdict import Verdict
 from tools.wording import say_build, say_sanitizers, say_verdict
 
 

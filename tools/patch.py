@@ -8,7 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 
 CONTEXT_LINES = 3
 

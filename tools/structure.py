@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 from harness.screen.tokens import LexicalError, Token, tokenize
 
 _TILERS = re.compile(

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from itertools import product
 from math import prod
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 
 MARK = "// sweep:"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from harness.build import Build, Diagnostic
-from harness.candidate import TargetName
-from harness.sanitize.report import SanitizerRun, Smaller
-from harness.verdict import OutputError, Status, Timing, Trial, Verdict
+from harness.nouns.build import Build, Diagnostic
+from harness.nouns.candidate import TargetName
+from harness.nouns.sanitizer_run import SanitizerRun, Smaller
+from harness.nouns.verdict import OutputError, Status, Timing, Trial, Verdict
 
 MAX_DIAGNOSTICS = 20
 MAX_REMARKS = 12

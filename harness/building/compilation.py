@@ -11,18 +11,18 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from harness import build
-from harness.build import Build, Diagnostic, Resources
 from harness.building.failures import failed_build
 from harness.building.load_time import load_time_code
 from harness.building.ninja_file import Edge
 from harness.building.runner import LIMITS, run_edges
 from harness.building.store import Store, write_text
 from harness.building.toolchain import Compiler, headers
-from harness.candidate import Candidate
-from harness.frozen import Frozen
 from harness.isolation.policy import Limits
-from harness.verdict import Tier
+from harness.nouns import build
+from harness.nouns.build import Build, Diagnostic, Resources
+from harness.nouns.candidate import Candidate
+from harness.nouns.frozen import Frozen
+from harness.nouns.tier import Tier
 
 LIBRARY = "kernel.so"
 OBJECT = "kernel.o"

@@ -13,10 +13,10 @@ from harness.building.runner import run_edges
 from harness.building.store import Store, require_room, write_text
 from harness.building.toolchain import Compiler, headers, host_compiler, tvm_ffi_folder
 from harness.building.vectorizer import parse_remarks
-from harness.errors import MachineError
 from harness.isolation.scratch import left_behind
 from harness.machine.processor import processor
-from harness.verdict import Tier
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier
 
 PRELUDES = Store("preludes")
 

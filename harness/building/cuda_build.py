@@ -17,9 +17,9 @@ from harness.building.prelude import PRELUDE, PRELUDE_NAME
 from harness.building.runner import LIMITS, search_path
 from harness.building.store import write_text
 from harness.building.toolchain import Compiler, cuda_compiler, headers, host_compiler, tvm_ffi_folder
-from harness.errors import UserError
 from harness.machine.gpu import find_gpu
-from harness.verdict import Tier
+from harness.nouns.errors import UserError
+from harness.nouns.tier import Tier
 
 # Ampere: the oldest generation that CuTe's asynchronous copies and tensor-core atoms are written for.
 DEFAULT_ARCHITECTURE = "sm_80"

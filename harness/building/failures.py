@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from harness.build import Build, Diagnostic
 from harness.building.gcc import KERNEL, select
 from harness.isolation.process import Completed
+from harness.nouns.build import Build, Diagnostic
 
 _TAIL_LINES = 6
 _TAIL_CHARACTERS = 600

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Literal
 
-from harness.build import Diagnostic
+from harness.nouns.build import Diagnostic
 
 KERNEL = "kernel"
 MAX_DIAGNOSTICS = 20

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from harness.build import Diagnostic, Resources
 from harness.building.gcc import KERNEL, parse_messages, select, short_name, trim_types
+from harness.nouns.build import Diagnostic, Resources
 
 _MESSAGE = re.compile(
     r"^(?P<file>[^\s(][^(]*)\((?P<line>\d+)\): "

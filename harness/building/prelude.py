@@ -5,7 +5,7 @@ For the host compiler they are precompiled once: parsing them takes 3 s of a 3.5
 
 from __future__ import annotations
 
-from harness.entry import ENTRY_HEADERS
+from harness.wire.entry import ENTRY_HEADERS
 
 PRELUDE_NAME = "prelude.hpp"
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from harness.building.ninja_file import Edge, ninja_file
 from harness.building.store import require_room, write_text
 from harness.building.toolchain import Compiler, headers, ninja
-from harness.errors import MachineError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, run_isolated
-from harness.verdict import Tier
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier
 
 # The prelude takes g++ 1.4 GB at its peak and a kernel 0.6 GB; a template that runs away meets the limit in seconds.
 LIMITS = Limits(

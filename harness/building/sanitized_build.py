@@ -12,7 +12,7 @@ from harness.building.gcc import parse_messages
 from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
 from harness.building.store import write_text
-from harness.verdict import Tier
+from harness.nouns.tier import Tier
 
 # Unoptimized CuTe is a hundred times slower; above -O1 the lines of a report begin to blur. Zones around every variable
 # on the stack would make a CuTe product compile five times as long (23 s), the rest of UBSan longer still: arrays there

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from harness.cache import cache_dir
-from harness.errors import MachineError
+from harness.machine.cache import cache_dir
+from harness.nouns.errors import MachineError
 
 _ABANDONED_S = 24 * 3600.0
 _REMEDY = "Make room, or set CUTEGEN_CACHE to a folder that can be written."

@@ -15,8 +15,8 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from harness.errors import MachineError
 from harness.machine.inquiry import ask
+from harness.nouns.errors import MachineError
 
 _REINSTALL = "Install it with: pip install {package}."
 _ASK_VERSION_S = 20.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.build import Diagnostic
+from harness.nouns.build import Diagnostic
 
 MAX_REMARKS = 20
 

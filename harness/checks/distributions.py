@@ -13,7 +13,7 @@ import torch
 from harness.checks.families import FAMILIES, MASKED, MILDER, SPECIAL, STIRRED, Reach, below
 from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
-from harness.task import OpClass
+from harness.nouns.task import OpClass
 
 UNTOUCHED = ("given", STIRRED, SPECIAL)
 """What starts from the file's own values."""

@@ -22,7 +22,7 @@ from harness.checks.expected import Further as Further
 from harness.checks.expected import Scope as Scope
 from harness.checks.pattern import pattern_of
 from harness.checks.threads import Mapped, side_by_side
-from harness.verdict import FirstBad, OutputError
+from harness.nouns.verdict import FirstBad, OutputError
 
 MULTIPLE = 4.0
 """A candidate may be this many times as far off as the reference: another order of summation, another exp()."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from harness.task import OpClass
+from harness.nouns.task import OpClass
 
 MILDER = 2
 """How often a family is drawn once more, each time milder, where the reference has no results on it."""

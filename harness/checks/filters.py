@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
-from harness.task_filters import FilterName, FilterResult
+from harness.nouns.task_filters import FilterName, FilterResult
 
 THRESHOLD = 0.01
 """robust-kbench's, on outputs of order one."""

@@ -6,9 +6,10 @@ import os
 import resource
 
 from harness.isolation.landlock import landlock_version, restrict_paths
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits
 from harness.isolation.seccomp import filter_program
 from harness.isolation.syscalls import drop_capabilities, forbid_new_privileges, install_filter
+from harness.nouns.tier import Tier
 
 
 def lock_down(access: Access, limits: Limits, *, tier: Tier = "landlock", signals: bool = False) -> None:

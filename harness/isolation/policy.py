@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-Tier = Literal["bubblewrap", "landlock", "none"]
-TierChoice = Literal["auto", Tier]
+if TYPE_CHECKING:
+    from harness.nouns.tier import Tier
 
 SYSTEM_TREES = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32", "/libx32")
 """Readable and executable everywhere: compilers, system libraries, the toolkit under /usr/local."""
@@ -61,6 +61,14 @@ class Access:
             listed=(*self.listed, *more.listed),
             narrow=self.narrow or more.narrow,
         )
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a process that runs kernels must reach and find set, beside what every isolated process has."""
+
+    access: Access = field(default_factory=Access)
+    environment: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import Literal, Self
 
-from harness.errors import MachineError
 from harness.isolation.mapped_code import Code, foreign_code, unsealed
 from harness.isolation.output import Output
-from harness.isolation.policy import Access, Ending, Limits, Tier
+from harness.isolation.policy import Access, Ending, Limits
 from harness.isolation.start import make_order, start
 from harness.isolation.tree import descendants, folder_bytes, kill_tree, weigh
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier
 
 __all__ = ["Completed", "IsolatedProcess", "Outcome", "run_isolated"]
 

@@ -13,9 +13,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from harness.errors import MachineError
 from harness.isolation.bubblewrap import bubblewrap_argv
-from harness.isolation.policy import Access, Ending, Limits, Order, Tier
+from harness.isolation.policy import Access, Ending, Limits, Order
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier
 
 _LAUNCHER = Path(__file__).resolve().with_name("launcher.py")
 _DEFAULT_PATH = "/usr/local/bin:/usr/bin:/bin"

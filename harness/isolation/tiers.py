@@ -5,9 +5,10 @@ from __future__ import annotations
 import tempfile
 from functools import cache
 
-from harness.errors import MachineError
-from harness.isolation.policy import Access, Limits, Tier, TierChoice
+from harness.isolation.policy import Access, Limits
 from harness.isolation.process import run_isolated
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier, TierChoice
 
 _PROBE_WITHIN_S = 30.0
 _BY_STRENGTH: tuple[Tier, ...] = ("bubblewrap", "landlock")

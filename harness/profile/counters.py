@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from harness.nouns.profile import Bottleneck, Hint, KernelProfile, Stall
 from harness.profile import nsight_metrics as names
 from harness.profile.nsight import Launch
-from harness.profile.summary import Bottleneck, Hint, KernelProfile, Stall
 
 MAX_STALLS = 4
 MAX_HINTS = 3

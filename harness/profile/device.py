@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from harness.build import Build
-from harness.candidate import TargetName
+from harness.isolation.policy import Needs
+from harness.nouns.build import Build
+from harness.nouns.candidate import TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Bottleneck, KernelProfile, Profile
+from harness.nouns.task import Workload
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Timing
 from harness.profile.counters import bottleneck, kernel_profiles
 from harness.profile.nsight import MAX_LAUNCHES, UnprofiledError, read_counters
 from harness.profile.roofline import roofline
-from harness.profile.summary import Bottleneck, KernelProfile, Profile
-from harness.targets.target import DeviceFacts, Needs
-from harness.task import Workload
-from harness.verdict import Tier, Timing
 
 _TARGET: TargetName = "cuda"
 _PRODUCTS = 3

@@ -8,16 +8,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.isolation.policy import Access, Limits
+from harness.building.nvidia_tools import find_tool, tool_folders
+from harness.isolation.policy import Access, Limits, Needs
 from harness.isolation.process import Completed
 from harness.isolation.scratch import left_behind, scratch_folder
-from harness.machine.nvidia_tools import find_tool, tool_folders
+from harness.nouns.profile import Hint
+from harness.nouns.task import Signature
+from harness.nouns.tier import Tier
+from harness.processes.tool_runner import FAILED, Tool, run_alone, why_unfinished
 from harness.profile.nsight_metrics import BASE_UNITS, DURATION, METRICS, SECTIONS
-from harness.profile.summary import Hint
-from harness.solo import FAILED, Tool, run_alone, why_unfinished
-from harness.targets.target import Needs
-from harness.task import Signature
-from harness.verdict import Tier
 
 LIMIT_S = 150.0
 MAX_LAUNCHES = 24

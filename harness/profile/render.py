@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.profile.summary import KernelProfile, Profile
+from harness.nouns.profile import KernelProfile, Profile
 
 MAX_LINES = 60
 _WIDTH = 110

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from harness.build import Build
-from harness.candidate import TargetName
-from harness.profile.summary import Profile
-from harness.targets.target import DeviceFacts
-from harness.task import Workload
-from harness.verdict import Timing
+from harness.nouns.build import Build
+from harness.nouns.candidate import TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Profile
+from harness.nouns.task import Workload
+from harness.nouns.verdict import Timing
 
 _NEAR_THE_ROOF = 0.8
 _MAX_LOOPS = 8

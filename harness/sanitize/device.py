@@ -8,17 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
-from harness.build import Build
 from harness.building.cuda_build import CudaToolchain
-from harness.isolation.policy import Access, Limits
+from harness.building.nvidia_tools import find_tool, tool_folders
+from harness.isolation.policy import Access, Limits, Needs
 from harness.isolation.process import Completed
 from harness.isolation.scratch import left_behind, scratch_folder
-from harness.machine.nvidia_tools import find_tool, tool_folders
-from harness.sanitize.report import MAX_FINDINGS, Finding, SanitizerRun
-from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
-from harness.targets.target import Needs
-from harness.task import Signature
-from harness.verdict import Tier
+from harness.nouns.build import Build
+from harness.nouns.sanitizer_run import MAX_FINDINGS, Finding, SanitizerRun
+from harness.nouns.task import Signature
+from harness.nouns.tier import Tier
+from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT_S = 10.0

@@ -8,18 +8,18 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-from harness.build import Build
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.isolation.scratch import scratch_folder
 from harness.machine.inquiry import ask
-from harness.sanitize.report import Finding, SanitizerRun
-from harness.solo import Tool, argument_bytes, run_alone, why_unfinished
-from harness.task import Signature, TensorSpec
-from harness.verdict import Tier
-from harness.worker.layout import span_bytes
+from harness.nouns.build import Build
+from harness.nouns.sanitizer_run import Finding, SanitizerRun
+from harness.nouns.task import Signature, TensorSpec
+from harness.nouns.tier import Tier
+from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
+from harness.wire.layout import span_bytes
 
 TOOL = "address, undefined"
 LIMIT_S = 10.0

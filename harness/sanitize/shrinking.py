@@ -9,8 +9,8 @@ from itertools import combinations
 from math import prod
 from typing import TypeGuard
 
-from harness.task import ScalarSpec, Task, TensorSpec, Workload
-from harness.task_numbers import whole_numbers, with_numbers
+from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
+from harness.tasks.numbers import whole_numbers, with_numbers
 
 BASES = (4096, 2048, 1024, 512, 256)
 """What a size is brought down to, and what is left of it beyond a multiple of `PERIOD`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from harness.screen.refusal import Refusal
+from harness.nouns.refusal import Refusal
 from harness.screen.rules import Rule
 from harness.screen.tokens import Token
 

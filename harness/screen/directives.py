@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from harness.screen.refusal import Refusal
+from harness.nouns.refusal import Refusal
 from harness.screen.rules import DIRECTIVES, GCC_PRAGMAS, HEADERS, LOOSE_OPTIONS, PRAGMAS
 from harness.screen.tokens import LexicalError, Token, tokenize
 

@@ -15,8 +15,8 @@ from elftools.elf.dynamic import DynamicSegment
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import SymbolTableSection
 
-from harness.errors import MachineError
-from harness.screen.refusal import Refusal
+from harness.nouns.errors import MachineError
+from harness.nouns.refusal import Refusal
 
 _NEEDED = re.compile(
     r"lib(?:stdc\+\+|c|m|mvec|gcc_s|gomp|atomic|pthread|dl|tvm_ffi|cudart)\.so(?:\.[0-9]+)*|ld-linux[\w-]*\.so\.[0-9]+"

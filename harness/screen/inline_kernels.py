@@ -9,10 +9,10 @@ import ast
 import re
 from collections.abc import Iterator
 
+from harness.nouns.refusal import Refusal
 from harness.screen.inline_names import foreign_names
 from harness.screen.inline_operators import operator_calls
 from harness.screen.python_file import PythonFile
-from harness.screen.refusal import Refusal
 from harness.screen.source import refusals_of
 from harness.screen.tokens import LexicalError, tokenize
 

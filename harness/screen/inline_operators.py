@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.nouns.refusal import Refusal
 from harness.screen.operators import plain
-from harness.screen.refusal import Refusal
 from harness.screen.rules import words_of
 from harness.screen.tokens import Token
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from harness.screen.refusal import Refusal
+from harness.nouns.refusal import Refusal
 
 _SHOWN = 3
 

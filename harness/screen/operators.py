@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
+from harness.nouns.task import Task
 from harness.screen.rules import words_of
-from harness.task import Task
 
 # What moves, makes or describes tensors computes nothing; arithmetic is as free as its signs are.
 _MOVES = words_of("""

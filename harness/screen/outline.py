@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from harness.entry import KEYWORDS
 from harness.screen.rules import words_of
 from harness.screen.tokens import Token
+from harness.wire.entry import KEYWORDS
 
 FAR = 400
 """No head of a definition has more tokens: looking further from each of many places takes too long."""

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from harness.entry import KEYWORDS
 from harness.screen.outline import FAR, NOWHERE, Outline, owner_of
 from harness.screen.rules import words_of
 from harness.screen.tokens import Token
+from harness.wire.entry import KEYWORDS
 
 _IMPORTABLE = words_of("open syscall atexit at_quick_exit")
 """A library that holds libstdc++ may import the first two, and the linker puts the others into each library."""

@@ -10,6 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
+from harness.nouns.refusal import Refusal
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
 from harness.screen.python_file import EXTENSION_MAKER, PythonFile, imported_names, last_name, root_name
@@ -27,7 +28,6 @@ from harness.screen.python_rules import (
 )
 from harness.screen.python_scopes import Function
 from harness.screen.python_state import STORES, Finding, assignments, defaults, mutations
-from harness.screen.refusal import Refusal
 from harness.screen.rules import words_of
 from harness.screen.source import MAX_CHARACTERS
 

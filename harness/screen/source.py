@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from harness.entry import KEYWORDS as WORDS_OF_CPP
+from harness.nouns.refusal import Refusal
 from harness.screen.assembly import KEYWORDS, refuse_assembly
 from harness.screen.directives import pragma_operator, refuse_directive, refuse_optimize
 from harness.screen.meanings import Meanings, meanings_of
-from harness.screen.refusal import Refusal
 from harness.screen.rules import RULES, Rule, words_of
 from harness.screen.tokens import LexicalError, Token, tokenize
+from harness.wire.entry import KEYWORDS as WORDS_OF_CPP
 
 MAX_CHARACTERS = 400_000
 """The largest kernels of this kind have 40,000 characters; reading this many takes a second."""

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cpu_build import CpuToolchain
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
-from harness.candidate import Candidate, TargetName
-from harness.machine.ceilings import cpu_facts
+from harness.isolation.policy import Needs
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Profile
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.task import Workload
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Timing
 from harness.profile.roofline import roofline
-from harness.profile.summary import Profile
 from harness.sanitize import host
-from harness.sanitize.report import SanitizerRun
-from harness.targets.target import DeviceFacts, Needs
-from harness.task import Workload
-from harness.verdict import Tier, Timing
+from harness.targets.ceilings import cpu_facts
 
 
 class CpuTarget:

@@ -9,25 +9,26 @@ from functools import lru_cache
 from importlib import metadata
 from pathlib import Path
 
-from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cuda_build import CUDA_LIMITS, CudaToolchain, cuda_architecture
 from harness.building.sanitized_build import LineInfoCudaToolchain
 from harness.building.toolchain import cuda_compiler, wheel_folder
-from harness.candidate import Candidate, TargetName
-from harness.errors import MachineError
-from harness.isolation.policy import Access
+from harness.isolation.policy import Access, Needs
 from harness.machine.gpu import Gpu, find_gpu
-from harness.machine.hardware import gpu_facts
 from harness.machine.inquiry import ask
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import MachineError
+from harness.nouns.profile import Profile
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.task import Workload
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Timing
 from harness.profile.device import profile_on_device
-from harness.profile.summary import Profile
 from harness.sanitize import device
-from harness.sanitize.report import SanitizerRun
 from harness.sanitize.shrinking import small
-from harness.targets.target import DeviceFacts, Needs
-from harness.task import Workload
-from harness.verdict import Tier, Timing
+from harness.targets.hardware import gpu_facts
 
 _REMEDY = "Use --target cpu: it runs on every machine."
 _ASK_S = 20.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from harness.candidate import TargetChoice
-from harness.errors import MachineError
+from harness.nouns.candidate import TargetChoice
+from harness.nouns.errors import MachineError
 from harness.targets.cpu import CpuTarget
 from harness.targets.cuda import CudaTarget
 from harness.targets.target import Target

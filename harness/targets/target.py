@@ -2,52 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from harness.build import Build
-from harness.candidate import Candidate, TargetName
-from harness.frozen import Frozen
-from harness.isolation.policy import Access
-from harness.profile.summary import Profile
-from harness.sanitize.report import SanitizerRun
-from harness.task import Workload
-from harness.verdict import Tier, Timing
-
-
-class DeviceFacts(Frozen):
-    """The device's ceilings. Rates are 1e9 per second in float32; `source` says where they come from ("measured ...").
-
-    `simd_floats` is the number of floats in one vector register (1 on a GPU, where the warp is the vector).
-    A GPU also has an `architecture` (nvcc's name, "sm_90a"), `multiprocessors`, and `shared_bytes`: the shared memory
-    that one block may ask for, `memory_bytes` of its own, and the dense rates of its tensor cores in TF32 and in
-    float16 or bfloat16. Its `l3_bytes` are those of its last cache, the L2.
-    """
-
-    device: str
-    threads: int
-    simd_floats: int
-    l1_bytes: int
-    l2_bytes: int
-    l3_bytes: int
-    peak_gb_s: float
-    peak_gflop_s: float
-    source: str
-    architecture: str = ""
-    multiprocessors: int = 0
-    shared_bytes: int = 0
-    memory_bytes: int = 0
-    tf32_gflop_s: float = 0.0
-    half_gflop_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What a process that runs kernels must reach and find set, beside what every isolated process has."""
-
-    access: Access = field(default_factory=Access)
-    environment: dict[str, str] = field(default_factory=dict)
+from harness.isolation.policy import Needs
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Profile
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.task import Workload
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Timing
 
 
 class Target(Protocol):

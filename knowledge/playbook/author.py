@@ -8,11 +8,11 @@ from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
 from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
 from knowledge.playbook.operations import TABLE
+from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Move, Plan, Recipe
 from knowledge.playbook.reductions import RowRecipe
-from knowledge.playbook.stages_recipe import StagesRecipe
 from knowledge.playbook.sweeping import swept, within
 
 HOW_TO_SET_A_MODEL = (

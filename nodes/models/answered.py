@@ -11,11 +11,11 @@ from typing import Any
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.messages.ai import InputTokenDetails, UsageMetadata
 
-from nodes.characters import joined
 from nodes.models.endpoint_errors import without
-from nodes.models.pieces import Counts, Piece
 from nodes.models.prices import Price
+from nodes.models.streaming import Counts, Piece
 from nodes.models.usage import Bill
+from nodes.turn.surrogates import joined
 
 _FINISH = re.compile(r"[a-z_]{1,40}")
 _DEEPEST = 16

@@ -9,7 +9,7 @@ from typing import Any
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 from nodes.models.usage import Bill
 from nodes.roles import Speaker
 from nodes.state import Usage

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.errors import MachineError, UserError
+from harness.nouns.errors import MachineError, UserError
 
 
 class ModelUnavailableError(MachineError):

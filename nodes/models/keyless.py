@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from nodes.models.address import NO_KEY
 from nodes.models.endpoint_errors import without
-from nodes.models.pieces import CallPart, Piece
+from nodes.models.streaming import CallPart, Piece
 
 
 class _Text:

@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.runnables import Runnable
 
-from nodes.request import Request
+from nodes.turn.request import Request
 
 
 def request_of(messages: Sequence[BaseMessage]) -> Request:

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.runnables import Runnable
 from langgraph.types import interrupt
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 from nodes.diagnosis import Diagnosis
 from nodes.models.conversation import Said, calls_in
 from nodes.models.local import LocalModel, request_of

@@ -28,8 +28,8 @@ from nodes.models.errors import ModelUnavailableError
 from nodes.models.events import events, read_object
 from nodes.models.keyless import keyless
 from nodes.models.pace import limiter_of, take_turn
-from nodes.models.pieces import Piece, joined_pieces, new_id, read, told
 from nodes.models.prices import Price
+from nodes.models.streaming import Piece, joined_pieces, new_id, read, told
 from nodes.models.usage import Bill
 from nodes.models.watch import watched
 from nodes.state import FellBack

@@ -11,10 +11,10 @@ from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from nodes.diagnosis import Diagnosis
+from nodes.history import tried_from
 from nodes.models.local import LocalModel, request_of
 from nodes.models.retrace import WRITERS, line_edits, moves_to, origin_of
-from nodes.request import Request
-from nodes.story import tried_from
+from nodes.turn.request import Request
 
 
 class PlaybookModel(LocalModel):

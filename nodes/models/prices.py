@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 
 TABLE = Path(__file__).with_name("prices.toml")
 

@@ -12,8 +12,8 @@ from typing import ClassVar, Self
 from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, ToolCall
 from pydantic import PrivateAttr, ValidationError
 
-from harness.errors import UserError
-from harness.reading import read_text
+from harness.nouns.errors import UserError
+from harness.nouns.reading import read_text
 from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline
+from nodes.history import path_to
 from nodes.state import Step, Variant
-from nodes.story import path_to
 from tools.sweep import read_sweep
 
 WRITERS = frozenset(("optimizer", "sweeper"))

@@ -10,8 +10,8 @@ from pydantic import Field, PrivateAttr
 
 from nodes.models.errors import ScriptExhaustedError
 from nodes.models.local import LocalModel, request_of
-from nodes.request import Request
 from nodes.roles import Speaker
+from nodes.turn.request import Request
 
 # In this order: a message asked to take in a function fails badly.
 Answer = Annotated[str | Callable[[Request], str | AIMessage] | AIMessage, Field(union_mode="left_to_right")]

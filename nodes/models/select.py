@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from langchain_core.language_models.chat_models import BaseChatModel
 from pydantic import Field
 
-from harness.errors import UserError
-from harness.frozen import Frozen
+from harness.nouns.errors import UserError
+from harness.nouns.frozen import Frozen
 from nodes.models.address import find
 from nodes.models.manual import ManualModel
 from nodes.models.playbook import PlaybookModel

@@ -6,7 +6,7 @@ from typing import Self
 
 from langchain_core.messages import AIMessage, BaseMessage
 
-from harness.frozen import Frozen
+from harness.nouns.frozen import Frozen
 from nodes.state import FellBack, Usage
 
 _PLACE = "cutegen"

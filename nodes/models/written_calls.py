@@ -9,10 +9,10 @@ from typing import Self
 from langchain_core.messages import AIMessage, InvalidToolCall, ToolCall
 from langchain_core.tools import BaseTool
 
-from harness.frozen import Frozen
-from nodes.fences import Block, split
+from harness.nouns.frozen import Frozen
 from nodes.models.conversation import Called
-from nodes.prompt_words import fenced
+from nodes.turn.fences import Block, split
+from nodes.turn.prompt_words import fenced
 
 _TOOL = re.compile(r"^[\s*_#]*TOOL[*_]*:[*_]*[ \t]*(?P<name>.*?)[*_`\s]*$", re.MULTILINE)
 

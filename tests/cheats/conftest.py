@@ -10,16 +10,16 @@ from functools import cache
 import pytest
 from cheat_catalogue import Entry, task_source
 
-from harness.build import Build
-from harness.candidate import Candidate
-from harness.describing import describe_task
-from harness.foreign import ModuleJudge
 from harness.isolation.tiers import resolve_tier
-from harness.judge import Judge
+from harness.judging.foreign import ModuleJudge
+from harness.judging.local import Judge
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
 from harness.targets.cpu import CpuTarget
 from harness.targets.cuda import CudaTarget
-from harness.task import Task
-from harness.verdict import Verdict
+from harness.tasks.describing import describe_task
 
 BUILDERS = max(2, len(os.sched_getaffinity(0)) // 2)
 TIMING_S = 0.2
@@ -87,7 +87,7 @@ def judged(court: Court, entry: Entry) -> Verdict:
 
 @cache
 def _gpu_missing() -> str:
-    from harness.errors import MachineError
+    from harness.nouns.errors import MachineError
 
     try:
         CudaTarget().require_device()

@@ -12,10 +12,10 @@ import pytest
 from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 
 from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
-from graph.run_record import RunRecord
-from graph.runs import RunFolder
+from graph.runs.folder import RunFolder
+from graph.runs.record import RunRecord
 from graph.verify import verify
-from harness.errors import UserError
+from harness.nouns.errors import UserError
 from nodes.state import TaskInput
 
 MODULE = """
@@ -162,7 +162,7 @@ def test_a_live_module_is_optimized_under_its_own_names(tmp_path: Path) -> None:
 def test_a_module_needs_inputs_that_fit_it() -> None:
     code = """
 import torch
-from harness.errors import UserError
+from harness.nouns.errors import UserError
 from graph.api import load_task
 for inputs in (None, (torch.randn(3, 5),)):
     try:

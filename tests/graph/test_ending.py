@@ -9,9 +9,9 @@ from softsign_script import FASTER, RIGHT, SOURCE, diagnosed, edited, written
 
 from graph.workflow import build_graph
 from nodes.models.scripted import ScriptedModel
-from nodes.prompts import messages_for
 from nodes.settings import Settings
 from nodes.state import RunState
+from nodes.turn.prompts import messages_for
 
 STRAY = "    float* own = new float[4](); volatile float stray = own[4]; delete[] own;"
 FAULTY = FASTER.replace("    #pragma omp simd", f"{STRAY}\n    #pragma omp simd", 1)

@@ -7,8 +7,8 @@ from langchain_core.messages import AIMessage
 from softsign_script import diagnosed, edited, written
 
 from graph.workflow import build_graph
+from harness.building.nvidia_tools import find_tool
 from harness.machine.gpu import find_gpu
-from harness.machine.nvidia_tools import find_tool
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings
 from nodes.state import RunState

@@ -15,8 +15,8 @@ from chat_server import Behaviour, Scripted, chat_endpoint
 from softsign_script import FASTER, SOURCE, written
 
 from graph.api import RunResult, optimize, resume
-from graph.progress import Observer, Quiet, Speech
-from graph.run_record import RunRecord
+from graph.runs.progress import Observer, Quiet, Speech
+from graph.runs.record import RunRecord
 from nodes.models.errors import ModelUnavailableError
 from nodes.state import TaskInput
 

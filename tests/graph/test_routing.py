@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, profile, run, task, wrong
 
 from graph import routing
-from graph.ablation import one_gate
+from graph.suites.ablation import one_gate
 from graph.workflow import ROUTES, graph, targets
-from harness.candidate import Candidate
-from harness.verdict import Verdict
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Verdict
 from nodes.optimizer import base, shown_profile
 from nodes.settings import Gates, Settings
 from nodes.state import RunState, Stop, Usage

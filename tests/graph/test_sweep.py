@@ -18,17 +18,17 @@ from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
 from softsign_script import RIGHT, SOURCE, serial, written
 
-from graph.run_store import checkpoint_types
+from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Draft
 from nodes.models.playbook import PlaybookModel, problem_of
 from nodes.models.scripted import ScriptedModel
-from nodes.prompts import messages_for
-from nodes.request import Request
 from nodes.settings import Settings
 from nodes.state import RunState, Step
+from nodes.turn.prompts import messages_for
+from nodes.turn.request import Request
 
 INPUT: Any = {"source": SOURCE, "name": "softsign"}
 HERE = Path(__file__).parent

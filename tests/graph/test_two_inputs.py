@@ -12,7 +12,7 @@ from run_samples import best, kernel, passed, run
 from softsign_script import FASTER, RIGHT, SOURCE, written
 
 from graph.workflow import build_graph
-from harness.task import Task
+from harness.nouns.task import Task
 from nodes.going_on import best_to_go_on_from
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings

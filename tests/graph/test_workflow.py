@@ -30,15 +30,15 @@ from softsign_script import (
     written,
 )
 
-from graph.run_store import checkpoint_types
+from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
 from nodes.models.errors import ScriptExhaustedError
 from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
-from nodes.prompts import messages_for
-from nodes.request import Request
 from nodes.settings import Gates, Settings
 from nodes.state import Result, RunState
+from nodes.turn.prompts import messages_for
+from nodes.turn.request import Request
 
 INPUT: Any = {"source": SOURCE, "name": "softsign"}
 FASTER_BUT_WRONG = FASTER.replace("1.0f + std::fabs", "2.0f + std::fabs")

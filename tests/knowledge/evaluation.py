@@ -14,9 +14,9 @@ from knowledge.playbook.author import SINGLE, recipes
 from knowledge.playbook.expressions import Node, postorder
 from knowledge.playbook.lowering import Lowered
 from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.partition import stages_of
 from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref
 from knowledge.playbook.recipe import Decline, Plan, Recipe
-from knowledge.playbook.stages import stages_of
 
 Function = Callable[..., torch.Tensor]
 Values = Mapping[str, Any]

@@ -15,8 +15,8 @@ from traced import assert_close, trace
 
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
-from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
+from harness.nouns.errors import MachineError
 from knowledge.playbook.problem import Device, Problem
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10, l2_bytes=50 << 20)

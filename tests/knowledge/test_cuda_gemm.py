@@ -11,7 +11,7 @@ from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped, tensor_plan
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
 
 from harness.building.toolchain import cuda_compiler
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.author import first_draft, next_draft

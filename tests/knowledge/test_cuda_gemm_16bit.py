@@ -11,8 +11,8 @@ from cuda_gemm_cases import RECIPE, Kernels, build, on_gpu
 from gemm_cases import rand, trace_fx
 
 from harness.building.toolchain import cuda_compiler
-from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
+from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
 from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook.problem import Device, Problem

@@ -12,8 +12,8 @@ from gemm_cases import PLAIN, STEPS, rand, trace_fx
 from traced import scaled_error
 
 from harness.building.toolchain import cuda_compiler
-from harness.errors import MachineError
 from harness.machine.gpu import find_gpu
+from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_tensor as tensor

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook.cuda_gemm import render
 from knowledge.playbook.gemm_form import Form, form_of

@@ -10,7 +10,7 @@ import pytest
 
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from knowledge.exemplars import source
 from knowledge.exemplars.source import PROCESSOR, Exemplar, load, names, representative
 

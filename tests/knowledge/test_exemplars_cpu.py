@@ -9,12 +9,12 @@ import torch
 import tvm_ffi
 from traced import Compiler, assert_close, joined
 
-from harness.candidate import Candidate
 from harness.isolation.tiers import resolve_tier
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Signature, TensorSpec
 from harness.sanitize.host import sanitize_on_host
 from harness.screen.source import screen_source
 from harness.targets.cpu import CpuTarget
-from harness.task import Signature, TensorSpec
 from knowledge.exemplars.source import PROCESSOR, load, names
 
 NAMES = tuple(name for name in names() if load(name).architecture == PROCESSOR)

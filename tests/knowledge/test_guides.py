@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from knowledge import library
 
 FENCE = re.compile(r"^```cpp (?P<place>device|host)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -6,13 +6,13 @@ from functools import cache
 
 import pytest
 
-from harness.build import Build
-from harness.candidate import Candidate
 from harness.isolation.tiers import resolve_tier
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.sanitizer_run import first_finding
+from harness.nouns.task import ScalarSpec, Signature, TensorSpec
 from harness.sanitize.host import sanitize_on_host
-from harness.sanitize.report import first_finding
 from harness.targets.cpu import CpuTarget
-from harness.task import ScalarSpec, Signature, TensorSpec
 from knowledge import library
 
 KERNEL = """\

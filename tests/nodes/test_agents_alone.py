@@ -14,12 +14,12 @@ from nodes.generator import generator
 from nodes.models.scripted import ScriptedModel
 from nodes.models.usage import Bill
 from nodes.node import validated
+from nodes.node_context import ModelShelf, Workshop
 from nodes.optimizer import optimizer
 from nodes.repairer import repairer
-from nodes.request import Request
 from nodes.settings import Gates, Settings
 from nodes.state import FellBack, RunState
-from nodes.workshop import ModelShelf, Workshop
+from nodes.turn.request import Request
 
 LOOP = "#pragma omp parallel for\n"
 FIRST = best(source="int first;\n")

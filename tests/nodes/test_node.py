@@ -13,9 +13,9 @@ from run_samples import best, kernel, passed, run
 from nodes.models.scripted import ScriptedModel
 from nodes.models.select import ModelOptions
 from nodes.node import StateWriteError, as_node, validated
+from nodes.node_context import ModelShelf, Workshop
 from nodes.settings import Settings
 from nodes.state import RunState, Step, TaskInput, Usage, present
-from nodes.workshop import ModelShelf, Workshop
 
 
 def opened(spec: str, options: ModelOptions) -> ScriptedModel:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from run_samples import best, kernel, passed, run, wrong
 
-from harness.sanitize.report import Finding, SanitizerRun
+from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from nodes.diagnoser import diagnoser
 from nodes.models.scripted import ScriptedModel
+from nodes.node_context import ModelShelf, Workshop
 from nodes.repairer import repairer
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
 from nodes.state import Stop
-from nodes.workshop import ModelShelf, Workshop
 from tools.wording import say_sanitizers
 
 FOUND = SanitizerRun(

@@ -6,13 +6,13 @@ from typing import Any
 
 from run_samples import best, kernel, passed, run, wrong
 
-from harness.candidate import Candidate
-from harness.verdict import Duel, Interval, Verdict
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Duel, Interval, Verdict
 from nodes.models.scripted import ScriptedModel
+from nodes.node_context import ModelShelf, Workshop
 from nodes.settings import Settings
 from nodes.state import present
 from nodes.sweeper import Entry, _Contest, entries_of, ranked, sweeper
-from nodes.workshop import ModelShelf, Workshop
 from tools.sweep import read_sweep
 
 SOURCE, SWEEP = read_sweep("int a = 1;  // sweep: 2, 3\n", 12)

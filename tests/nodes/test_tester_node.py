@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_samples import best, kernel, not_built, passed, profile, run, wrong
 
-from harness.candidate import Candidate
-from harness.verdict import Duel, Interval, Verdict
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Duel, Interval, Verdict
 from nodes.node import validated
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Stop, present

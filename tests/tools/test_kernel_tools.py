@@ -6,12 +6,12 @@ import pytest
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 
-from harness.build import Build
-from harness.describing import describe_task
 from harness.isolation.tiers import resolve_tier
-from harness.profile.summary import Profile
-from harness.task import Task
-from harness.verdict import Verdict
+from harness.nouns.build import Build
+from harness.nouns.profile import Profile
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
+from harness.tasks.describing import describe_task
 from tools.judges import choose_target, judge_for
 from tools.kernel_tools import KernelTools, call_tool
 

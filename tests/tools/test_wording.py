@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from run_samples import built, kernel, not_built, passed, profile, wrong
 
-from harness.build import Build, Diagnostic, Resources
+from harness.nouns.build import Build, Diagnostic, Resources
+from harness.nouns.sanitizer_run import Finding, SanitizerRun, Smaller
+from harness.nouns.verdict import Correctness, Duel, Interval, Trial, Untried, Verdict, WorkloadResult
 from harness.profile.render import render
-from harness.sanitize.report import Finding, SanitizerRun, Smaller
-from harness.verdict import Correctness, Duel, Interval, Trial, Untried, Verdict, WorkloadResult
 from tools.wording import (
     MAX_DIAGNOSTICS,
     MAX_MESSAGE_CHARS,

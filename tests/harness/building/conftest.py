@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.build import Build
 from harness.building.compilation import compile_candidate
 from harness.building.cpu_build import CpuToolchain
-from harness.candidate import Candidate
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
 
 GOOD = """\
 #include <cute/tensor.hpp>

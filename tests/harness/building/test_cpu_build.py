@@ -15,9 +15,9 @@ from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE_NAME
 from harness.building.runner import run_edges
 from harness.building.toolchain import host_compiler
-from harness.candidate import Candidate
-from harness.errors import MachineError
 from harness.isolation.tiers import resolve_tier, why_unavailable
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import MachineError
 from harness.targets.cpu import CpuTarget
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build import Diagnostic
 from harness.building.failures import failed_build
 from harness.isolation.process import Completed
+from harness.nouns.build import Diagnostic
 
 
 def completed(outcome, **fields):

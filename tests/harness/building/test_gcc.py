@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build import Diagnostic
 from harness.building.gcc import MAX_DIAGNOSTICS, parse_messages, select, short_name, trim_types
+from harness.nouns.build import Diagnostic
 
 HEADERS = "#include <cute/tensor.hpp>\nusing namespace cute;\n"
 

@@ -13,7 +13,7 @@ from harness.building.ninja_file import ninja_file
 from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
 from harness.building.runner import search_path
 from harness.building.toolchain import cuda_compiler, host_compiler, ninja
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 
 STEPS = (
     "_SPACE_= ",

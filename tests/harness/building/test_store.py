@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.building.store import Store, require_room, write_text
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 
 
 @pytest.fixture(autouse=True)

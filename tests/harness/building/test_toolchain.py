@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness.building import toolchain
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 
 CACHED = (
     toolchain.cute_include,

@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, run_isolated
 from harness.isolation.tiers import why_unavailable
+from harness.nouns.tier import Tier
 
 HOSTILE = Path(__file__).resolve().parents[2] / "hostile"
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.isolation.policy import Limits, Tier
+from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
+from harness.nouns.tier import Tier
 
 Attack = Callable[..., Completed]
 

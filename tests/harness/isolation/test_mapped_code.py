@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
-from harness.candidate_process import Narrow, narrowed
 from harness.isolation.mapped_code import Code, foreign_code
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits
 from harness.isolation.process import IsolatedProcess, run_isolated
+from harness.nouns.tier import Tier
+from harness.processes.candidate_process import Narrow, narrowed
 
 READY = "open('ready', 'w').close(); import time; time.sleep(60)"
 SPEAKS = "import ctypes, mmap, sys"

@@ -59,8 +59,10 @@ def home(attacks: Path) -> Iterator[Path]:
         folder = Path(name)
         package = folder / "package" / "harness"
         shutil.copytree(ROOT / "harness" / "isolation", package / "isolation")
-        for module in ("__init__.py", "errors.py"):
-            shutil.copy(ROOT / "harness" / module, package / module)
+        shutil.copy(ROOT / "harness" / "__init__.py", package / "__init__.py")
+        (package / "nouns").mkdir()
+        for module in ("__init__.py", "errors.py", "tier.py"):
+            shutil.copy(ROOT / "harness" / "nouns" / module, package / "nouns" / module)
         shutil.copytree(attacks, folder / "attacks")
         (folder / "work").mkdir()
         for path in (folder, *folder.rglob("*")):

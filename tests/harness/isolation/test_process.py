@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 from waiting import eventually, is_alive
 
-from harness.errors import MachineError
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, run_isolated, signal_name
 from harness.isolation.start import interpreter_paths
 from harness.isolation.tree import descendants
+from harness.nouns.errors import MachineError
+from harness.nouns.tier import Tier
 
 SHELL = "/bin/sh"
 

@@ -39,7 +39,7 @@ def test_without_bubblewrap_landlock_is_next() -> None:
 
 def test_a_tier_asked_for_by_name_is_never_replaced() -> None:
     script = WITHOUT_BUBBLEWRAP + (
-        "from harness.errors import MachineError\n"
+        "from harness.nouns.errors import MachineError\n"
         "try:\n    resolve_tier('bubblewrap')\n"
         "except MachineError as error:\n    print(error)"
     )
@@ -56,7 +56,7 @@ def test_where_nothing_works_nothing_runs() -> None:
         "absent, allow = 0x50000 | errno.ENOSYS, 0x7FFF0000\n"
         "filter = [(0x20, 0, 0, 0), (0x15, 0, 1, 444), (0x06, 0, 0, absent), (0x06, 0, 0, allow)]\n"
         "syscalls.install_filter(b''.join(struct.pack('<HBBI', *line) for line in filter))\n"
-        "from harness.errors import MachineError\n"
+        "from harness.nouns.errors import MachineError\n"
         "try:\n    print(resolve_tier())\n"
         "except MachineError as error:\n    print(error)"
     )

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.isolation.policy import Access, Limits, Tier
+from harness.isolation.policy import Access, Limits
 from harness.isolation.process import Completed, run_isolated
+from harness.nouns.tier import Tier
 
 TOOL = Access(devices=("/dev/null",), profiling=True)
 

@@ -14,10 +14,11 @@ import pytest
 from waiting import eventually, is_alive
 
 from harness.isolation.bubblewrap import bubblewrap_argv
-from harness.isolation.policy import MACHINE_WIDE, Access, Limits, Tier
+from harness.isolation.policy import MACHINE_WIDE, Access, Limits
 from harness.isolation.process import Completed, IsolatedProcess, run_isolated
 from harness.isolation.tiers import why_unavailable
 from harness.isolation.tree import descendants
+from harness.nouns.tier import Tier
 
 GPU = Access(devices=("/dev/null",))
 """A device node opens what a GPU needs, sockets and thread names; the profiler opens more."""

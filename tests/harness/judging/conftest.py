@@ -7,14 +7,14 @@ import textwrap
 import pytest
 from kernel_frame import HEAD, TAIL
 
-from harness.build import Build
-from harness.candidate import Candidate
-from harness.describing import describe_task
 from harness.isolation.tiers import resolve_tier
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
 from harness.targets.cpu import CpuTarget
-from harness.task import Task
-from harness.verdict import Verdict
+from harness.tasks.describing import describe_task
 
 SOFTSIGN = """
 import torch

@@ -24,12 +24,12 @@ if __name__ == "__main__":
 
 from kernel_frame import HEAD, TAIL
 
-from harness.candidate import Candidate
-from harness.describing import describe_task
 from harness.isolation.tiers import resolve_tier
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import Duel, Verdict
 from harness.targets.cpu import CpuTarget
-from harness.verdict import Duel, Verdict
+from harness.tasks.describing import describe_task
 
 TASK = """
 import torch

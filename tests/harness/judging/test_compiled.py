@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import judge
-from harness.compile_baseline import compile_once, compile_order
-from harness.verdict import Interval
+from harness.judging import local as judge
+from harness.judging.compile_baseline import compile_once, compile_order
+from harness.nouns.verdict import Interval
 
 HONEST = """
 void run(TensorView x, TensorView y) {

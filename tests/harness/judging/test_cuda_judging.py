@@ -11,16 +11,16 @@ import torch
 import tvm_ffi
 from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
 
-from harness.build import Build
-from harness.candidate import Candidate
-from harness.describing import describe_task
-from harness.errors import MachineError
 from harness.isolation.tiers import resolve_tier
-from harness.judge import Judge
+from harness.judging.local import Judge
 from harness.machine.gpu import find_gpu
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import MachineError
+from harness.nouns.verdict import Verdict
+from harness.processes.trusted_child import usable_threads
 from harness.targets.cuda import CudaTarget
-from harness.verdict import Verdict
-from harness.worker.client import usable_threads
+from harness.tasks.describing import describe_task
 
 pytestmark = [
     pytest.mark.gpu,

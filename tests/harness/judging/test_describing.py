@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
-from harness.errors import UserError
-from harness.task import Ref, ScalarSpec, Task
+from harness.nouns.errors import UserError
+from harness.nouns.task import Ref, ScalarSpec, Task
 
 LINEAR = """
 import torch
@@ -277,7 +277,8 @@ def test_a_task_file_is_confined(bench, tmp_path):
 
 def test_describing_leaves_torch_out_of_this_process():
     code = (
-        "import sys; from harness.describing import describe_task; from harness.isolation.tiers import resolve_tier\n"
+        "import sys; from harness.tasks.describing import describe_task\n"
+        "from harness.isolation.tiers import resolve_tier\n"
         f"task = describe_task({LINEAR!r}, name='t', tier=resolve_tier('auto'))\n"
         "assert task.op_class == 'gemm' and 'torch' not in sys.modules"
     )

@@ -4,9 +4,9 @@ import textwrap
 
 import pytest
 
-from harness.candidate import Candidate
-from harness.errors import UserError
-from harness.foreign import ADVISORY, ModuleJudge
+from harness.judging.foreign import ADVISORY, ModuleJudge
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import UserError
 from harness.targets.cpu import CpuTarget
 
 SCALED = """

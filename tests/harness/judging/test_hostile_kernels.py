@@ -14,13 +14,13 @@ import pytest
 import torch
 from hostile_kernels import ATTACKS, LEFTOVER, NOTHING, OUTSIDE, SECRET, TASK, World, at_load, calls, including, taking
 
-import harness.judge
-import harness.runner_process
-from harness.candidate import Candidate
-from harness.describing import describe_task
+import harness.judging.local
+import harness.processes.runner_process
 from harness.isolation.tiers import resolve_tier, why_unavailable
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.candidate import Candidate
 from harness.targets.cpu import CpuTarget
+from harness.tasks.describing import describe_task
 
 MIB = 1 << 20
 BLAS = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
@@ -75,9 +75,9 @@ def judge(request):
 def verdict_on(judge, task, tmp_path, monkeypatch):
     """The verdict on a library; afterwards no process and no file of it is left, and the verdict tells no secret."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(harness.judge, "SLOT_BUDGET_BYTES", 16 * MIB)
-    monkeypatch.setattr(harness.runner_process, "SCRATCH_BYTES", 84 * MIB)
-    monkeypatch.setattr(harness.runner_process, "DISK_BYTES", 20 * MIB)
+    monkeypatch.setattr(harness.judging.local, "SLOT_BUDGET_BYTES", 16 * MIB)
+    monkeypatch.setattr(harness.processes.runner_process, "SCRATCH_BYTES", 84 * MIB)
+    monkeypatch.setattr(harness.processes.runner_process, "DISK_BYTES", 20 * MIB)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
     libraries = []
 

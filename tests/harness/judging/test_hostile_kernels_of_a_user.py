@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.cache import cache_dir
+from harness.machine.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 NOBODY = 65534
@@ -39,7 +39,7 @@ def home():
 @pytest.fixture(scope="module")
 def python(home):
     """An interpreter that every user may run, with our packages on its path: ours may lie in root's home."""
-    wanted = "import harness.judge, pytest, torch"
+    wanted = "import harness.judging.local, pytest, torch"
     for program in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}", "/usr/bin/python3"):
         same = f"import sys; sys.exit(sys.version_info[:2] != {sys.version_info[:2]})"
         try:

@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.describing import LIMITS, describe_task
-from harness.errors import UserError
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
-from harness.task import Task
-from harness.worker.client import JobDiedError, WarmParent, warm_parent
+from harness.nouns.errors import UserError
+from harness.nouns.task import Task
+from harness.processes.trusted_child import JobDiedError, WarmParent, warm_parent
+from harness.tasks.describing import LIMITS, describe_task
 
 FINE = """
 import torch
@@ -66,7 +66,9 @@ ENDED = {
     "fails to say what is wrong": ("class E(Exception):\n    def __str__(s): raise s\nraise E()", "exit code 1"),
     "ends when it is thrown away": ("class D:\n    def __del__(s): __import__('os')._exit(9)\nD()", "exit code 9"),
     "takes builtins away": ("import builtins\nbuiltins.len = None\n" + FINE, "exit code 1"),
-    "takes a judge's function away": ("import harness.worker.describing as d\nd.Task = None\n" + FINE, "TypeError"),
+    "takes a judge's function away": (
+        "import harness.trusted.facts.describing as d\nd.Task = None\n" + FINE, "TypeError",
+    ),
     "recurses as a module": (
         FINE.replace("    def forward", "    def __init__(self):\n        super().__init__()\n"
         "        self._modules['me'] = self\n\n    def forward"),

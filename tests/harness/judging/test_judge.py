@@ -3,7 +3,7 @@
 import pytest
 
 from harness.checks.families import PLANS
-from harness.judge import Judge
+from harness.judging.local import Judge
 
 HONEST = """
 void run(TensorView x, TensorView y) {

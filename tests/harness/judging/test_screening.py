@@ -5,8 +5,8 @@ import time
 import pytest
 from kernel_frame import HEAD, TAIL
 
-from harness.candidate import Candidate
-from harness.judge import Judge
+from harness.judging.local import Judge
+from harness.nouns.candidate import Candidate
 from harness.targets.cpu import CpuTarget
 
 RIGHT = """

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from harness.entry import stub
-from harness.errors import UserError
+from harness.nouns.errors import UserError
+from harness.wire.entry import stub
 
 SIZES = """
 import torch

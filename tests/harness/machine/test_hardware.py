@@ -7,13 +7,13 @@ from importlib import resources
 import pytest
 
 from harness.building.toolchain import cuda_compiler
-from harness.errors import MachineError
 from harness.isolation.policy import Limits
-from harness.machine.ceilings import Ceilings
 from harness.machine.generations import GENERATIONS, generation
 from harness.machine.gpu import Gpu, find_gpu
-from harness.machine.hardware import compile_probe, facts_of, gpu_facts, parse_probe
-from harness.machine.measured import measured_once, run_probe
+from harness.nouns.errors import MachineError
+from harness.targets.ceilings import Ceilings
+from harness.targets.hardware import compile_probe, facts_of, gpu_facts, parse_probe
+from harness.targets.measured import measured_once, run_probe
 
 PRINTED = """\
 multiprocessors 132
@@ -36,7 +36,7 @@ def test_the_probe_compiles_without_a_gpu(tmp_path, architecture):
         cuda_compiler()
     except MachineError as missing:
         pytest.skip(str(missing))
-    source = resources.files("harness.machine").joinpath("probe.cu").read_text(encoding="utf-8")
+    source = resources.files("harness.targets").joinpath("probe.cu").read_text(encoding="utf-8")
     (tmp_path / "probe.cu").write_text(source)
     assert compile_probe(tmp_path, architecture).stat().st_size > 0
     (tmp_path / "probe.cu").write_text(source + "no such thing")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Hint, KernelProfile
+from harness.nouns.task import Signature, TensorSpec, Workload
+from harness.nouns.verdict import Interval, Timing
 from harness.profile import nsight_metrics as names
 from harness.profile.counters import MAX_STALLS, bottleneck, kernel_profiles
 from harness.profile.device import ADVICE, _findings, _roofs
 from harness.profile.nsight import MAX_LAUNCHES, Launch, parse_answer
-from harness.profile.summary import Hint, KernelProfile
-from harness.targets.target import DeviceFacts
-from harness.task import Signature, TensorSpec, Workload
-from harness.verdict import Interval, Timing
 
 IDLE = KernelProfile(
     name="idle", launches=1, time_ms=1, share=1, grid=(11, 4, 3), block=(256, 1, 1), registers=32, shared_bytes=0,

@@ -12,12 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build import Build
-from harness.candidate import Candidate
+from harness.building.nvidia_tools import find_tool
+from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
-from harness.machine.nvidia_tools import find_tool
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Hint
+from harness.nouns.task import Signature, TensorSpec, Workload
+from harness.nouns.verdict import Interval, Timing
 from harness.profile import nsight_metrics as names
 from harness.profile.counters import bottleneck, kernel_profiles, short_name
 from harness.profile.device import profile_on_device
@@ -33,11 +38,7 @@ from harness.profile.nsight import (
     read_run,
 )
 from harness.profile.render import MAX_LINES, render
-from harness.profile.summary import Hint
 from harness.targets.cuda import CudaTarget
-from harness.targets.target import DeviceFacts, Needs
-from harness.task import Signature, TensorSpec, Workload
-from harness.verdict import Interval, Timing
 
 ANSWERS = Path(__file__).parent / "answers"
 ONE = (1, 1, 1)

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.isolation.process import Completed
+from harness.nouns.profile import Hint, KernelProfile, Profile, Stall
 from harness.profile import nsight_metrics as names
 from harness.profile.counters import bottleneck, kernel_profiles, short_name
 from harness.profile.nsight import (
@@ -26,7 +27,6 @@ from harness.profile.nsight import (
 )
 from harness.profile.nsight_metrics import METRICS, SECTIONS, STALLS, WAITING
 from harness.profile.render import MAX_LINES, render
-from harness.profile.summary import Hint, KernelProfile, Profile, Stall
 
 ANSWERS = {file.stem: file.read_text() for file in sorted((Path(__file__).parent / "answers").glob("*.csv"))}
 HEAD = ("ID", "Kernel Name", "Block Size", "Grid Size", "CC", "Metric Name", "Metric Unit", "Metric Value")

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build import Build, Diagnostic
+from harness.nouns.build import Build, Diagnostic
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.profile import Profile
+from harness.nouns.task import Signature, TensorSpec, Workload
+from harness.nouns.verdict import Interval, Timing
 from harness.profile.render import MAX_LINES, render
 from harness.profile.roofline import roofline
-from harness.profile.summary import Profile
-from harness.targets.target import DeviceFacts
-from harness.task import Signature, TensorSpec, Workload
-from harness.verdict import Interval, Timing
 
 FACTS = DeviceFacts(
     device="test processor",

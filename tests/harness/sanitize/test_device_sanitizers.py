@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from harness.build import Build
-from harness.candidate import Candidate
+from harness.building.nvidia_tools import find_tool
+from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
-from harness.machine.nvidia_tools import find_tool
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.sanitizer_run import SanitizerRun
+from harness.nouns.task import ScalarSpec, Signature, TensorSpec, Workload
 from harness.sanitize.device import judge_run, parse_log, sanitize_on_device, with_unwatched
-from harness.sanitize.report import SanitizerRun
 from harness.targets.cuda import CudaTarget
-from harness.targets.target import Needs
-from harness.task import ScalarSpec, Signature, TensorSpec, Workload
-from harness.worker.layout import values_file
+from harness.wire.layout import values_file
 from tools.wording import say_sanitizers
 
 # As an H200 answered (2025.3.1) on the kernel below, cut after the first messages.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from harness.candidate import Candidate
 from harness.isolation.tiers import resolve_tier
+from harness.nouns.candidate import Candidate
+from harness.nouns.sanitizer_run import SanitizerRun, first_finding
+from harness.nouns.task import ScalarSpec, Signature, TensorSpec
 from harness.sanitize.host import parse_reports, sanitize_on_host
-from harness.sanitize.report import SanitizerRun, first_finding
 from harness.targets.cpu import CpuTarget
-from harness.task import ScalarSpec, Signature, TensorSpec
 
 KERNEL = """\
 void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {

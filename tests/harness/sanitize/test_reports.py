@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.build import Build, Diagnostic
+from harness.building.nvidia_tools import find_tool
+from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
-from harness.machine.nvidia_tools import find_tool
+from harness.nouns.build import Build, Diagnostic
+from harness.nouns.sanitizer_run import MAX_FINDINGS, Finding, SanitizerRun, first_finding
+from harness.nouns.task import ScalarSpec, Signature, TensorSpec
 from harness.sanitize import device, host
-from harness.sanitize.report import MAX_FINDINGS, Finding, SanitizerRun, first_finding
-from harness.targets.target import Needs
-from harness.task import ScalarSpec, Signature, TensorSpec
 
 SPEC = TensorSpec(name="x", shape=(40,), strides=(1,), dtype="float32")
 SIGNATURE = Signature(

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.nouns.task import ScalarSpec, Signature, Task, TensorSpec, Workload
 from harness.sanitize.shrinking import BASES, KEPT, PERIOD, UnclearError, fits, smaller, smaller_task, source_for
-from harness.task import ScalarSpec, Signature, Task, TensorSpec, Workload
 
 
 def tensor(name: str, *shape: int, dtype: str = "float32") -> TensorSpec:

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 
 from harness.building.toolchain import host_compiler
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from harness.screen.imports import screen_library
 
 HONEST = """

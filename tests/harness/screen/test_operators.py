@@ -2,8 +2,8 @@
 
 import pytest
 
+from harness.nouns.task import Program, Signature, Task, TensorSpec, TracedOp, Workload
 from harness.screen.operators import operators_of, plain
-from harness.task import Program, Signature, Task, TensorSpec, TracedOp, Workload
 
 
 def task(forward, *traced, init="pass"):

@@ -6,14 +6,14 @@ import os
 
 import pytest
 
-from harness.build import Build, Diagnostic
-from harness.candidate import Candidate
 from harness.isolation.tiers import resolve_tier
-from harness.machine.ceilings import measured_ceilings
 from harness.machine.processor import processor
+from harness.nouns.build import Build, Diagnostic
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Signature, TensorSpec, Workload
+from harness.nouns.verdict import Interval, Timing
+from harness.targets.ceilings import measured_ceilings
 from harness.targets.cpu import CpuTarget
-from harness.task import Signature, TensorSpec, Workload
-from harness.verdict import Interval, Timing
 
 
 @pytest.fixture(scope="module")

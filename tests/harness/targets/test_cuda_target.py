@@ -10,12 +10,12 @@ import pytest
 
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, cuda_architecture
 from harness.building.toolchain import cuda_compiler
-from harness.candidate import Candidate
-from harness.errors import MachineError, UserError
 from harness.isolation.tiers import resolve_tier
 from harness.machine.gpu import find_gpu
-from harness.prerequisites import check_prerequisites
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import MachineError, UserError
 from harness.targets.cuda import CudaTarget, driver_too_old
+from harness.targets.prerequisites import check_prerequisites
 
 KERNEL = """\
 #include <cute/tensor.hpp>

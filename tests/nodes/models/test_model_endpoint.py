@@ -15,7 +15,7 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
 
-from harness.errors import MachineError
+from harness.nouns.errors import MachineError
 from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.prices import Price

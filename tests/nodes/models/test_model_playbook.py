@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 from model_requests import candidate, crashed, prompt, request, task
 
-from harness.candidate import Candidate
-from harness.task import Program, Ref, ScalarSpec, Task, TracedOp
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Program, Ref, ScalarSpec, Task, TracedOp
 from knowledge.playbook.problem import Problem, Scalar
 from knowledge.playbook.recipe import Decline, Plan
-from nodes.answers import Declined, Written, parse_diagnosis, parse_kernel, parse_move, parse_patch
 from nodes.models.playbook import PlaybookModel, problem_of, tried_moves
 from nodes.models.retrace import moves_to, origin_of
-from nodes.request import Request
 from nodes.state import Step, Variant
+from nodes.turn.answers import Declined, Written, parse_diagnosis, parse_kernel, parse_move, parse_patch
+from nodes.turn.request import Request
 from tools.patch import Patch
 
 SOFT = ("aten.abs.default", "aten.exp.default")

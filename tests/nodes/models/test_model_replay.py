@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, InvalidToolCall, ToolMessage
 from model_requests import prompt, request
 
-from harness.errors import UserError
+from harness.nouns.errors import UserError
 from nodes.models import conversation
 from nodes.models.conversation import Exchange, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError

@@ -11,7 +11,7 @@ from chat_server import chat_endpoint
 from langchain_core.messages import AIMessage
 from model_requests import prompt, request
 
-from harness.errors import UserError
+from harness.nouns.errors import UserError
 from nodes.models.address import NO_KEY, find, key_variable
 from nodes.models.conversation import exchange
 from nodes.models.manual import ManualModel

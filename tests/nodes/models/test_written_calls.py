@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage
 
 from nodes.models.conversation import Called, calls_in
 from nodes.models.written_calls import Offer, read_answer, say_calls, say_offers
-from nodes.serving import serve
+from nodes.turn.serving import serve
 from tools.library_tool import LOOK_UP
 
 OFFERS = (

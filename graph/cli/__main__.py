@@ -1,0 +1,5 @@
+"""`python -m graph.cli`."""
+
+from graph.cli.main import app
+
+app()

@@ -1,0 +1,57 @@
+"""`cutegen check-task`: is a task worth a kernel, and what does its reference cost?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from graph.api import load_task
+from graph.cli.errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.pages.sheet import Sheet, drawn
+from harness.isolation.tiers import resolve_tier
+from harness.nouns.task_filters import FilterResult, TaskCheck, WorkloadFacts
+from harness.nouns.tier import TierChoice
+from harness.tasks.describing import describe_task
+from harness.tasks.examining import examine_task
+
+
+def run(file: Path, *, isolation: TierChoice, as_json: bool) -> int:
+    """Do the command; its exit code."""
+
+    def work() -> int:
+        given = load_task(file)
+        tier = resolve_tier(isolation)
+        task = describe_task(given.source, name=given.name, tier=tier)
+        check = examine_task(task, tier=tier)
+        if as_json:
+            print(json.dumps(check.model_dump(mode="json") | {"defects": check.defects}))
+        else:
+            _show(check, Console())
+        return NOTHING_FASTER if check.defects else IMPROVED
+
+    return guarded(work, as_json=as_json)
+
+
+def _show(check: TaskCheck, console: Console) -> None:
+    sound = not check.defects
+    console.print(Text("sound" if sound else "degenerate", style="bold green" if sound else "bold red"))
+    for defect in check.defects:
+        console.print(Text(defect), soft_wrap=True)
+    console.print(f"{check.op_class}{'' if check.traced else ', not traced'}; {check.seeds} seeds")
+    for work in check.workloads:
+        console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
+        console.print(drawn(_filters(work)))
+        for part in work.conditioning:
+            console.print(f"{part.output}: PyTorch's own error {part.relative_l2:.2e} (largest {part.max_scaled:.2e})")
+
+
+def _filters(work: WorkloadFacts) -> Sheet:
+    rows = ((each.name, f"{each.value:.3g}", f"{each.relative:.3g}", _word(each)) for each in work.filters)
+    return Sheet("", ("filter", "value", "of its size", ""), tuple(rows))
+
+
+def _word(result: FilterResult) -> str:
+    return "degenerate" if result.degenerate else "below 0.01, but small itself" if result.rejected else ""

@@ -1,0 +1,249 @@
+"""`cutegen optimize`: start a run or go on with one, show it, and say what came out."""
+
+from __future__ import annotations
+
+import shlex
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from rich.console import Console
+from rich.text import Text
+
+from graph.api import RunResult, begin, carry_on, load_task, raised
+from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded_with_hints
+from graph.cli.settings import more_with_resume, settings_with
+from graph.runs.folder import Manifest, RunFolder, reopen
+from graph.runs.progress import Terminal, spent, table
+from graph.runs.record import Outcome, RunRecord
+from harness.nouns.errors import CutegenError, UserError
+from harness.nouns.frozen import Frozen, printable
+from harness.nouns.verdict import Status, Verdict
+from nodes.models.manual import ManualModel
+from nodes.models.select import open_model
+from nodes.node_context import options_of
+from nodes.roles import Speaker
+from nodes.settings import Settings
+from nodes.state import Usage
+from tools.wording import say_clock
+
+_JUDGED_BEFORE = (
+    "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
+    "`cutegen verify KERNEL FILE` judges it again."
+)
+_EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
+
+    file: Path | None
+    resume: Path | None
+    out: Path | None
+    as_json: bool
+    settings: dict[str, Any]
+    more: tuple[str, ...] = ()
+    typed: frozenset[str] = frozenset()
+    trust: bool = False
+
+
+class Summary(Frozen):
+    """What --json prints. `speedup` and `verdict` are the best kernel's; without one, `verdict` is the last.
+
+    `judged_now` is false where the best kernel was judged in an earlier go: its verdict is what the folder holds.
+    """
+
+    schema_version: Literal[1] = 1
+    outcome: Outcome
+    task: str
+    run: Path
+    stop_reason: str
+    speedup: float | None
+    judged_now: bool
+    status: Status | None
+    verdict: Verdict | None
+    authors: tuple[str, ...]
+    kernels_judged: int
+    seconds: float
+    usage: Usage
+    artifacts: tuple[Path, ...]
+
+
+def run(options: Options) -> int:
+    """Do the command; its exit code."""
+    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
+
+
+def _run(options: Options, hints: list[str]) -> int:
+    if options.resume is None:
+        return show_run(*_fresh(options), hints, as_json=options.as_json)
+    folder, manifest = _again(options)
+    wanted = raised(manifest.settings, more_with_resume(options.settings, options.typed, options.more))
+    changed = folder.rewrite(manifest, wanted)
+    return show_run(folder, changed, hints, as_json=options.as_json, deeper=changed != manifest)
+
+
+def show_run(
+    folder: RunFolder,
+    manifest: Manifest,
+    hints: list[str],
+    *,
+    as_json: bool,
+    answer: str | None = None,
+    deeper: bool = False,
+) -> int:
+    """Carry the run on before the user's eyes; its exit code. `hints` takes what to say after an error."""
+    terminal = Terminal(Console(stderr=as_json))
+    terminal.console.print(Text(f"{manifest.name} in {short(folder.path)}"), soft_wrap=True)
+    try:
+        result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper)
+    except BaseException as error:
+        terminal.stop()
+        hints += _way_on(folder, error)
+        raise
+    terminal.stop()
+    return _finish(result, terminal, as_json=as_json)
+
+
+def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
+    if options.file is None:
+        raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
+    task = load_task(options.file)
+    settings = settings_with(options.settings, options.more)
+    require_models(settings)
+    return begin(task, settings, options.out)
+
+
+def _again(options: Options) -> tuple[RunFolder, Manifest]:
+    assert options.resume is not None
+    if options.out is not None:
+        raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
+    folder, manifest = reopen(options.resume, trust=options.trust)
+    if options.file is not None and load_task(options.file).source != manifest.source:
+        raise UserError(
+            f"{options.file} is not the file that {options.resume} began with.",
+            "Leave the file out, or start a new run.",
+        )
+    return folder, manifest
+
+
+def require_models(settings: Settings, *, unattended: str = "") -> None:
+    """Open each model once, so that a wrong name or a missing key is said before there is a run's folder.
+
+    `unattended` names what cannot wait for a person's answers.
+    """
+    for spec in sorted({settings.model_for(role) for role in get_args(Speaker)}):
+        model = open_model(spec, options_of(settings))
+        if unattended and isinstance(model, ManualModel):
+            raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
+
+
+def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
+    """What is kept, and the command that goes on, where there is something to go on with."""
+    resumable = isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists()
+    if not resumable:
+        return []
+    kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
+    command = f"cutegen optimize --resume {shlex.quote(short(folder.path))}"
+    return [f"{kept}Go on with: {command}"]
+
+
+def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
+    record, console = result.record, terminal.console
+    best = record.best.candidate.digest if record.best else None
+    judged_now = best in terminal.judged
+    if record.outcome == "waiting" and not as_json:
+        console.print(Text(_waiting(result)), soft_wrap=True)
+        return WAITING
+    if as_json:
+        print(summary(result, judged_now=judged_now))
+    else:
+        console.print()
+        console.print(table(record.steps))
+        console.print()
+        for sentence in sentences(result, judged_before=best is not None and not judged_now):
+            console.print(Text(sentence), soft_wrap=True)
+    if record.outcome in _EARLY:
+        return _EARLY[record.outcome]
+    return IMPROVED if result.improved else NOTHING_FASTER
+
+
+def _waiting(result: RunResult) -> str:
+    folder = RunFolder(result.folder)
+    run = shlex.quote(short(folder.path))
+    return (
+        f"A question waits in {short(folder.question)}.\n"
+        f"Read it:   cutegen answer {run}\n"
+        f"Answer it: cutegen answer {run} FILE   (- for stdin, --edit for $EDITOR)"
+    )
+
+
+def summary(result: RunResult, *, judged_now: bool) -> str:
+    """The run in one JSON object."""
+    record = result.record
+    return Summary(
+        outcome=record.outcome,
+        task=record.name,
+        run=result.folder,
+        stop_reason=record.stop_reason,
+        speedup=result.speedup,
+        judged_now=judged_now,
+        status=result.verdict.status if result.verdict else None,
+        verdict=result.verdict,
+        authors=record.authors,
+        kernels_judged=len(record.verdicts),
+        seconds=round(record.seconds, 3),
+        usage=record.usage,
+        artifacts=_artifacts(result),
+    ).model_dump_json()
+
+
+def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
+    """What is said of a run at its end."""
+    record = result.record
+    return [
+        _headline(record),
+        *filter(None, [record.degenerate]),
+        *([_JUDGED_BEFORE] if judged_before else []),
+        f"Ended because: {record.stop_reason}",
+        *(fell_back.sentence for fell_back in record.usage.fell_back),
+        *([f"The models: {used}."] if (used := spent(record.usage)) else []),
+        *(["Written by the playbook, not by a language model."] if record.by_playbook else []),
+        f"In {short(result.folder)}: {' '.join(file.name for file in _artifacts(result))}",
+    ]
+
+
+def _headline(record: RunRecord) -> str:
+    timing = record.timing
+    if timing is None:
+        return _no_kernel(record)
+    headline = timing.headline
+    low, high = headline.interval.low, headline.interval.high
+    words = (
+        f"{headline.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
+        f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms."
+    )
+    return " ".join(filter(None, [words, say_clock(timing), timing.caller_failure]))
+
+
+def _no_kernel(record: RunRecord) -> str:
+    """Kernels that passed and were withdrawn at the end are not told like kernels that never passed."""
+    found = [step.message for step in record.steps if step.agent == "sanitizer" and step.status == "refused"]
+    return (
+        f"No kernel is left: the sanitizers found fault with each that passed. The last: {found[-1]}"
+        if found
+        else ("No kernel passed.")
+    )
+
+
+def _artifacts(result: RunResult) -> tuple[Path, ...]:
+    return RunFolder(result.folder).artifacts
+
+
+def short(path: Path) -> str:
+    """The path as seen from here, where it lies below."""
+    with suppress(ValueError):
+        path = path.relative_to(Path.cwd())
+    return printable(str(path))

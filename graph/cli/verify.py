@@ -1,0 +1,113 @@
+"""`cutegen verify`: one kernel, one verdict."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+from graph.cli.errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.pages.report import WorstError, worst_errors
+from graph.pages.sheet import Sheet, drawn
+from graph.verify import verify
+from harness.nouns.candidate import TargetChoice
+from harness.nouns.tier import TierChoice
+from harness.nouns.verdict import Verdict
+from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance, say_trials
+
+
+def run(
+    kernel: Path,
+    file: Path,
+    *,
+    target: TargetChoice,
+    seed: int | None,
+    tolerance: float = 1.0,
+    isolation: TierChoice,
+    sanitize: bool = False,
+    compile_baseline: bool = False,
+    caller: bool = False,
+    as_json: bool,
+) -> int:
+    """Do the command; its exit code."""
+
+    def work() -> int:
+        verdict = verify(
+            kernel,
+            file,
+            target=target,
+            seed=seed,
+            tolerance=tolerance,
+            isolation=isolation,
+            sanitize=sanitize,
+            compile_baseline=compile_baseline,
+            caller=caller,
+        )
+        if as_json:
+            print(verdict.model_dump_json())
+        else:
+            _show(verdict, Console())
+        return IMPROVED if verdict.passed else NOTHING_FASTER
+
+    return guarded(work, as_json=as_json)
+
+
+def _show(verdict: Verdict, console: Console) -> None:
+    console.print(Text(verdict.status, style="bold green" if verdict.passed else "bold red"))
+    if verdict.message:
+        console.print(Text(f"{verdict.check}: {verdict.message}"), soft_wrap=True)
+    if verdict.timing is not None:
+        timing, headline = verdict.timing, verdict.timing.headline
+        console.print(
+            f"{headline.speedup:.2f}x over {timing.baseline} "
+            f"({headline.interval.low:.2f} to {headline.interval.high:.2f}): "
+            f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms"
+        )
+        for line in (say_clock(timing), *say_caller(timing).splitlines()):
+            if line:
+                console.print(Text(line), soft_wrap=True)
+        if timing.noise:
+            console.print(Text(timing.noise), soft_wrap=True)
+        for line in _further(verdict):
+            console.print(Text(line), soft_wrap=True)
+        if timing.advisory:
+            console.print(Text(f"The time is advisory. {timing.advisory}"), soft_wrap=True)
+    notes = (
+        say_tolerance(verdict.tolerance),
+        say_oracle(verdict),
+        say_trials(verdict),
+        say_sanitizers(verdict.sanitizers),
+    )
+    for line in "\n".join(filter(None, notes)).splitlines():
+        console.print(Text(line), soft_wrap=True)
+    if errors := worst_errors(verdict):
+        console.print(drawn(_error_sheet(errors)))
+
+
+def _further(verdict: Verdict) -> list[str]:
+    """The second baseline, each workload's own speed-up, and what is wrong with the task."""
+    timing = verdict.timing
+    if timing is None:
+        return []
+    lines = []
+    if compiled := timing.compiled:
+        low, high = compiled.interval.low, compiled.interval.high
+        lines.append(f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms")
+    lines += filter(None, [timing.compiled_failure])
+    lines += [f"{part.name}: {part.timing.speedup:.2f}x" for part in verdict.workloads if part.timing]
+    return [*lines, *filter(None, [timing.degenerate])]
+
+
+def _error_sheet(errors: tuple[WorstError, ...]) -> Sheet:
+    rows = (
+        (
+            worst.error.output,
+            worst.distribution,
+            f"{worst.error.relative_l2:.2e}",
+            f"{worst.error.reference_relative_l2:.2e}",
+            f"{worst.error.bad_fraction:.0%}",
+        )
+        for worst in errors
+    )
+    return Sheet("", ("output", "worst inputs", "relative L2", "reference's own", "wrong"), tuple(rows))

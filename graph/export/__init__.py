@@ -1,0 +1,1 @@
+"""Into a task and out of a run: live modules, and drop-ins."""

@@ -1,0 +1,180 @@
+"""A verified kernel as a drop-in: `model_new.py`, to lie beside `kernel.cu`, for programs that know nothing of us."""
+
+from __future__ import annotations
+
+import json
+import math
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from graph.export.forms import forward_of
+from graph.export.live_module import module_key
+from harness.building.cpu_build import compile_flags, link_flags
+from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
+from harness.wire.entry import ENTRY_HEADERS, ENTRY_NAME
+from harness.wire.layout import ALIGNMENT
+
+MODEL_NAME = "model_new.py"
+
+# Flags followed by a word of their own; of these, the ones that do not point into this machine.
+_TAKE_AN_ARGUMENT = {
+    "-isystem",
+    "-include",
+    "-ccbin",
+    "-o",
+    "-Xlinker",
+    "-Xptxas",
+    "-Xcompiler",
+    "--cudart",
+    "-diag-suppress",
+    "-gencode",
+}
+_PORTABLE_ARGUMENTS = _TAKE_AN_ARGUMENT - {"-isystem", "-include", "-ccbin", "-o", "-gencode"}
+_LOCAL = ("-L", "-l", "-I", "-Wl,-rpath")
+_COMPILERS = {"cpu": "g++", "cuda": "nvcc"}
+
+
+@dataclass(frozen=True)
+class _Workload:
+    """One workload's arguments and outputs as Python expressions."""
+
+    arguments: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+def export_drop_in(task: Task, candidate: Candidate) -> str:
+    """The text of `model_new.py` for a kernel that passed on this task.
+
+    It defines `ModelNew` with the reference's constructor, forward and state_dict, and compiles the `kernel.cu`
+    beside it with the judge's own flags at first use. Raises `MachineError` where this machine has no compiler for
+    the target, whose flags can then not be told.
+    """
+    signature = task.signature
+    return (
+        _environment()
+        .get_template(f"{MODEL_NAME}.j2")
+        .render(
+            title=_quotable(f"A drop-in for the model of task {task.name}."),
+            digest=candidate.digest,
+            author=_quotable(candidate.author),
+            compiler_name=_COMPILERS[candidate.target],
+            device=candidate.target,
+            flags=_flags(candidate.target),
+            prelude=ENTRY_HEADERS,
+            workloads=[_workload(workload) for workload in task.workloads],
+            parameters=tuple(_path(spec.name) for spec in signature.parameters),
+            ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
+            forward=forward_of(task),
+            operator=f"kernel_{candidate.digest}_{task.digest}",
+            schema=_schema(task),
+            entry=ENTRY_NAME,
+            alignment=ALIGNMENT,
+            checks_numbers=any(isinstance(each, ScalarSpec) and not each.free for each in signature.inputs),
+            live=module_key(task.source) is not None,
+            reference=_text_literal(task.source),
+        )
+    )
+
+
+@lru_cache(maxsize=1)
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,
+    )
+    environment.filters.update(literal=_literal, words=_words)
+    return environment
+
+
+def _literal(value: str | tuple[object, ...]) -> str:
+    """A Python expression, with double quotes where the text allows it."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(_literal, value))}{',' if len(value) == 1 else ''})"  # type: ignore[arg-type]
+    return json.dumps(value)
+
+
+def _words(words: Sequence[str]) -> str:
+    """An expression for a list of words, a few a line."""
+    # A long flag must not be torn at its hyphens.
+    lines = textwrap.wrap(" ".join(words), width=100, break_long_words=False, break_on_hyphens=False)
+    return '"""\n' + "".join(f"    {line}\n" for line in lines) + '""".split()'
+
+
+def _flags(target: TargetName) -> tuple[str, ...]:
+    """The judge's flags to compile and link, without the folders, files and architecture of this machine."""
+    if target == "cpu":
+        return _portable((*compile_flags(), *link_flags()))
+    toolchain = CudaToolchain(DEFAULT_ARCHITECTURE)
+    edge = toolchain.whole()
+    return _portable(edge.command[len(toolchain.compiler.command) :], files=(*edge.inputs, edge.output))
+
+
+def _portable(words: Sequence[str], files: Sequence[str] = ()) -> tuple[str, ...]:
+    """The words that mean the same on every machine, each once."""
+    kept: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        if word in _TAKE_AN_ARGUMENT:
+            argument = next(rest)
+            if word in _PORTABLE_ARGUMENTS and not argument.startswith("-rpath"):
+                kept += [word, argument]
+        elif word not in (*files, *kept) and not word.startswith(_LOCAL):
+            kept.append(word)
+    return tuple(kept)
+
+
+def _workload(workload: Workload) -> _Workload:
+    signature = workload.signature
+    return _Workload(
+        arguments=tuple(_argument(argument) for argument in (*signature.inputs, *signature.parameters)),
+        outputs=tuple(_argument(output) for output in signature.outputs),
+    )
+
+
+def _argument(argument: TensorSpec | ScalarSpec) -> str:
+    if isinstance(argument, ScalarSpec):
+        if argument.free:
+            return "None"
+        values = ", ".join(map(_number, (argument.value, *argument.others)))
+        return f"Number({_literal(argument.name)}, ({values},))"
+    return f"Tensor({_literal(argument.name)}, {argument.shape}, {argument.strides}, torch.{argument.dtype})"
+
+
+def _path(name: str) -> tuple[str, ...]:
+    return tuple(name.split("."))
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f'float("{value}")'
+
+
+def _schema(task: Task) -> str:
+    """The operator's schema: inputs and parameters by number, since their names need not be identifiers."""
+    arguments = (*task.signature.inputs, *task.signature.parameters)
+    kinds = [each.type if isinstance(each, ScalarSpec) else "Tensor" for each in arguments]
+    outputs = ", ".join("Tensor" for _ in task.signature.outputs)
+    returned = outputs if len(task.signature.outputs) == 1 else f"({outputs})"
+    return f"({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) -> {returned}"
+
+
+def _quotable(text: str) -> str:
+    """One line that cannot end the docstring it is put into."""
+    return " ".join(text.split()).replace("\\", "/").replace('"', "'")
+
+
+def _text_literal(text: str) -> str:
+    """A readable Python literal: the text's own lines between quotes that docstrings seldom use."""
+    # Quotes at the very end would merge with the closing ones.
+    body = text.rstrip("'")
+    last = "\\'" * (len(text) - len(body))
+    escaped = body.replace("\\", "\\\\").replace("'''", "\\'\\'\\'").replace("\r", "\\r").replace("\0", "\\0")
+    return f"'''\\\n{escaped}{last}'''"

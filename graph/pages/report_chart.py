@@ -1,0 +1,201 @@
+"""The report's plots as SVG text: speed-up over the steps of a run, and the roofline.
+
+Colors come from CSS classes so that one drawing serves light and dark pages. Every text goes through `escape`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from markupsafe import Markup, escape
+
+from graph.runs.record import RunRecord
+from harness.nouns.profile import Profile
+from nodes.state import Step
+
+LEFT, RIGHT, TOP, BOTTOM = 54, 16, 16, 44
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Maps values to pixels, in a logarithmic scale. `low` and `high` are above 0."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """The pixel of a value, kept inside the axis."""
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return self.start + min(1.0, max(0.0, share)) * (self.end - self.start)
+
+    def ticks(self) -> list[float]:
+        """Round values inside the axis: powers of ten, with 2 and 5 between where there is room."""
+        first, last = math.floor(math.log10(self.low)), math.ceil(math.log10(self.high))
+        for factors in ((1.0, 1.5, 2.0, 3.0, 5.0, 7.0), (1.0, 2.0, 5.0), (1.0,)):
+            values = [factor * 10.0**power for power in range(first, last + 1) for factor in factors]
+            inside = [value for value in values if self.low <= value <= self.high]
+            if len(inside) <= 7:
+                return inside
+        return inside
+
+
+def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
+    """Speed-up over the judged kernels: each one's median with its 95 % interval, and the best so far as a stair."""
+    judged = [step for step in record.steps if step.agent == "tester" and step.status is not None]
+    if not judged:
+        return Markup("")
+    y = _speedup_axis(record, judged, height)
+    x = _positions(len(judged), width)
+    parts = [_grid(y, width, lambda value: f"{value:g}x"), _reference_line(y, width), _stair(judged, x, y, width)]
+    parts += [_judged(record, step, x(i), y, height) for i, step in enumerate(judged)]
+    parts.append(_depth_labels(judged, x, height))
+    parts.append(
+        label_at((LEFT + width - RIGHT) / 2, height - 6, "kernels in the order they were judged, by depth", "mid")
+    )
+    return drawing(parts, width, height, "Speed-up over the baseline for each judged kernel")
+
+
+def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 300) -> Markup:
+    """Achieved rate over arithmetic intensity under the machine's roof; one dot a profile, labelled by its depth."""
+    shown = [(label, profile, _intensity(profile)) for label, profile in profiles]
+    if not all(intensity > 0 for _, _, intensity in shown):
+        return _bandwidths([(label, profile) for label, profile, _ in shown], width)
+    if not shown:
+        return Markup("")
+    roof = shown[-1][1]
+    ridge = roof.peak_gflop_s / roof.peak_gb_s
+    intensities = [intensity for _, _, intensity in shown]
+    rates = [profile.achieved_gflop_s for _, profile, _ in shown]
+    x = Axis(min(*intensities, ridge) / 4, max(*intensities, ridge) * 4, LEFT, width - RIGHT)
+    y = Axis(min(*rates, roof.peak_gb_s * x.low) / 1.5, roof.peak_gflop_s * 2, height - BOTTOM, TOP)
+    parts = [_grid(y, width, lambda value: f"{value:g}"), _roof(roof, ridge, x, y)]
+    parts += [label_at(x.at(tick), height - BOTTOM + 16, f"{tick:g}", "mid tick") for tick in x.ticks()]
+    parts += [_dot(x.at(at), y.at(profile.achieved_gflop_s), label) for label, profile, at in shown]
+    parts.append(_caption("FLOP per byte moved; vertical: GFLOP/s", width, height))
+    return drawing(parts, width, height, "Roofline")
+
+
+def _bandwidths(profiles: list[tuple[str, Profile]], width: int) -> Markup:
+    """Bars of the achieved share of the memory bandwidth, for kernels whose FLOPs nobody counted."""
+    row, height = 26, 26 * len(profiles) + 14
+    room = width - 2 * LEFT - RIGHT
+    parts: list[Markup] = []
+    bar = Markup('<rect class="{}" x="{}" y="{}" width="{:.1f}" height="14" rx="3"/>')
+    for index, (label, profile) in enumerate(profiles):
+        y, share = 8 + index * row, min(1.0, profile.achieved_gb_s / profile.peak_gb_s)
+        parts += [bar.format("empty", LEFT, y, room), bar.format("full", LEFT, y, room * share)]
+        parts.append(label_at(LEFT - 8, y + 11, label, "end tick"))
+        parts.append(label_at(LEFT + room + 8, y + 11, f"{profile.achieved_gb_s:.1f} GB/s", "tick"))
+    return drawing(parts, width, height, "Achieved memory bandwidth of each profiled kernel")
+
+
+def _intensity(profile: Profile) -> float:
+    return profile.achieved_gflop_s / profile.achieved_gb_s if profile.achieved_gb_s > 0 else 0.0
+
+
+def _speedup_axis(record: RunRecord, judged: list[Step], height: int) -> Axis:
+    values = [1.0]
+    for step in judged:
+        timing = timing_of(record, step)
+        if timing is not None:
+            values += [timing[0], timing[1], timing[2]]
+    return Axis(min(values) / 1.25, max(values) * 1.25, height - BOTTOM, TOP)
+
+
+def timing_of(record: RunRecord, step: Step) -> tuple[float, float, float] | None:
+    """Low, median and high of the speed-up of the kernel a step judged."""
+    verdict = record.verdicts.get(step.candidate or "")
+    if verdict is None or verdict.timing is None:
+        return None
+    timing = verdict.timing
+    return timing.speedup_interval.low, timing.speedup, timing.speedup_interval.high
+
+
+def _positions(count: int, width: int) -> Callable[[int], float]:
+    room = width - LEFT - RIGHT
+    return lambda index: LEFT + room * (index + 0.5) / count
+
+
+def _grid(y: Axis, width: int, label: Callable[[float], str]) -> Markup:
+    line = Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>')
+    parts = []
+    for tick in y.ticks():
+        at = y.at(tick)
+        parts += [line.format(LEFT, width - RIGHT, at, at), label_at(LEFT - 8, at + 4, label(tick), "end tick")]
+    return Markup("").join(parts)
+
+
+def _reference_line(y: Axis, width: int) -> Markup:
+    at = y.at(1.0)
+    line = Markup('<line class="one" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, width - RIGHT, at, at)
+    return line + label_at(width - RIGHT, at - 5, "baseline", "end tick")
+
+
+def _stair(judged: list[Step], x: Callable[[int], float], y: Axis, width: int) -> Markup:
+    """The best speed-up so far, held until the next kernel beats it."""
+    points: list[tuple[float, float]] = []
+    for index, step in enumerate(judged):
+        if step.speedup is None:
+            continue
+        if points:
+            points.append((x(index), points[-1][1]))
+        points.append((x(index), y.at(step.speedup)))
+    if not points:
+        return Markup("")
+    points.append((float(width - RIGHT), points[-1][1]))
+    path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+    return Markup('<polyline class="best" points="{}"/>').format(path)
+
+
+def _judged(record: RunRecord, step: Step, x: float, y: Axis, height: int) -> Markup:
+    timing = timing_of(record, step)
+    title = escape(f"depth {step.depth}: {step.move or 'first draft'}: {step.status}")
+    if timing is None:
+        base = height - BOTTOM - 10
+        cross = Markup('<path class="fail" d="M{:.1f} {}l8 8m0 -8l-8 8"><title>{}</title></path>')
+        return cross.format(x - 4, base - 4, title)
+    low, median, high = timing
+    kind = "won" if step.improved else "kept"
+    bar = Markup('<line class="bar {}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
+    dot = Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="4.5"><title>{} ({:.2f}x)</title></circle>')
+    return bar.format(kind, x, x, y.at(low), y.at(high)) + dot.format(kind, x, y.at(median), title, median)
+
+
+def _depth_labels(judged: list[Step], x: Callable[[int], float], height: int) -> Markup:
+    every = max(1, math.ceil(len(judged) / 12))
+    shown = [(i, step) for i, step in enumerate(judged) if i % every == 0]
+    return Markup("").join(label_at(x(i), height - BOTTOM + 16, str(step.depth), "mid tick") for i, step in shown)
+
+
+def _roof(roof: Profile, ridge: float, x: Axis, y: Axis) -> Markup:
+    slope_end = (x.at(ridge), y.at(roof.peak_gflop_s))
+    points = [(x.at(x.low), y.at(roof.peak_gb_s * x.low)), slope_end, (x.at(x.high), slope_end[1])]
+    path = " ".join(f"{px:.1f},{py:.1f}" for px, py in points)
+    line = Markup('<polyline class="roof" points="{}"/>').format(path)
+    peak = label_at(x.at(x.high), slope_end[1] - 6, f"{roof.peak_gflop_s:,.0f} GFLOP/s", "end tick")
+    return line + peak + label_at(LEFT + 8, TOP + 12, f"memory: {roof.peak_gb_s:,.1f} GB/s", "tick")
+
+
+def _dot(x: float, y: float, label: str) -> Markup:
+    dot = Markup('<circle class="dot won" cx="{:.1f}" cy="{:.1f}" r="5"/>').format(x, y)
+    return dot + label_at(x + 9, y + 4, label, "tick")
+
+
+def _caption(text: str, width: int, height: int) -> Markup:
+    return label_at((LEFT + width - RIGHT) / 2, height - 6, text, "mid")
+
+
+def label_at(x: float, y: float, text: str, kind: str) -> Markup:
+    """A text of a CSS class."""
+    return Markup('<text class="{}" x="{:.1f}" y="{:.1f}">{}</text>').format(kind, x, y, text)
+
+
+def drawing(parts: Iterable[Markup], width: int, height: int, label: str, *, alone: bool = False) -> Markup:
+    """The parts as one picture; `label` is what a screen reader says. `alone` makes it a file of its own."""
+    space = Markup(' xmlns="http://www.w3.org/2000/svg"') if alone else ""
+    head = Markup('<svg{} viewBox="0 0 {} {}" role="img" aria-label="{}">').format(space, width, height, label)
+    return head + Markup("").join(parts) + Markup("</svg>")

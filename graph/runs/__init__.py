@@ -1,0 +1,1 @@
+"""A run on disk: its folder, its checkpoints, its record, and what drives it."""

@@ -1,0 +1,254 @@
+"""Who is told about a run while it goes on: the terminal, and the log in the run's folder."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+import structlog
+from rich.console import Console
+from rich.status import Status
+from rich.table import Table
+from rich.text import Text
+
+from graph.cli.errors import raise_if_stopped
+from graph.runs.folder import machine_error
+from nodes.state import FellBack, Step, Usage
+
+DOING = {
+    "intake": "reading the task",
+    "generator": "writing a first kernel",
+    "tester": "compiling and judging",
+    "diagnoser": "looking for the cause",
+    "repairer": "repairing",
+    "optimizer": "choosing a move",
+    "sweeper": "trying variants",
+    "profiler": "profiling",
+    "sanitizer": "watching for memory errors",
+    "reporter": "writing the result",
+}
+MOVE_WIDTH = 46
+LONG_SILENCE_S = 5.0
+HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
+
+
+class Observer(Protocol):
+    """Is told when an agent begins, and of each step of the history once it is checkpointed."""
+
+    def started(self, agent: str) -> None:
+        """A node of the graph begins."""
+        ...
+
+    def stepped(self, step: Step) -> None:
+        """A step was added to the history."""
+        ...
+
+
+@dataclass(frozen=True)
+class Speech:
+    """What a model is doing, or the tool that runs right now, whoever called it.
+
+    `silent_since` (time.monotonic), the last piece of its answer or else the question, is absent between questions.
+    Pieces without characters are those of its thinking. `usage` is the run's.
+    """
+
+    silent_since: float | None
+    pieces: int
+    characters: int
+    failed_tries: int
+    usage: Usage
+    tool: str = ""
+
+    def text(self) -> str:
+        """On one line: the tool, the answer so far or how long there has been none, and the cost so far."""
+        tried = f"try {self.failed_tries + 1}" if self.failed_tries else ""
+        return ", ".join(part for part in (self.tool, self._present(), tried, spent(self.usage)) if part)
+
+    def _present(self) -> str:
+        if self.silent_since is None:
+            return ""
+        silent = time.monotonic() - self.silent_since
+        far = f"{self.characters:,} characters so far" if self.characters else "thinking" if self.pieces > 1 else ""
+        waited = f"no word for {silent:.0f} s" if not far or silent >= LONG_SILENCE_S else ""
+        return ", ".join(part for part in (far, waited) if part)
+
+
+@runtime_checkable
+class Listener(Protocol):
+    """An observer that is also told about the models while they answer."""
+
+    def heard(self, speech: Speech) -> None:
+        """A question was put, a piece of its answer came in, or the last one."""
+        ...
+
+
+class Quiet:
+    """Tells nobody."""
+
+    def started(self, agent: str) -> None:
+        """Nothing to show."""
+
+    def stepped(self, step: Step) -> None:
+        """Nothing to show."""
+
+
+class Terminal:
+    """One line a step; where the console is a terminal, also what is being done right now.
+
+    `judged` are the digests of the kernels that the judge saw meanwhile.
+    """
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._status: Status | None = None
+        self._doing = _Doing()
+        self._headed = False
+        self.judged: set[str | None] = set()
+        self._fell_back: set[FellBack] = set()
+
+    def started(self, agent: str) -> None:
+        """Show what is being done, below the lines. Raises `KeyboardInterrupt` where a stop was asked for and lost."""
+        raise_if_stopped()
+        if not self.console.is_terminal:
+            return
+        self.stop()
+        self._doing = _Doing(DOING.get(agent, agent))
+        self._status = self.console.status(self._doing)
+        self._status.start()
+
+    def heard(self, speech: Speech) -> None:
+        """Show how far a model's answer is, and what the run has cost."""
+        self._doing.speech = speech
+
+    def stepped(self, step: Step) -> None:
+        """Print the step's line."""
+        if not self._headed:
+            self.console.print(Text(HEAD, style="dim"), soft_wrap=True)
+            self._headed = True
+        self.console.print(line(step), soft_wrap=True)
+        if step.agent == "tester":
+            self.judged.add(step.candidate)
+        for fell_back in step.usage.fell_back:
+            if fell_back not in self._fell_back:
+                self._fell_back.add(fell_back)
+                self.console.print(Text(fell_back.sentence, style="yellow"), soft_wrap=True)
+
+    def stop(self) -> None:
+        """Take away what is being done."""
+        if self._status is not None:
+            self._status.stop()
+            self._status = None
+
+
+@dataclass
+class _Doing:
+    """What is being done right now. Drawn anew several times a second, so that a silence is seen to last."""
+
+    what: str = ""
+    speech: Speech | None = None
+
+    def __rich__(self) -> Text:
+        told = self.speech.text() if self.speech else ""
+        return Text(f"{self.what}: {told}" if told else self.what, style="dim")
+
+
+class Log:
+    """One JSON object a line, in the run's folder."""
+
+    def __init__(self, file: BinaryIO, path: Path, run: str) -> None:
+        self._path = path
+        processors: list[structlog.typing.Processor] = [
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.JSONRenderer(),
+            lambda _logger, _method, rendered: str(rendered).encode(),
+        ]
+        self._log = structlog.wrap_logger(structlog.BytesLogger(file), processors=processors, run=run)
+
+    def started(self, agent: str) -> None:
+        """Log that an agent begins."""
+        self._write("started", agent=agent)
+
+    def stepped(self, step: Step) -> None:
+        """Log the whole step."""
+        self._write("step", **step.model_dump(mode="json", exclude_defaults=True))
+
+    def ended(self, outcome: str, reason: str) -> None:
+        """Log how the run ended."""
+        self._write("ended", outcome=outcome, reason=reason)
+
+    def _write(self, event: str, **fields: Any) -> None:
+        try:
+            self._log.info(event, **fields)
+        except OSError as error:
+            raise machine_error(error, self._path, "write") from error
+
+
+def line(step: Step) -> Text:
+    """A step as one line of text: depth, agent, move, verdict, seconds, speed-up so far."""
+    verdict = str(step.status or "")
+    if step.candidate_speedup is not None:
+        verdict = f"{verdict} {step.candidate_speedup:.2f}x"
+    text = Text(f"{step.depth:>5}  {step.agent:<9}  {_cut(_what(step)):<{MOVE_WIDTH}}  ")
+    text.append(f"{verdict:<20}", style=_style(step))
+    text.append(f"  {step.seconds:>7.2f}  {_so_far(step)}")
+    cost = step.usage.cost if step.usage.tokens else ""
+    text.append(f"  {cost}" if cost else "")
+    return text
+
+
+def spent(usage: Usage) -> str:
+    """What was used so far, in few words; nothing where no tokens were."""
+    if not usage.tokens and not usage.unpriced_calls:
+        return ""
+    return f"{usage.calls} calls, {usage.tokens:,} tokens, {usage.cost}"
+
+
+def table(steps: tuple[Step, ...]) -> Table:
+    """What was judged, for the end of a run."""
+    shown = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("depth", "move", "verdict", "speed-up", "kept", "kernel"):
+        shown.add_column(name, justify="right" if name in ("depth", "speed-up") else "left")
+    for step in steps:
+        if step.agent == "tester" and step.status is not None:
+            speedup = f"{step.candidate_speedup:.2f}x" if step.candidate_speedup is not None else ""
+            verdict = Text(step.status, style=_style(step))
+            kept = "best" if step.improved else "undecided" if step.undecided else ""
+            shown.add_row(str(step.depth), Text(_what(step)), verdict, speedup, kept, step.candidate or "")
+    return shown
+
+
+@contextmanager
+def open_log(path: Path, run: str) -> Iterator[Log]:
+    """Append to a run's log. Unbuffered: a line is on the disk, or its failure is known, before the run goes on."""
+    try:
+        handle = path.open("ab", buffering=0)
+    except OSError as error:
+        raise machine_error(error, path, "write") from error
+    with handle:
+        yield Log(handle, path, run)
+
+
+def _what(step: Step) -> str:
+    if step.agent == "sweeper":
+        return step.message
+    return step.move or ("first draft" if step.agent in ("generator", "tester") else step.message)
+
+
+def _so_far(step: Step) -> str:
+    return f"{step.speedup:.2f}x" if step.speedup is not None else "-"
+
+
+def _style(step: Step) -> str:
+    if step.status == "passed":
+        return "bold green" if step.improved else "green"
+    return "red" if step.status else ""
+
+
+def _cut(text: str) -> str:
+    flat = " ".join(text.split())
+    return flat if len(flat) <= MOVE_WIDTH else flat[: MOVE_WIDTH - 3] + "..."

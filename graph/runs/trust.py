@@ -1,0 +1,78 @@
+"""Settings that somebody else chose: which could harm this user, and when they are taken all the same.
+
+A run folder may come from anywhere. Its settings could turn isolation off, or send a key to whom they like: such ones
+are taken only where the manifest is, byte by byte, one that was written here. Nor are they taken of a server's clients,
+unless its owner says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import get_args
+from urllib.parse import urlsplit
+
+from harness.machine.cache import cache_dir
+from harness.nouns.errors import UserError
+from nodes.models.address import OPENAI, find
+from nodes.roles import Speaker
+from nodes.settings import Settings
+from nodes.state import RunState
+
+TRUST_CLIENTS = "CUTEGEN_TRUST_CLIENTS"
+
+
+def remember(manifest: bytes) -> None:
+    """Note that this user wrote the manifest here. Without a cache to note it in, its risks are asked about again."""
+    with suppress(OSError):
+        _mark(manifest).parent.mkdir(parents=True, exist_ok=True)
+        _mark(manifest).touch()
+
+
+def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) -> None:
+    """Raises `UserError` where a manifest that was not written here asks for what may do harm."""
+    risk = next(risks(settings), None)
+    if risk is not None and not _mark(manifest).exists():
+        raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
+
+
+def require_harmless(settings: Settings, state: RunState) -> None:
+    """Raises `UserError` for what a server's clients may not choose, unless `CUTEGEN_TRUST_CLIENTS` is 1.
+
+    They can edit a state, too.
+    """
+    if os.environ.get(TRUST_CLIENTS) == "1":
+        return
+    risk = next(risks(settings), None)
+    if risk is None and settings.run_dir:
+        risk = "would write into a folder of this machine"
+    if risk is None and state.tier == "none":
+        risk = "would run kernels without isolation, as the state says"
+    if risk is not None:
+        raise UserError(f"This run {risk}.", f"Whoever runs this server can allow that: {TRUST_CLIENTS}=1.")
+
+
+def risks(settings: Settings) -> Iterator[str]:
+    """What settings of somebody else's could do to this user, each as the end of a sentence."""
+    if settings.isolation == "none":
+        yield "would run kernels without isolation"
+    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker))}):
+        kind, _, name = spec.strip().partition(":")
+        if kind == "openai" and name:
+            yield from _sent(name, settings.base_url)
+
+
+def _sent(name: str, base_url: str) -> Iterator[str]:
+    """The key that asking this model would send, where to somebody whom the environment does not name."""
+    with suppress(UserError):  # no address, or no key: nothing can be sent
+        address = find(name, base_url or None)
+        own = {urlsplit(url).hostname for url in (OPENAI, os.environ.get("OPENAI_BASE_URL", ""))}
+        if address.variable and address.host not in own:
+            yield f"would send {address.variable} to {address.host}"
+
+
+def _mark(manifest: bytes) -> Path:
+    return cache_dir() / "begun" / hashlib.sha256(manifest).hexdigest()

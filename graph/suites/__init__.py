@@ -1,0 +1,1 @@
+"""Many tasks, or one task under several settings."""

@@ -1,0 +1,40 @@
+"""A suite's second baseline: each task's best kernel judged once more beside torch.compile's version of the task.
+
+Not in the search itself: compiling the reference takes seconds, and every verdict would pay them.
+"""
+
+from __future__ import annotations
+
+from pydantic import ValidationError
+
+from graph.runs.folder import RunFolder
+from graph.runs.record import RunRecord
+from harness.isolation.tiers import resolve_tier
+from harness.nouns.reading import read_bounded
+from harness.nouns.tier import TierChoice
+from harness.nouns.verdict import Timing, Verdict
+from tools.judges import judge_for
+
+FILE = "compiled.json"
+
+
+def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice) -> None:
+    """Judge the best kernel of a run that has ended, with that baseline, and keep the verdict in the run's folder.
+
+    Nothing to do where no kernel passed, and where it was done before. Raises `MachineError`.
+    """
+    best, task = record.best, record.task
+    if best is None or task is None or (folder.path / FILE).exists():
+        return
+    judged = best.verdict
+    judge = judge_for(best.candidate.target, resolve_tier(isolation), judged.precision, judged.tolerance)
+    verdict = judge.evaluate(task, best.candidate, seed=judged.seed, compile_baseline=True)
+    folder.write(folder.path / FILE, verdict.model_dump_json(indent=1) + "\n")
+
+
+def compared(folder: RunFolder) -> Timing | None:
+    """The timing beside torch.compile; None where there is none (yet)."""
+    try:
+        return Verdict.model_validate_json(read_bounded(folder.path / FILE)).timing
+    except (OSError, ValidationError):
+        return None

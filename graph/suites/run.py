@@ -1,0 +1,195 @@
+"""Drive a suite: each task through the graph in a run folder of its own, several at a time, until all have ended."""
+
+from __future__ import annotations
+
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Literal, Protocol
+
+from langgraph.runtime import RunControl
+
+from graph.runs.loop import execute
+from graph.runs.machine import this_machine
+from graph.runs.progress import Observer, Quiet, Speech
+from graph.suites.folder import SuiteFolder, SuiteManifest
+from graph.suites.record import Row, RowStatus, SuiteRecord, waiting
+from graph.suites.tasks import SuiteTask
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import CutegenError, UserError
+
+
+class SuiteObserver(Protocol):
+    """Is told what happens in a suite, from several threads at once."""
+
+    def began(self, task: SuiteTask) -> Observer:
+        """A task's run begins; who is returned is told about its steps."""
+        ...
+
+    def ended(self, row: Row) -> None:
+        """A task's run ended, or was interrupted."""
+        ...
+
+
+class _Purse(Quiet):
+    """Reports what one run has cost so far, after each answer of its models."""
+
+    def __init__(self, report: Callable[[float], None]) -> None:
+        self._report = report
+
+    def heard(self, speech: Speech) -> None:
+        """Report it."""
+        self._report(speech.usage.dollars)
+
+
+class SuiteRun:
+    """One go at a suite. What had ended before is not run again; what was interrupted goes on."""
+
+    def __init__(
+        self,
+        folder: SuiteFolder,
+        manifest: SuiteManifest,
+        facts: DeviceFacts,
+        observer: SuiteObserver,
+        *,
+        jobs: int,
+        minutes: float | None = None,
+        dollars: float | None = None,
+        compile_baseline: bool = False,
+    ) -> None:
+        self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
+        self._compile_baseline = compile_baseline
+        self._jobs, self._minutes, self._dollars = jobs, minutes, dollars
+        self._rows = {task.id: folder.found(task, facts) or waiting(task) for task in manifest.tasks}
+        self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
+        self._spent = {row.id: row.usage.dollars for row in self._rows.values()}
+        self._before_s = folder.seconds()
+        self._began = time.monotonic()
+        self._changed = threading.Condition()
+        self._present: dict[SuiteTask, RunControl] = {}
+        self._stopping = ""
+        self._left = False
+
+    def run(self) -> SuiteRecord:
+        """Until all tasks have ended, or minutes or dollars are over, which lets present steps end and begins no more.
+
+        Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing, and what becomes of
+        the present steps while the process ends is no task's row. The record is written after every task.
+        """
+        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self._jobs, len(self._queue)))]
+        for thread in threads:
+            thread.start()
+        try:
+            self._wait(threads)
+        except KeyboardInterrupt:
+            self._stop("Interrupted.")
+            try:
+                self._wait(threads)
+            finally:
+                self._leave()
+            raise
+        return self._write("interrupted" if any(map(self._open, self._rows.values())) else "finished")
+
+    def _open(self, row: Row) -> bool:
+        """Whether there is something left to do for a task."""
+        return not row.ended or (self._compile_baseline and row.timing is not None and row.beside_compiled is None)
+
+    def _wait(self, threads: list[threading.Thread]) -> None:
+        with self._changed:
+            while any(thread.is_alive() for thread in threads):
+                if self._minutes is not None and time.monotonic() - self._began > 60 * self._minutes:
+                    self._stop("The suite's minutes are over.")
+                self._changed.wait(0.2)
+
+    def _stop(self, reason: str) -> None:
+        with self._changed:
+            if not self._stopping:
+                self._stopping = reason
+                self._queue.clear()
+                for control in self._present.values():
+                    control.request_drain(reason)
+
+    def _leave(self) -> None:
+        with self._changed:
+            self._left = True
+            for task in self._present:
+                row = self._so_far(task)
+                self._rows[task.id] = row if row.ended else row.model_copy(update={"status": "interrupted"})
+            self._write("interrupted")
+
+    def _pay(self, task: SuiteTask, dollars: float) -> None:
+        with self._changed:
+            self._spent[task.id] = dollars
+            if self._dollars is not None and sum(self._spent.values()) >= self._dollars:
+                self._stop("The suite's dollars are spent.")
+
+    def _work(self) -> None:
+        while (begun := self._next()) is not None:
+            task, control = begun
+            row = self._one(task, control)
+            with self._changed:
+                if self._left:
+                    return
+                del self._present[task]
+                self._rows[task.id] = row
+                self._write("running")
+                self._changed.notify_all()
+            self._observer.ended(row)
+
+    def _next(self) -> tuple[SuiteTask, RunControl] | None:
+        with self._changed:
+            if not self._queue:
+                return None
+            task = self._queue.popleft()
+            self._present[task] = RunControl()
+            return task, self._present[task]
+
+    def _one(self, task: SuiteTask, control: RunControl) -> Row:
+        """Run one task. What goes wrong with it, our own defects included, is its row: the others go on."""
+        observer = self._observer.began(task)
+        started = time.monotonic()
+        try:
+            folder, manifest = self._folder.run_of(task, self._manifest)
+            execute(folder, manifest, observer, _Purse(partial(self._pay, task)), control=control)
+            if self._compile_baseline and not self._stopping:
+                self._folder.compare(task)
+        except CutegenError as error:
+            status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
+            return self._failed(task, status, str(error), started)
+        except Exception as error:  # noqa: BLE001 (hours of other tasks must not be lost; the traceback is printed)
+            if self._left:  # the interpreter is ending, and refuses what a step still asks of it
+                return self._so_far(task)
+            traceback.print_exc()
+            return self._failed(task, "defect", f"a defect of cutegen's own: {type(error).__name__}: {error}", started)
+        return self._so_far(task)
+
+    def _failed(self, task: SuiteTask, status: RowStatus, reason: str, started: float) -> Row:
+        """What was verified before the failure still counts."""
+        row = self._so_far(task)
+        seconds = max(row.seconds, time.monotonic() - started)
+        return row.model_copy(
+            update={"status": status, "reason": reason.removeprefix(f"{task.name}: "), "seconds": seconds}
+        )
+
+    def _so_far(self, task: SuiteTask) -> Row:
+        return self._folder.found(task, self._facts) or waiting(task)
+
+    def _write(self, outcome: Literal["finished", "interrupted", "running"]) -> SuiteRecord:
+        record = SuiteRecord(
+            id=self._manifest.id,
+            name=self._manifest.name,
+            outcome=outcome,
+            created=self._manifest.created,
+            scale=self._manifest.scale,
+            jobs=self._jobs,
+            seconds=self._before_s + time.monotonic() - self._began,
+            settings=self._manifest.settings.model_dump(mode="json", exclude={"run_dir"}),
+            machine=this_machine(),
+            facts=self._facts,
+            rows=tuple(self._rows.values()),
+        )
+        self._folder.write(record)
+        return record

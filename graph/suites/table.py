@@ -1,0 +1,159 @@
+"""A suite's results as tables: for the terminal, and as the page results.md in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from graph.pages.sheet import Sheet, markdown
+from graph.runs.machine import Machine
+from graph.suites.record import Figures, Row, SuiteRecord, ratio
+from harness.nouns.verdict import Interval, Timing
+from nodes.state import money
+from tools.wording import say_tolerance
+
+STATUS = {
+    "improved": "faster",
+    "nothing_faster": "not faster",
+    "no_kernel": "no kernel",
+    "degenerate": "degenerate",
+    "not_a_task": "no task",
+    "machine_failed": "machine",
+    "defect": "defect",
+    "interrupted": "not ended",
+    "waiting": "not begun",
+}
+HEAD = (
+    "id", "task", "status", "speed-up", "95 % interval", "clock", "over compile", "kernel ms", "eager ms",
+    "as called ms", "of floor", "depth",
+    "judged", "run s", "cost $", "$ per 0.1x",
+)  # fmt: skip
+
+
+def rows_sheet(title: str, rows: Sequence[Row]) -> Sheet:
+    """One line a task."""
+    return Sheet(title, HEAD, tuple(_line(row) for row in rows))
+
+
+def figures_sheet(named: Sequence[tuple[str, Figures]]) -> Sheet:
+    """One line a group of tasks."""
+    head = (
+        "tasks", "right", "faster", "geomean", "median", "fast_1", "fast_1.2", "fast_2", "cost $", "$ a kernel",
+        "$ per 0.1x",
+    )  # fmt: skip
+    return Sheet("In sum, speed-up over eager", head, tuple(_figures(name, found) for name, found in named))
+
+
+def page(record: SuiteRecord) -> str:
+    """The results as Markdown: the machine, both tables, and why each run ended."""
+    parts = [
+        f"# Suite {record.name}",
+        preamble(record),
+        "## Each task",
+        *_as_markdown(rows_sheet("", record.rows)),
+        "## In sum",
+        *_as_markdown(figures_sheet((("all", record.figures),))),
+        "## Why each run ended",
+        "\n".join(f"- {row.name}: {_why(row)}" for row in record.rows),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def preamble(record: SuiteRecord) -> str:
+    """What the numbers mean, and where and how they were measured."""
+    settings = record.settings
+    tolerated = " ".join(["", *say_tolerance(settings.get("tolerance", 1.0)).splitlines()])
+    scaled = "" if record.scale == 1.0 else f", sizes scaled by {record.scale:g}"
+    return (
+        f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}; every one "
+        "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
+        f"({settings['precision']}), from interleaved runs with cold caches, or by the "
+        "clock of who calls the exported drop-in (back to back, or waiting for each call; on the same inputs, by turns "
+        "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
+        "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
+        "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
+        "alone."
+        f"{tolerated}\n\n"
+        f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
+        f"- {machine_line(record.machine)}\n"
+        f"- When: {record.created:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s with {record.jobs} jobs"
+    )
+
+
+def machine_line(machine: Machine) -> str:
+    """The processor and the versions."""
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
+    return (
+        f"Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}; "
+        f"Python {machine.python}, {versions}"
+    )
+
+
+def _why(row: Row) -> str:
+    defect = row.timing.task_defect if row.timing else ""
+    return " ".join(part for part in (defect, row.reason or STATUS[row.status]) if part)
+
+
+def _as_markdown(sheet: Sheet) -> tuple[str]:
+    return (markdown(sheet.head, sheet.rows),)
+
+
+def _line(row: Row) -> tuple[str, ...]:
+    timing = row.timing
+    return (
+        str(row.id),
+        row.name,
+        STATUS[row.status],
+        f"{timing.headline.speedup:.2f}x" if timing else "",
+        interval(timing.headline.interval) if timing else "",
+        timing.headline.clock if timing else "",
+        _over_compile(row.beside_compiled),
+        f"{timing.candidate_ms:.3f}" if timing else "",
+        f"{timing.baseline_ms:.3f}" if timing else "",
+        _as_called(timing),
+        f"{row.floor_share:.0%}" if row.floor_share is not None else "",
+        str(row.depth),
+        str(row.kernels_judged),
+        f"{row.seconds:.0f}",
+        _dollars(row.dollars),
+        _dollars(ratio(row.dollars, row.tenths)) if row.tenths else "",
+    )
+
+
+def _as_called(timing: Timing | None) -> str:
+    """The drop-in's times, back to back and waited for one by one."""
+    if timing is None or timing.caller is None:
+        return "none" if timing and timing.caller_failure else ""
+    ways = (timing.caller.back_to_back, timing.caller.synchronized)
+    return " / ".join(f"{each.ms:.3f}" for each in ways if each)
+
+
+def _over_compile(timing: Timing | None) -> str:
+    if timing is None:
+        return ""
+    if timing.compiled is None:
+        return "none" if timing.compiled_failure else ""
+    return f"{timing.compiled.speedup:.2f}x ({interval(timing.compiled.interval)})"
+
+
+def interval(found: Interval) -> str:
+    """An interval as a reader writes it."""
+    return f"{found.low:.2f} to {found.high:.2f}"
+
+
+def _figures(name: str, found: Figures) -> tuple[str, ...]:
+    return (
+        f"{name} ({found.tasks})",
+        str(found.right),
+        str(found.faster),
+        f"{found.geomean:.2f}x" if found.geomean else "",
+        f"{found.median:.2f}x" if found.median else "",
+        *(f"{share:.0%}" for share in found.fast.values()),
+        _dollars(found.dollars),
+        _dollars(found.per_kernel) if found.right else "",
+        _dollars(found.per_tenth) if found.faster else "",
+    )
+
+
+def _dollars(amount: float | None) -> str:
+    """The heading names the unit; what is unknown is not called 0."""
+    return "?" if amount is None else money(amount).removeprefix("$")

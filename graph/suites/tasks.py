@@ -1,0 +1,162 @@
+"""A suite's task files: found, chosen by id, and shrunk for a smaller card."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator
+
+from graph.api import load_task
+from harness.nouns.errors import UserError
+from harness.nouns.frozen import Frozen, Label
+from harness.tasks.numbers import place_of, with_numbers
+from knowledge.suites import bundled
+from nodes.state import TaskInput
+
+ALIGNMENT = 64
+"""A size keeps the powers of two that divide it up to this one, so that a shrunk task stays as aligned as it was."""
+_NUMBER = re.compile(r"(\d+)(?:[-_]|$)")
+
+
+def _one_folder(name: str) -> str:
+    if name in ("", ".", "..") or {"/", "\0"} & set(name):
+        raise ValueError("a task's name is a folder within the suite's")
+    return name
+
+
+class SuiteTask(Frozen):
+    """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled."""
+
+    id: int
+    name: Annotated[Label, AfterValidator(_one_folder)]
+    source: str
+
+
+def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, tuple[SuiteTask, ...]]:
+    """The suite's name and its tasks by id. `suite` names a bundled one or a folder of task files.
+
+    A file's leading number is its id; files without one are numbered in the order of their names. Raises `UserError`.
+    """
+    folder = _folder(suite)
+    files = sorted(file for file in folder.glob("*.py") if file.name[0] not in "._" and not file.is_dir())
+    if not files:
+        raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
+    for file in files:
+        if not file.is_file():  # a pipe would be waited for, a link may lead nowhere
+            raise UserError(
+                f"{file} is no file that can be read.", "A suite's folder holds Python files, one task each."
+            )
+    numbered = _numbered(files)
+    chosen = select_ids(ids, tuple(numbered)) if ids else tuple(numbered)
+    tasks = []
+    for number in chosen:
+        task = load_task(numbered[number])
+        source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
+        tasks.append(SuiteTask(id=number, name=task.name, source=source))
+    twice = [name for name, times in Counter(task.name for task in tasks).items() if times > 1]
+    if twice:
+        raise UserError(f"Two files of {folder} would both be called {twice[0]}.", "Rename one of them.")
+    return folder.resolve().name, tuple(tasks)
+
+
+def find_task(task: str, scale: float) -> TaskInput:
+    """A task file, or one of a suite by its id, as level1:8. Raises `UserError`."""
+    suite, colon, number = task.rpartition(":")
+    if colon and number.isdecimal():
+        (found,) = load_suite(suite, ids=number, scale=scale)[1]
+        return TaskInput(source=found.source, name=found.name)
+    loaded = load_task(Path(task))
+    if scale == 1.0:
+        return loaded
+    return loaded.model_copy(update={"source": scaled(loaded.source, scale, task)})
+
+
+def _folder(suite: str) -> Path:
+    known = bundled.folder(suite)
+    if known is not None:
+        return known
+    folder = Path(suite)
+    if folder.is_dir():
+        return folder
+    raise UserError(
+        f"There is no suite {suite}, and no such folder.",
+        f"Bundled are {', '.join(bundled.names())}; any folder of task files serves too.",
+    )
+
+
+def _numbered(files: list[Path]) -> dict[int, Path]:
+    """The files by id. Where the names' own numbers are missing or not unique, all are counted from 1."""
+    found = [_NUMBER.match(file.name.removesuffix(".py")) for file in files]
+    own = [int(match[1]) for match in found if match]
+    if len(set(own)) < len(files):
+        own = list(range(1, len(files) + 1))
+    return dict(sorted(zip(own, files, strict=True)))
+
+
+def select_ids(wanted: str, known: tuple[int, ...]) -> tuple[int, ...]:
+    """The ids that a text as "1-18,23" names, in their own order. Raises `UserError`."""
+    chosen: set[int] = set()
+    for part in wanted.split(","):
+        match = re.fullmatch(r"\s*(\d+)\s*(?:-\s*(\d+)\s*)?", part)
+        if match is None:
+            raise UserError(f"{part.strip()!r} names no ids.", "Write them as 1-18,23.")
+        low, high = int(match[1]), int(match[2] or match[1])
+        inside = {number for number in known if low <= number <= high}
+        if not inside:
+            raise UserError(f"No task has the id {part.strip()}.", f"There are {_spoken(known)}.")
+        chosen |= inside
+    return tuple(number for number in known if number in chosen)
+
+
+def _spoken(ids: tuple[int, ...]) -> str:
+    """The ids as a reader writes them: 1-18, 23."""
+    runs: list[list[int]] = []
+    for number in ids:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}" for run in runs)
+
+
+def scaled_size(size: int, scale: float) -> int:
+    """The size times `scale`, at least 1: odd stays odd, and a multiple of a power of two (up to 64) stays one."""
+    if size % 2:
+        return 2 * int(size * scale / 2) + 1
+    aligned = math.gcd(size, ALIGNMENT)
+    while aligned > 1 and size * scale < aligned:
+        aligned //= 2
+    return max(1, round(size * scale / aligned)) * aligned
+
+
+def scaled(source: str, scale: float, name: str) -> str:
+    """The task file with every number of its SIZES scaled. Raises `UserError` where there is no such mapping."""
+    mapping = _sizes(source)
+    if mapping is None:
+        raise UserError(
+            f"{name} has no SIZES to scale.", 'Give it one mapping of numbers, SIZES = {"n": 64}, or leave --scale out.'
+        )
+    sizes = ast.literal_eval(mapping).values()
+    return with_numbers(
+        source, {place_of(node): scaled_size(size, scale) for node, size in zip(mapping.values, sizes, strict=True)}
+    )
+
+
+def _sizes(source: str) -> ast.Dict | None:
+    """The dictionary of whole numbers that the file calls SIZES."""
+    try:
+        body = ast.parse(source).body
+    except SyntaxError:
+        return None
+    for node in body:
+        named = isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["SIZES"]
+        if named and isinstance(node, ast.Assign) and isinstance(node.value, ast.Dict):
+            values = node.value.values
+            if all(isinstance(each, ast.Constant) and type(each.value) is int for each in values):
+                return node.value
+    return None

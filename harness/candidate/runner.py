@@ -1,0 +1,281 @@
+"""The candidate's process: maps memory, loads one library, calls it when told. Nothing it says is believed.
+
+Run as `python -I -S runner.py SOCKET_FD LIBTVM_FFI SEAL` inside the cage, standard library only, so that no torch (and
+no secret) lies in the address space that the candidate shares. The judge keeps the clock, writes the inputs (mapped
+read-only here) and reads the outputs itself; this side only says when a call has returned. SEAL is a system call
+filter in hexadecimal, or nothing: it is put on once the library is loaded, so that no call maps code.
+
+Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": per slot} with two descriptors (inputs,
+outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
+{"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
+{"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
+its scalar arguments in order]]}, runner {"numbered"}. Anything that fails is answered with {"failed": kind, "message"}.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import socket
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+# The cage opens two folders alone, and an isolated interpreter has no path of its own: all in them are plain modules.
+_HERE = Path(__file__).resolve().parent
+sys.path += [str(_HERE), str(_HERE.with_name("wire"))]
+if TYPE_CHECKING:
+    from harness.candidate import allocator
+    from harness.candidate.process_state import ProcessState
+    from harness.candidate.seal import fix_code, seal
+    from harness.wire import abi, channel, cuda_driver
+else:
+    import abi
+    import allocator
+    import channel
+    import cuda_driver
+    from process_state import ProcessState
+    from seal import fix_code, seal
+
+
+AWAKE_S = 1.0
+
+
+class CallFailedError(Exception):
+    """A call did not get through; `check` says in what way."""
+
+    def __init__(self, check: str, message: str) -> None:
+        super().__init__(message)
+        self.check = check
+
+
+class Place(Protocol):
+    """Where the two segments are mapped and the kernel's work is done. `addresses` are those of "in" and "out"."""
+
+    addresses: dict[str, int]
+
+    def work(self, times: int) -> None:
+        """Have the device do a known piece of work so many times, and wait."""
+
+    def counted(self) -> float:
+        """How many seconds the device itself counted for the last work."""
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """What calls of the entry find set."""
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Wait until the work of all calls is done. Raises `CallFailedError`."""
+
+    def await_order(self, link: socket.socket) -> None:
+        """Be awake when the next order comes, where that disturbs nobody."""
+
+
+class Host:
+    """Host memory; calls return when they are done."""
+
+    def __init__(self, descriptors: Iterable[int]) -> None:
+        inputs, outputs = descriptors
+        self.addresses = {"in": _map(inputs, mmap.PROT_READ), "out": _map(outputs, mmap.PROT_READ | mmap.PROT_WRITE)}
+        self._allocator = allocator.Allocator("cpu", allocator.Heap())
+
+    def work(self, times: int) -> None:
+        """None: there is no device to wait for."""
+
+    def counted(self) -> float:
+        """Nothing was done."""
+        return 0.0
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """Where scratch comes from."""
+        self._allocator.install(runtime)
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Nothing is left to wait for."""
+
+    def await_order(self, link: socket.socket) -> None:
+        """The cores belong to the kernel: sleep."""
+
+
+class Gpu:
+    """Device memory; calls only queue work, and errors show when it is waited for."""
+
+    def __init__(self, descriptors: Iterable[int], sizes: Iterable[int]) -> None:
+        self._driver = cuda_driver.Driver()
+        mapped = zip(("in", "out"), descriptors, sizes, strict=True)
+        self.addresses = {
+            name: self._driver.adopt(descriptor, size, writable=name == "out") for name, descriptor, size in mapped
+        }
+        self._scratch = self._driver.allocate(cuda_driver.CLEARED_BYTES)
+
+    def work(self, times: int) -> None:
+        """Memory is cleared; in this context, so that switching to it is part of what a message costs."""
+        if times:
+            self._driver.clear(self._scratch, cuda_driver.CLEARED_BYTES, times)
+
+    def counted(self) -> float:
+        """By its own clock."""
+        return self._driver.clearing_took()
+
+    def enter(self, runtime: ctypes.CDLL) -> None:
+        """Where scratch comes from; the stream to use, not the default one: whoever mixes the two has a race."""
+        self._driver.free(self._scratch)
+        stream = self._driver.stream()
+        runtime.TVMFFIEnvSetStream(
+            ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), ctypes.c_void_p(stream), None
+        )
+        memory = cuda_driver.SpoiltMemory(self._driver, stream)
+        self._allocator = allocator.Allocator("cuda", allocator.Kept(memory))
+        self._allocator.install(runtime)
+
+    def finish(self, library: ctypes.CDLL) -> None:
+        """Wait for every stream of the context; then the error that a launch may have left in the runtime."""
+        try:
+            self._driver.synchronize()
+        except cuda_driver.DriverError as error:
+            check = "memory" if error.code == cuda_driver.OUT_OF_MEMORY else "cuda"
+            raise CallFailedError(check, str(error)) from error
+        try:
+            last_error, name, text = library.cudaGetLastError, library.cudaGetErrorName, library.cudaGetErrorString
+        except AttributeError:  # a library that never calls the runtime has launched nothing through it either
+            return
+        if code := int(last_error()):
+            name.restype = text.restype = ctypes.c_char_p
+            check = "memory" if code == cuda_driver.OUT_OF_MEMORY else "launch"
+            raise CallFailedError(check, f"{name(code).decode()}: {text(code).decode()}")
+
+    def await_order(self, link: socket.socket) -> None:
+        """One core is kept awake: in this process's turns only, since it is stopped outside of them."""
+        channel.await_frame(link, AWAKE_S)
+
+
+def _map(descriptor: int, protection: int) -> int:
+    """Address of a whole descriptor's mapping. libc is asked because a read-only `mmap.mmap` hides its address."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    size = os.fstat(descriptor).st_size
+    address = libc.mmap(None, size, protection, mmap.MAP_SHARED | mmap.MAP_POPULATE, descriptor, 0)
+    if address == ctypes.c_void_p(-1).value:
+        raise OSError(ctypes.get_errno(), "mapping the shared memory failed")
+    return int(address)
+
+
+class Library:
+    """The candidate's library and its entry point."""
+
+    def __init__(self, path: str, runtime: ctypes.CDLL) -> None:
+        self.runtime = runtime
+        self.loaded = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+        self.entry = self.loaded["__tvm_ffi_run"]
+
+    def call(self, arguments: Any) -> None:
+        """Call the entry once. Raises `CallFailedError` with the error's text."""
+        result = abi.Any_()
+        if self.entry(None, arguments, len(arguments), ctypes.byref(result)) != 0:
+            message = abi.raised_message(self.runtime)
+            raise CallFailedError("memory" if "out of memory" in message.lower() else "exception", message)
+
+
+def _place(layout: dict[str, Any], descriptors: Iterable[int]) -> Place:
+    return Gpu(descriptors, layout["bytes"]) if layout["device"] == "cuda" else Host(descriptors)
+
+
+def _argument(spec: dict[str, Any], place: Place, device: str) -> abi.DLTensor | float | int | bool:
+    """The call argument a layout entry describes."""
+    if spec["kind"] == "scalar":
+        return {"float": float, "int": int, "bool": bool}[spec["type"]](spec["value"])  # type: ignore[no-any-return]
+    address = place.addresses[spec["memory"]] + spec["offset"]
+    return abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"], device)
+
+
+def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
+    """Answer the judge until it hangs up."""
+    mark, descriptors, *_ = socket.recv_fds(link, 1, 2)
+    if mark != b"F":
+        return
+    layout = channel.receive(link)
+    try:
+        place = _place(layout, descriptors)
+    except (OSError, cuda_driver.DriverError) as error:
+        channel.send(link, {"failed": "sharing", "message": str(error)})
+        return
+    slots = [[_argument(spec, place, layout["device"]) for spec in slot] for slot in layout["arguments"]]
+    calls = [abi.pack(slot) for slot in slots]
+    channel.send(link, {"mapped": len(calls)})
+    runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
+    state = ProcessState()
+    order = _worked(link, place, state)
+    place.enter(runtime)
+    try:
+        fix_code()
+        library = Library(order["load"], runtime)
+        if sealing:
+            seal(sealing)
+    except (OSError, AttributeError) as error:
+        channel.send(link, {"failed": "load", "message": str(error)})
+        return
+    state.watch_openmp(library.loaded)
+    channel.send(link, {"loaded": True})
+    while True:
+        place.await_order(link)
+        order = channel.receive(link)
+        if "numbers" in order:
+            renumber(slots, order["numbers"])
+            calls = [abi.pack(slot) for slot in slots]
+            channel.send(link, {"numbered": True})
+        else:
+            link.sendall(_go(library, place, calls, order, state))
+
+
+def renumber(slots: list[list[Any]], told: Iterable[list[float]]) -> None:
+    """Put other numbers into these slots, in the order of a slot's scalar arguments."""
+    for slot, *values in told:
+        arguments, given = slots[int(slot)], iter(values)
+        for position, argument in enumerate(arguments):
+            if isinstance(argument, (bool, int, float)):
+                arguments[position] = type(argument)(next(given))
+
+
+def _worked(link: socket.socket, place: Place, state: ProcessState) -> dict[str, Any]:
+    """Work as often as asked; the first other order."""
+    while True:
+        order = channel.receive(link)
+        if "work" in order:
+            answer = channel.frame({"worked": True})
+            place.work(order["work"])
+            state.changes()  # a part of every order's cost
+            link.sendall(answer)
+        elif "count" in order:
+            channel.send(link, {"counted": place.counted()})
+        else:
+            return order
+        place.await_order(link)
+
+
+def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any], state: ProcessState) -> bytes:
+    """The answer to an order of calls; made before them, since the clock runs until it is there."""
+    answer = channel.frame({"done": order["nonce"]})
+    try:
+        for slot in order["go"]:
+            library.call(calls[slot])
+        place.finish(library.loaded)
+        if changes := state.changes():
+            raise CallFailedError("process_state", f"The kernel left its caller's process changed: {changes}.")
+    except CallFailedError as error:
+        return channel.frame({"failed": error.check, "message": str(error)})
+    return answer
+
+
+def main() -> None:
+    """Entry point of the process."""
+    link = socket.socket(fileno=int(sys.argv[1]))
+    try:
+        serve(link, sys.argv[2], bytes.fromhex(sys.argv[3]))
+    except channel.ChannelClosedError:
+        return
+
+
+if __name__ == "__main__":
+    main()

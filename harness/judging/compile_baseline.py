@@ -1,0 +1,117 @@
+"""torch.compile as a baseline: what a process needs for it, and the job that does its work before anybody is timed."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import shlex
+import shutil
+import time
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, TypedDict
+
+from harness.building.toolchain import host_compiler
+from harness.isolation.policy import Access, Limits
+from harness.isolation.scratch import scratch_folder
+from harness.machine.cache import cache_dir
+from harness.nouns.errors import CutegenError
+from harness.nouns.task import Task
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Precision
+from harness.processes.trusted_child import JobDiedError, warm_parent
+from harness.targets.target import Target
+
+WALL_S = 600.0
+
+
+class CompileOrder(TypedDict):
+    """As `harness.trusted.timing.compiled` reads it. `roots` are the compilers' own folders."""
+
+    cache: str
+    environment: dict[str, str]
+    roots: list[str]
+
+
+def compile_order(task: Task) -> CompileOrder:
+    """Each task has a cache of its own, because what lies there is run: no task file may write another one's.
+
+    Raises `MachineError` where there is no C++ compiler: Inductor starts one for GPUs, too.
+    """
+    compiler = host_compiler()
+    cache = cache_dir() / "inductor" / task.digest
+    cache.mkdir(parents=True, exist_ok=True)
+    path = os.pathsep.join([str(Path(compiler.command[0]).parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"])
+    environment = {"PATH": path, "CXX": shlex.join(compiler.command)}
+    if c_compiler := _c_compiler(Path(compiler.command[0])):
+        environment["CC"] = c_compiler
+    return CompileOrder(cache=str(cache), environment=environment, roots=[str(root) for root in compiler.roots])
+
+
+def compile_once(target: Target, tier: Tier, precision: Precision, task: Task) -> float:
+    """Have torch.compile do its work on each workload of the task, unless it was done before; the seconds it took.
+
+    Like a build it takes no turn on the device. Whoever asks for the same waits. Where it fails nothing is lost: the
+    judging process then compiles by itself, and says why it could not.
+    """
+    return sum(_compile_once(target, tier, precision, task.only(workload)) for workload in task.workloads)
+
+
+def _compile_once(target: Target, tier: Tier, precision: Precision, task: Task) -> float:
+    order = compile_order(task)
+    payload = {
+        "source": task.source,
+        "name": task.name,
+        "variant": task.workloads[0].variant.model_dump(mode="json"),
+        "signature": task.signature.model_dump(mode="json"),
+        "device": target.name,
+        "precision": precision,
+        "compile": order,
+    }
+    with _marker(order, payload).open("a+b") as marker:
+        fcntl.flock(marker, fcntl.LOCK_EX)
+        if marker.tell():
+            return 0.0
+        began = time.monotonic()
+        if _in_a_child(target, tier, payload):
+            marker.write(b"compiled\n")
+    return time.monotonic() - began
+
+
+def _marker(order: CompileOrder, payload: dict[str, Any]) -> Path:
+    """A file that says so when the work is done. It lies beside the cache, not in it: there foreign code may write,
+    and what is opened there may be a link to anywhere."""
+    told = {name: payload[name] for name in ("variant", "signature", "device", "precision")}
+    key = json.dumps([told, version("torch"), order["environment"]["CXX"]], sort_keys=True)
+    return Path(f"{order['cache']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}")
+
+
+def _in_a_child(target: Target, tier: Tier, payload: dict[str, Any]) -> bool:
+    """Whether all went well, by the word of a process in which the task's file ran."""
+    try:
+        with scratch_folder() as folder:
+            answer = warm_parent().run(
+                "compile",
+                payload,
+                tier=tier,
+                cwd=folder,
+                limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
+                access=with_compilers(target.running().access, payload["compile"]),
+            )
+    except (CutegenError, JobDiedError):
+        return False
+    return answer.get("failure") == ""
+
+
+def with_compilers(access: Access, order: CompileOrder | None) -> Access:
+    """The access of a process that also compiles."""
+    if order is None:
+        return access
+    return access + Access(read=tuple(order["roots"]), write=(order["cache"],))
+
+
+def _c_compiler(cxx: Path) -> str | None:
+    """The C compiler beside the C++ one, which the process may read; $CC where there is none."""
+    return shutil.which(cxx.name.replace("g++", "gcc"), path=str(cxx.parent)) or os.environ.get("CC")

@@ -1,0 +1,1 @@
+"""What everything else speaks of: immutable values, below all other rooms."""

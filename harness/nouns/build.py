@@ -1,0 +1,60 @@
+"""What compiling a candidate gave: a library, or diagnostics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import PlainSerializer, model_validator
+
+from harness.nouns.frozen import Frozen, Said
+
+# Dumped as text everywhere: a graph server shows a path that it keeps in its own way as a list of folder names.
+PathAsText = Annotated[Path, PlainSerializer(str, return_type=str)]
+
+
+class Diagnostic(Frozen):
+    """One message of the compiler. `file` is "kernel" for the candidate itself, else a header's short name."""
+
+    severity: Literal["error", "warning", "note"]
+    file: Said
+    line: int
+    column: int = 0
+    message: Said
+
+
+class Resources(Frozen):
+    """What the GPU compiler reported for one kernel: registers a thread, bytes of static shared memory and spills."""
+
+    kernel: str
+    registers: int
+    shared_bytes: int
+    spill_bytes: int
+
+
+class Build(Frozen):
+    """Outcome of one compilation: `library` where it succeeded, else at least one error among `diagnostics`.
+
+    `remarks` are the optimizer's own remarks on the candidate's lines (a loop that was not vectorized).
+    `load_time` names what of the candidate's own would run when the library is loaded.
+    """
+
+    library: PathAsText | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+    remarks: tuple[Diagnostic, ...] = ()
+    resources: tuple[Resources, ...] = ()
+    load_time: tuple[str, ...] = ()
+    seconds: float
+    cached: bool = False
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether there is a library to run."""
+        return self.library is not None
+
+    @model_validator(mode="after")
+    def _library_or_errors(self) -> Self:
+        errors = any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
+        if self.succeeded == errors:
+            raise ValueError("a build has either a library or at least one error")
+        return self

@@ -1,0 +1,20 @@
+"""Failures that are not the kernel's: the user's input, or the machine. A failing kernel is data: a `Verdict`."""
+
+from __future__ import annotations
+
+
+class CutegenError(RuntimeError):
+    """A failure that stops the run. `str()` is one sentence naming what failed and why, then the remedy."""
+
+    def __init__(self, problem: str, remedy: str = "") -> None:
+        super().__init__(f"{problem} {remedy}".strip())
+        self.problem = problem
+        self.remedy = remedy
+
+
+class UserError(CutegenError):
+    """What the user gave cannot be used: a task file, an option, a run folder."""
+
+
+class MachineError(CutegenError):
+    """This machine lacks something: a compiler, a GPU, a permission, room on the disk."""

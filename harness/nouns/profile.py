@@ -1,0 +1,92 @@
+"""The curated summary an optimizer may read: at most 60 lines, never a raw dump."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from harness.nouns.candidate import TargetName
+from harness.nouns.frozen import Frozen
+
+Bottleneck = Literal[
+    "memory", "on_chip", "compute", "launch", "occupancy", "coalescing", "bank_conflicts", "spills", "latency"
+]
+"""What to work on first. "memory" is the device's, "on_chip" shared memory and caches; "launch": the time lies between
+kernels rather than in them; "latency": no unit is busy, the threads wait for each other or for memory that is not
+saturated."""
+
+
+class Stall(Frozen):
+    """Why warps did not issue; `share` of all the time that warps spent."""
+
+    reason: str
+    share: float
+
+
+class Hint(Frozen):
+    """A rule of the profiler's own that fired; `gain` is its estimate of the time saved, as a share."""
+
+    message: str
+    gain: float = 0.0
+
+
+class KernelProfile(Frozen):
+    """One kernel of a call, by the GPU's counters. Shares and hit rates lie in 0..1, where 1 is the unit's peak.
+
+    `time_ms` adds up all `launches` of it in one call, and `share` is that part of all kernels' time. `load_efficiency`
+    and `store_efficiency`: used bytes of each 32-byte sector moved; `bank_conflicts`: shared-memory turns that only
+    conflicts cost; `spills`: instructions on local memory. `occupancy_limit` names the scarcest resource.
+    """
+
+    name: str
+    launches: int
+    time_ms: float
+    share: float
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int
+    shared_bytes: int
+    waves: float
+    compute: float
+    memory: float
+    dram: float
+    dram_bytes: float
+    fma: float
+    tensor: float
+    issue: float
+    l1_hits: float
+    l2_hits: float
+    occupancy: float
+    occupancy_possible: float
+    occupancy_limit: str
+    load_efficiency: float | None = None
+    store_efficiency: float | None = None
+    load_sectors: float | None = None
+    store_sectors: float | None = None
+    bank_conflicts: float = 0.0
+    spills: float = 0.0
+    stalls: tuple[Stall, ...] = ()
+    hints: tuple[Hint, ...] = ()
+
+
+class Profile(Frozen):
+    """One kernel's distance to what the machine can do. Rates are 1e9 per second; shares lie in 0..1.
+
+    `findings` are sentences on the bottleneck, the most limiting first. `kernels` are there where a GPU's counters were
+    read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do.
+    """
+
+    target: TargetName
+    device: str
+    time_ms: float = Field(gt=0)
+    achieved_gb_s: float
+    peak_gb_s: float
+    achieved_gflop_s: float
+    peak_gflop_s: float
+    bound: Literal["memory", "compute"]
+    share_of_roof: float
+    findings: tuple[str, ...] = ()
+    bottleneck: Bottleneck | None = None
+    kernels: tuple[KernelProfile, ...] = ()
+    unprofiled: str = ""

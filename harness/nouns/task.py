@@ -1,0 +1,230 @@
+"""What has to become faster: the reference module, its entry signature and its traced operations."""
+
+from __future__ import annotations
+
+import hashlib
+from math import prod
+from typing import Literal
+
+from pydantic import Field
+
+from harness.nouns.form import Form
+from harness.nouns.frozen import Frozen, PlainName, Said
+
+DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
+OpClass = Literal["gemm", "elementwise", "reduction", "other"]
+
+DTYPE_BYTES: dict[DType, int] = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "int16": 2, "int32": 4,
+    "int64": 8, "bool": 1,
+}  # fmt: skip
+
+
+WHOLE: tuple[DType, ...] = ("int8", "uint8", "int16", "int32", "int64", "bool")
+CASTS = ("to", "_to_copy")
+STEPPING = frozenset({
+    "round", "floor", "ceil", "trunc", "fix", "floor_divide", "remainder", "fmod", "frac", "sign", "heaviside", "div",
+    "fake_quantize_per_tensor_affine", "fake_quantize_per_channel_affine", "quantize_per_tensor",
+    "quantize_per_channel",
+})  # fmt: skip
+"""Operations whose results are numbers with a fraction, by their type, and jump. A division does where it rounds."""
+
+
+class TensorSpec(Frozen):
+    """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
+
+    `also` are further state_dict names of a parameter or buffer that the module holds under several (tied weights).
+    """
+
+    kind: Literal["tensor"] = "tensor"
+    name: str
+    also: tuple[str, ...] = ()
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: DType
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def span(self) -> int:
+        """Elements from the first to the last one addressed, both included: what the storage must hold."""
+        if self.numel == 0:
+            return 0
+        return 1 + sum((extent - 1) * stride for extent, stride in zip(self.shape, self.strides, strict=True))
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements in memory: gaps between them do not count, and what is expanded counts once."""
+        apart = prod(extent for extent, stride in zip(self.shape, self.strides, strict=True) if stride)
+        return min(apart, self.span) * DTYPE_BYTES[self.dtype]
+
+
+class ScalarSpec(Frozen):
+    """A Python number among the forward's inputs. `value` is the one that `get_inputs` gave.
+
+    `others` are some that the forward takes in its place, with outputs of the same shapes; `free` says that it takes
+    any. Where it does not, a kernel is called with these values alone.
+    """
+
+    kind: Literal["scalar"] = "scalar"
+    name: str
+    type: Literal["float", "int", "bool"]
+    value: float | int | bool
+    others: tuple[float | int | bool, ...] = ()
+    free: bool = False
+
+
+class Signature(Frozen):
+    """The entry point's arguments in order: inputs, then parameters and buffers in state_dict order, then outputs.
+
+    `parameters` carry their state_dict names ("linear.weight"); `Signature` leaves turning them into C++
+    identifiers to the stub.
+    """
+
+    inputs: tuple[TensorSpec | ScalarSpec, ...]
+    parameters: tuple[TensorSpec, ...] = ()
+    outputs: tuple[TensorSpec, ...]
+
+    @property
+    def arguments(self) -> tuple[TensorSpec | ScalarSpec, ...]:
+        """All arguments in the order of the call."""
+        return (*self.inputs, *self.parameters, *self.outputs)
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """The element types of all tensors."""
+        return frozenset(spec.dtype for spec in self.arguments if isinstance(spec, TensorSpec))
+
+
+class Ref(Frozen):
+    """An operand: a signature input or parameter by its name, or the value an earlier operation produced."""
+
+    ref: str
+
+
+class DTypeArg(Frozen):
+    """A torch.dtype among an operation's arguments."""
+
+    dtype: str
+
+
+Atom = Ref | DTypeArg | bool | int | float | str | None
+Argument = Atom | tuple[Atom, ...]
+
+
+class TracedOp(Frozen):
+    """One aten operation of the traced forward, for example `aten.add.Tensor`.
+
+    `results` are the values it produces, with their shapes: later operations refer to them by name.
+    """
+
+    target: str
+    args: tuple[Argument, ...] = ()
+    kwargs: dict[str, Argument] = Field(default_factory=dict)
+    results: tuple[TensorSpec, ...]
+
+
+class Program(Frozen):
+    """The forward as a list of operations. `outputs` names, for each output of the signature, the value returned.
+
+    Scalar inputs of the signature appear as `Ref`s like tensors do. `reads` are the inputs and parameters that every
+    kernel reads as a whole.
+    """
+
+    tracer: Literal["export", "make_fx"]
+    ops: tuple[TracedOp, ...]
+    outputs: tuple[str, ...]
+    reads: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The operations without namespace and overload: `sum` for `aten.sum.dim_IntList`."""
+        return frozenset(op.target.split(".")[1] for op in self.ops)
+
+
+class Variant(Frozen):
+    """What a task file's `WORKLOADS` asks for: `arguments` of get_inputs and get_init_inputs, by their names.
+
+    With a `dtype` the module and its floating-point inputs are cast to it.
+    """
+
+    name: PlainName = "given"
+    arguments: dict[str, bool | int | float | str] = Field(default_factory=dict)
+    dtype: Literal["float32", "float16", "bfloat16"] | None = None
+
+
+class Workload(Frozen):
+    """One set of shapes the task is judged on. FLOPs count a multiply-add as two; bytes are inputs + outputs, once.
+
+    `computed` are the element types of what the forward's operations give.
+    """
+
+    name: PlainName
+    signature: Signature
+    flops: int
+    bytes_moved: int
+    computed: tuple[DType, ...] = ()
+    variant: Variant = Variant()
+
+    @property
+    def dtypes(self) -> frozenset[DType]:
+        """The element types of all arguments, and of all that the forward computes on its way."""
+        return self.signature.dtypes | frozenset(self.computed)
+
+
+class Task(Frozen):
+    """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
+
+    `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
+    checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's arguments and
+    results are put together, where that is not one after the other. `defect` says why no kernel can be right.
+    """
+
+    name: str
+    source: str
+    workloads: tuple[Workload, ...] = Field(min_length=1)
+    held_out: tuple[Workload, ...] = ()
+    op_class: OpClass
+    program: Program | None = None
+    trace_failure: str = ""
+    defect: Said = ""
+    takes: Form | None = None
+    returns: Form | None = None
+
+    @property
+    def signature(self) -> Signature:
+        """The first workload's signature: the one the program was traced with."""
+        return self.workloads[0].signature
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
+        return self.program is not None and not self.program.names.isdisjoint({"prod", "cumprod"})
+
+    @property
+    def steps(self) -> bool:
+        """Whether a last bit may decide a result: an element chosen among others, a number rounded up or down."""
+        if self.program is None:
+            return True
+        whole = any(spec.dtype in WHOLE for op in self.program.ops for spec in op.results)
+        return whole or not self.program.names.isdisjoint(STEPPING)
+
+    @property
+    def indexed(self) -> frozenset[str]:
+        """Inputs whose numbers have a fraction by their type and that the forward makes whole: indices, mostly."""
+        floats = {spec.name for spec in self.signature.inputs if isinstance(spec, TensorSpec) and "float" in spec.dtype}
+        casts = (op for op in (self.program.ops if self.program else ()) if op.target.split(".")[1] in CASTS)
+        whole = {op.args[0].ref for op in casts if op.results[0].dtype in WHOLE[:-1] and isinstance(op.args[0], Ref)}
+        return frozenset(floats & whole)
+
+    def only(self, workload: Workload) -> Task:
+        """The task as if it had this workload alone."""
+        return self.model_copy(update={"workloads": (workload,), "held_out": ()})
+
+    @property
+    def digest(self) -> str:
+        """First 16 hex digits of the SHA-256 of the source."""
+        return hashlib.sha256(self.source.encode()).hexdigest()[:16]

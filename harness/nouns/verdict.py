@@ -1,0 +1,371 @@
+"""The judge's word on a candidate, with exactly the fields that its status may carry."""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from harness.nouns.build import Build
+from harness.nouns.frozen import Frozen, Said
+from harness.nouns.sanitizer_run import SanitizerRun, first_finding
+from harness.nouns.tier import Tier as Tier
+
+Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
+Precision = Literal["ieee", "tf32"]
+
+CLOCK_DRIFT = 0.02
+"""A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
+
+MUCH_STOLEN, MUCH_SPREAD = 0.02, 0.2
+"""Shares above which a busy machine is named: of its time, and of eager's."""
+
+UNSAID = 0.05
+"""A caller's speed-up that is smaller than the judge's by no larger a share leaves the judge's standing."""
+
+WORTHWHILE = 1.05
+"""A factor: a contest that leaves room for a gain above this has decided nothing."""
+
+Outcome = Literal["faster", "not faster", "undecided"]
+
+
+class Interval(Frozen):
+    """A confidence interval, of 95 % where nothing else is said."""
+
+    low: float
+    high: float
+
+
+def outcome_of(interval: Interval, held: float) -> Outcome:
+    """Of a new kernel whose speed lies within `interval`, against one whose speed is `held`."""
+    if interval.low > held:
+        return "faster"
+    return "undecided" if interval.high > WORTHWHILE * held else "not faster"
+
+
+class FirstBad(Frozen):
+    """The first wrong element in row-major order."""
+
+    index: tuple[int, ...]
+    expected: float
+    got: float
+
+
+class OutputError(Frozen):
+    """One output's error against the float64 oracle, beside the reference's own in the same measure.
+
+    `relative_l2` is ||got - oracle|| / ||oracle||; `max_scaled` the largest |got - oracle| / (|oracle| + rms(oracle)).
+    `first_bad` is present exactly where `bad_fraction` is above 0. `skipped_fraction` were not compared: among special
+    inputs, elements on which the reference itself has no defined result.
+    """
+
+    output: str
+    relative_l2: float
+    max_scaled: float
+    reference_relative_l2: float
+    reference_max_scaled: float
+    bad_fraction: float = 0.0
+    skipped_fraction: float = 0.0
+    first_bad: FirstBad | None = None
+    pattern: str = ""
+
+
+class Trial(Frozen):
+    """One comparison: inputs of one distribution under one seed.
+
+    `mild` is above 0 where PyTorch had no results on the first draws, which went further (see `families`).
+    `repeatable` says whether more calls on the same inputs gave the same bits; it is absent where none were made.
+    """
+
+    distribution: str
+    seed: int
+    mild: int = 0
+    repeatable: bool | None = None
+    outputs: tuple[OutputError, ...]
+
+
+class Untried(Frozen):
+    """What could not be varied, or a family of inputs on which PyTorch's results hold a kernel to nothing."""
+
+    distribution: str
+    seed: int
+    reason: Said
+
+
+class Correctness(Frozen):
+    """The comparisons made, up to and including the first that failed; and what was not tried, with the reason.
+
+    `no_oracle` says why the task has no float64 oracle, where it has none: what PyTorch's results change by when each
+    rounding in them is another one then stands for PyTorch's own error.
+    """
+
+    trials: tuple[Trial, ...]
+    no_oracle: Said = ""
+    untried: tuple[Untried, ...] = ()
+
+
+class Duel(Frozen):
+    """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster.
+
+    Both it and its interval, a 99.5 % one, are those of each side's faster half (`timing.statistics`); `rival_ms` is
+    the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
+    """
+
+    rival: str = Field(description="the earlier kernel's digest")
+    rival_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+    rounds: int = Field(ge=1)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What it says of the candidate; "undecided" where it may be faster by a gain that matters, or not at all."""
+        return outcome_of(self.interval, 1.0)
+
+
+class Conditions(Frozen):
+    """A GPU's clocks in MHz and its temperature in degrees Celsius at one moment."""
+
+    sm_mhz: int
+    memory_mhz: int
+    temperature_c: int
+
+
+class Clocks(Frozen):
+    """The range of a GPU's conditions over the rounds of a timing."""
+
+    lowest: Conditions
+    highest: Conditions
+
+    @property
+    def steady(self) -> bool:
+        """Whether no clock moved by more than 2 %: else times of different rounds are not the same machine's."""
+        pairs = ((self.lowest.sm_mhz, self.highest.sm_mhz), (self.lowest.memory_mhz, self.highest.memory_mhz))
+        return all(high - low <= CLOCK_DRIFT * high for low, high in pairs)
+
+
+class Busy(Frozen):
+    """How busy a machine was with other things over the rounds of a timing.
+
+    `stolen`: the share of its processors' time that other machines on its host had. `others`: how many threads of other
+    programs ran, or waited for a processor, the median of moments between rounds. `threads`: the kernel's own.
+    `spread`: the middle half of eager's own times, as a share of their median.
+    """
+
+    stolen: float
+    others: float
+    threads: int
+    processors: int
+    spread: float
+
+    @property
+    def said(self) -> str:
+        """What of it can have disturbed the times, with numbers; empty where nothing can."""
+        said = []
+        if self.others + self.threads > self.processors and self.others >= 1:
+            said.append(f"{self.others:.3g} other threads wanted its {self.processors} processors")
+        if self.stolen > MUCH_STOLEN:
+            said.append(f"{self.stolen:.0%} of their time was taken from outside")
+        if self.spread > MUCH_SPREAD:
+            said.append(f"half of eager's own times lay {self.spread:.0%} apart or more")
+        return f"the machine was busy: {', '.join(said)}" if said else ""
+
+
+class Compiled(Frozen):
+    """torch.compile (default mode, warm) in the same rounds. `speedup` is compiled / candidate: above 1 is faster."""
+
+    ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+
+
+class AsCalled(Frozen):
+    """The drop-in beside eager, both called alike: medians in ms a call, `speedup` is baseline / drop-in."""
+
+    ms: float = Field(gt=0)
+    baseline_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    interval: Interval
+
+
+class CallerTiming(Frozen):
+    """The exported drop-in in a process that has PyTorch, by turns with eager, on the same inputs again and again.
+
+    Calls are only queued (`back_to_back`), or each is waited for (`synchronized`; absent on a processor, where calls
+    return when they are done). The candidate's code is in that process, and can only be believed where it is slower.
+    """
+
+    back_to_back: AsCalled
+    synchronized: AsCalled | None = None
+    rounds: int = Field(ge=1)
+
+
+class Headline(Frozen):
+    """The times and the speed-up that count, and whose clock they are of."""
+
+    clock: Literal["judge", "back to back", "synchronized"]
+    ms: float
+    baseline_ms: float
+    speedup: float
+    interval: Interval
+
+
+class Timing(Frozen):
+    """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
+
+    The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds;
+    `advisory` says why the time is not to be compared with a kernel's, where it is not.
+    `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
+    `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
+    `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
+    """
+
+    candidate_ms: float = Field(gt=0)
+    baseline: str = "eager"
+    baseline_ms: float = Field(gt=0)
+    speedup: float = Field(gt=0)
+    speedup_interval: Interval
+    rounds: int
+    threads: int
+    converged: bool
+    hopeless: str = Field(default="", description="why it was timed only briefly: many times slower than the baseline")
+    duel: Duel | None = None
+    compiled: Compiled | None = None
+    compiled_failure: str = ""
+    task_defect: str = ""
+    advisory: str = ""
+    caller: CallerTiming | None = Field(
+        default=None, description="of a final verdict: the drop-in as its caller has it"
+    )
+    caller_failure: str = ""
+    clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")
+    busy: Busy | None = Field(default=None, description="with what else the machine was busy, where the system tells")
+
+    @property
+    def wins(self) -> bool:
+        """Whether the whole interval is above 1, on a task where that means something."""
+        return self.headline.interval.low > 1.0 and not self.task_defect
+
+    @property
+    def degenerate(self) -> str:
+        """Why nothing wins here, as a sentence; empty where a win counts."""
+        return f"No win on a degenerate task: {self.task_defect}." if self.task_defect else ""
+
+    @property
+    def headline(self) -> Headline:
+        """The judge's, or the caller's worst where that is a gain smaller by more than 5 %."""
+        judged = Headline(
+            clock="judge",
+            ms=self.candidate_ms,
+            baseline_ms=self.baseline_ms,
+            speedup=self.speedup,
+            interval=self.speedup_interval,
+        )
+        if self.caller is None:
+            return judged
+        called = [Headline(clock="back to back", **dict(self.caller.back_to_back))]
+        if self.caller.synchronized is not None:
+            called.append(Headline(clock="synchronized", **dict(self.caller.synchronized)))
+        worst = min(called, key=lambda each: each.speedup)
+        return worst if worst.speedup < (1 - UNSAID) * self.speedup else judged
+
+    @property
+    def noise(self) -> str:
+        """What makes the times less sure than usual, as a sentence; empty where nothing does."""
+        said = []
+        if self.hopeless:
+            said.append(self.hopeless)
+        elif not self.converged:
+            half = (self.speedup_interval.high - self.speedup_interval.low) / (2 * self.speedup)
+            said.append(f"after {self.rounds} rounds the interval is still {half:.1%} to either side")
+        if self.clocks and not self.clocks.steady:
+            low, high = self.clocks.lowest, self.clocks.highest
+            said.append(
+                f"the GPU's clocks moved: {low.sm_mhz} to {high.sm_mhz} MHz, memory {low.memory_mhz} to "
+                f"{high.memory_mhz} MHz"
+            )
+        if self.busy and self.busy.said:
+            said.append(self.busy.said)
+        return f"Noise: {'; '.join(said)}." if said else ""
+
+
+class WorkloadResult(Frozen):
+    """One workload's part of a verdict. Held-out ones, and all by turns in one process, are checked, but not timed."""
+
+    name: str
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+
+
+class Verdict(Frozen):
+    """What one evaluation found. `check` names the check that failed and `message` says it with numbers.
+
+    With a `tolerance` above 1 errors so many times what PyTorch's own error allows were accepted.
+    `sanitizers` are those that were asked afterwards; what they find withdraws a pass.
+
+    | status | build | correctness | timing | check, message |
+    |---|---|---|---|---|
+    | build_failed | failed | - | - | yes |
+    | refused, crashed, timed_out | any | maybe | - | yes |
+    | wrong | succeeded | yes | - | yes |
+    | passed | succeeded | yes, all right | yes | - |
+
+    Of a task with several workloads `workloads` holds each one's results up to the first that failed; `correctness` is
+    then that one's (the first one's where all passed), and `timing` their geometric mean (`judging.aggregate`).
+    """
+
+    status: Status
+    candidate: str
+    task: str
+    seed: int
+    tier: Tier
+    precision: Precision = "ieee"
+    tolerance: float = 1.0
+    build: Build | None = None
+    correctness: Correctness | None = None
+    timing: Timing | None = None
+    workloads: tuple[WorkloadResult, ...] = ()
+    check: Said = ""
+    message: Said = ""
+    seconds: dict[str, float] = Field(default_factory=dict)
+    sanitizers: tuple[SanitizerRun, ...] = ()
+
+    def sanitized(self, runs: tuple[SanitizerRun, ...]) -> Verdict:
+        """This verdict with what the sanitizers said; a pass with a finding becomes a refusal (check "sanitizer")."""
+        found = first_finding(runs)
+        if found is None or not self.passed:
+            return self.model_copy(update={"sanitizers": runs})
+        kept = {name: value for name, value in self if name != "timing"}
+        refused = {"status": "refused", "check": "sanitizer", "message": found.message, "sanitizers": runs}
+        return Verdict(**(kept | refused))
+
+    @property
+    def no_oracle(self) -> str:
+        """Why no float64 oracle could be had, in the first comparisons without one; empty where all had it."""
+        every = (self.correctness, *(each.correctness for each in self.workloads))
+        return next((each.no_oracle for each in every if each and each.no_oracle), "")
+
+    @property
+    def passed(self) -> bool:
+        """Whether the candidate is right and timed."""
+        return self.status == "passed"
+
+    @model_validator(mode="after")
+    def _fields_fit_the_status(self) -> Self:
+        built = self.build is not None and self.build.succeeded
+        if self.passed != (self.timing is not None):
+            raise ValueError("a timing belongs to a passed verdict and to no other")
+        if self.passed == bool(self.check):
+            raise ValueError("a verdict names a failed check exactly where it did not pass")
+        if self.status in ("passed", "wrong") and not (built and self.correctness):
+            raise ValueError(f"a {self.status} verdict needs a build that succeeded and its comparisons")
+        if self.passed and any(map(_wrong, (self.correctness, *(each.correctness for each in self.workloads)))):
+            raise ValueError("no comparison of a passed verdict found anything wrong")
+        if self.status == "build_failed" and (self.build is None or built or self.correctness):
+            raise ValueError("a build_failed verdict carries the failed build and nothing measured")
+        return self
+
+
+def _wrong(correctness: Correctness | None) -> bool:
+    trials = correctness.trials if correctness else ()
+    return any(error.bad_fraction > 0 for trial in trials for error in trial.outputs)

@@ -1,0 +1,87 @@
+"""Start a candidate alone behind a tool's command: a profiler or a sanitizer."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.candidate.tool_runner import FAILED as FAILED
+from harness.isolation.policy import Access, Limits
+from harness.isolation.process import Completed, run_isolated
+from harness.nouns.candidate import TargetName
+from harness.nouns.task import ScalarSpec, Signature
+from harness.nouns.tier import Tier
+from harness.processes.candidate_process import PROGRAMS, access_to, environment, runtime_library
+from harness.wire.layout import span_bytes, values_file
+
+_SOLO = PROGRAMS / "tool_runner.py"
+_ORDER = "order.json"
+
+
+@dataclass(frozen=True)
+class Tool:
+    """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
+
+    `calls` of the entry are made, of which a profiler sees the last. `{scratch}` in the environment's values stands for
+    the process's private folder. `values` is a folder that `draw_arguments` filled; without one, floats are drawn by a
+    rule and integers are 0.
+    """
+
+    command: tuple[str, ...] = ()
+    access: Access = field(default_factory=Access)
+    limits: Limits = field(default_factory=Limits)
+    environment: dict[str, str] = field(default_factory=dict)
+    calls: int = 1
+    values: Path | None = None
+
+
+def run_alone(
+    library: Path, signature: Signature, tool: Tool, *, device: TargetName, tier: Tier, folder: Path
+) -> Completed:
+    """Run the library's entry under `tool` in `folder`, where the tool's files lie afterwards."""
+    order = {
+        "library": str(library),
+        "device": device,
+        "calls": tool.calls,
+        "arguments": _arguments(signature, tool.values),
+    }
+    (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")
+    values = Access(read=(str(tool.values),) if tool.values else ())
+    return run_isolated(
+        [*tool.command, sys.executable, "-I", "-S", str(_SOLO), _ORDER, str(runtime_library())],
+        cwd=folder,
+        access=access_to(library) + tool.access + values,
+        limits=tool.limits,
+        environment=environment(tool.environment, folder),
+        tier=tier,
+    )
+
+
+def why_unfinished(done: Completed) -> str:
+    """Why a tool's run says nothing: the kernel raised an error, or a limit was met."""
+    if done.outcome == "timed_out":
+        return f"it did not end within {done.wall_s:.0f} s at these shapes"
+    if done.outcome == "exited" and done.exit_code == FAILED:
+        return f"the call failed: {done.stderr.decode(errors='replace').strip()[-300:]}"
+    ended = done.note or done.signal or f"exit code {done.exit_code}"
+    return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
+
+
+def argument_bytes(signature: Signature) -> int:
+    """Bytes of all arguments together."""
+    return sum(spec["bytes"] for spec in _arguments(signature) if spec["kind"] == "tensor")
+
+
+def _arguments(signature: Signature, values: Path | None = None) -> list[dict[str, Any]]:
+    described = []
+    given = len(signature.inputs) + len(signature.parameters)
+    for position, spec in enumerate(signature.arguments):
+        fields = spec.model_dump(mode="json")
+        if not isinstance(spec, ScalarSpec):
+            file = str(values / values_file(position)) if values else ""
+            fields |= {"bytes": span_bytes(spec), "filled": position < given, "values": file}
+        described.append(fields)
+    return described

@@ -1,0 +1,188 @@
+"""The graph's side of the warm parent: starts it once a process, sends jobs, bounds them in time."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from harness.building.store import exported_modules
+from harness.isolation.policy import Access, Limits
+from harness.isolation.start import interpreter_paths
+from harness.nouns.errors import MachineError, UserError
+from harness.nouns.tier import Tier
+from harness.wire import channel
+
+_DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class JobDiedError(Exception):
+    """The child ended without an answer; `reason` says how ("killed by SIGSEGV", "over its time of 60 s")."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class WarmParent:
+    """A process that has torch imported. Threads may share it: each job has a socket of its own."""
+
+    def __init__(self) -> None:
+        self._control, theirs = socket.socketpair()
+        self._lock = threading.Lock()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "harness.trusted.server", str(theirs.fileno())],
+                pass_fds=[theirs.fileno()],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=_environment(),
+                cwd=ROOT,
+                start_new_session=True,
+            )
+        atexit.register(self.close)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the process still runs."""
+        return self._process.poll() is None
+
+    def run(
+        self,
+        kind: str,
+        payload: dict[str, Any],
+        *,
+        tier: Tier,
+        cwd: Path,
+        limits: Limits,
+        access: Access | None = None,
+        descriptors: tuple[int, ...] = (),
+    ) -> dict[str, Any]:
+        """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
+        readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
+        allowed = Access(read=readable, write=(str(cwd),)) + (access or Access())
+        job = {
+            "kind": kind,
+            "payload": payload,
+            "locked": tier != "none",
+            "access": asdict(allowed),
+            "limits": asdict(limits),
+            "cwd": str(cwd),
+            "threads": usable_threads(),
+        }
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            try:
+                with self._lock:
+                    socket.send_fds(self._control, [b"J"], [theirs.fileno(), *descriptors])
+                    channel.send(self._control, job)
+            except OSError as error:
+                raise MachineError("The warm parent process ended.", f"Run the command again ({error}).") from error
+            theirs.close()
+            return _unwrap(_collect(ours, limits.wall_s))
+
+    def close(self) -> None:
+        """End the process and every child of it."""
+        self._control.close()
+        try:
+            self._process.wait(5)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+def usable_threads() -> int:
+    """Hardware threads this process may run on."""
+    return len(os.sched_getaffinity(0))
+
+
+def _environment() -> dict[str, str]:
+    """Nothing of ours but the path: children inherit the memory of this process, so it must hold no key."""
+    kept = {name: os.environ[name] for name in _DEVICE_VARIABLES if name in os.environ}
+    return kept | {
+        "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
+        "HOME": "/nonexistent",
+        "LANG": "C.UTF-8",
+        "PYTHONPATH": os.pathsep.join([str(ROOT), *_extra_packages()]),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": "1",
+        # An idle OpenMP thread spins this often before it sleeps: about 0.5 ms, where libgomp's own choice (300,000) is
+        # 7 ms, in which eager's last thread would take a core from the candidate.
+        "GOMP_SPINCOUNT": "20000",
+        "OPENBLAS_NUM_THREADS": "1",
+        "MKL_NUM_THREADS": "1",
+        "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # whether there is a GPU must be told without touching it: children fork
+        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # oracles are large and short-lived: huge pages save their faults
+    }
+
+
+def _extra_packages() -> list[str]:
+    """Folders of packages beside the interpreter's own, as $PYTHONPATH names them. A folder with ours is not one."""
+    named = (Path(entry).resolve() for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry)
+    return [str(folder) for folder in named if folder.is_dir() and not ROOT.is_relative_to(folder)]
+
+
+def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
+    """The frames of one job merged: its answer, if any, and its exit status. Foreign code may have written them."""
+    deadline = time.monotonic() + wall_s
+    merged: dict[str, Any] = {}
+    while "exit" not in merged:
+        link.settimeout(max(0.001, deadline - time.monotonic()))
+        try:
+            merged |= channel.receive(link, deadline)
+        except TimeoutError as error:
+            raise JobDiedError(f"over its time of {wall_s:g} s") from error
+        except channel.NotAFrameError as error:
+            raise JobDiedError(f"with an answer that is none: {error}") from error
+        except channel.ChannelClosedError as error:
+            raise MachineError("The warm parent process ended.", "Run the command again.") from error
+    return merged
+
+
+def _unwrap(answer: dict[str, Any]) -> dict[str, Any]:
+    match answer:
+        case {"user_error": [str() as problem, str() as remedy]}:
+            raise UserError(problem, remedy)
+        case {"machine_error": [str() as problem, str() as remedy]}:
+            raise MachineError(problem, remedy)
+        case {"result": dict() as result}:
+            return result
+        case {"died": str() as last_words}:
+            raise JobDiedError(last_words)
+    raise JobDiedError(_how(answer["exit"]))
+
+
+def _how(status: object) -> str:
+    """How a process ended, by the status that the parent was told."""
+    try:
+        code = os.waitstatus_to_exitcode(status)  # type: ignore[arg-type]
+        return f"ended with exit code {code}" if code >= 0 else f"killed by {signal.Signals(-code).name}"
+    except (TypeError, ValueError, OverflowError):
+        return "with an answer that is none"
+
+
+@cache
+def _shared(_process: int) -> list[WarmParent]:
+    return [WarmParent()]
+
+
+_start = threading.Lock()
+
+
+def warm_parent() -> WarmParent:
+    """This process's warm parent; started on first use (about 2 s for importing torch), and again if it has ended."""
+    with _start:
+        held = _shared(os.getpid())
+        if not held[0].alive:
+            held[0] = WarmParent()
+        return held[0]

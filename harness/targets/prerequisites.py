@@ -1,0 +1,218 @@
+"""What this machine has of all that cutegen can use, what is missing, and how to get it."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+from harness.building.ninja_file import Edge
+from harness.building.nvidia_tools import find_tool
+from harness.building.runner import run_edges
+from harness.building.store import Store, require_room, write_text
+from harness.building.toolchain import (
+    ask_version,
+    cuda_compiler,
+    cuda_include,
+    cute_include,
+    host_compiler,
+    ninja,
+    tvm_ffi_folder,
+)
+from harness.isolation.tiers import resolve_tier
+from harness.machine.cache import cache_dir
+from harness.machine.gpu import find_gpu
+from harness.nouns.errors import MachineError
+from harness.nouns.frozen import Frozen
+from harness.targets.cuda import CudaTarget
+
+Status = Literal["found", "limited", "missing"]
+
+# The precompiled header takes 210 MB, a build 1 MB: room for one of the former per compiler and many of the latter.
+_ROOM_BYTES = 1 << 30
+_OPENMP_PROGRAM = r"""
+#include <cstdio>
+#include <omp.h>
+int main() {
+  int threads = 0;
+#pragma omp parallel reduction(+ : threads)
+  threads += 1;
+  std::printf("threads %d\n", threads);
+}
+"""
+_PROFILER_SETTINGS = Path("/proc/driver/nvidia/params")
+_NEEDS_PROFILER = "profiling cuda kernels"
+
+
+class Prerequisite(Frozen):
+    """One thing looked for. `detail` says what was found, `remedy` what to do where it is not all there."""
+
+    name: str
+    status: Status
+    detail: str
+    remedy: str = ""
+    needed_for: str
+
+
+def check_prerequisites() -> tuple[Prerequisite, ...]:
+    """Look for every prerequisite, trying rather than assuming. Never raises; takes about a second."""
+    return (
+        _python(),
+        _attempt("C++ compiler", "target cpu", lambda: _first_version(host_compiler().version)),
+        _attempt("OpenMP", "target cpu on more than one core", _try_openmp),
+        _attempt("ninja", "building kernels", lambda: f"{ask_version((str(ninja()),))} ({ninja()})"),
+        _attempt("CuTe headers", "building kernels", _cutlass_version),
+        _attempt("CUDA headers", "building kernels", lambda: str(cuda_include())),
+        _attempt("tvm-ffi", "building and calling kernels", _tvm_ffi_version),
+        _torch(),
+        _attempt("nvcc", "target cuda", lambda: _first_version(cuda_compiler().version)),
+        _gpu(),
+        _profiler(),
+        _isolation(),
+        _attempt("cache folder", "building kernels", _try_cache),
+    )
+
+
+def _attempt(name: str, needed_for: str, look: Callable[[], str]) -> Prerequisite:
+    try:
+        return Prerequisite(name=name, status="found", detail=look(), needed_for=needed_for)
+    except MachineError as missing:
+        return Prerequisite(
+            name=name, status="missing", detail=missing.problem, remedy=missing.remedy, needed_for=needed_for
+        )
+
+
+def _python() -> Prerequisite:
+    version = ".".join(map(str, sys.version_info[:3]))
+    supported = sys.version_info >= (3, 11)
+    return Prerequisite(
+        name="Python",
+        status="found" if supported else "missing",
+        detail=version,
+        remedy="" if supported else "Install Python 3.11 or later.",
+        needed_for="everything",
+    )
+
+
+def _first_version(text: str) -> str:
+    """The compiler's name and number out of what --version printed: `g++ (Debian 12.2.0-14) 12.2.0`, `nvcc 13.0`."""
+    release = re.search(r"^(\S+):.* release (\d+\.\d+)", text)
+    if release:
+        return f"{release[1]} {release[2]}"
+    match = re.match(r"\S+.*? \d+\.\d+(?:\.\d+)?(?=\s|$)", text)
+    return match[0] if match else text[:80]
+
+
+def _try_openmp() -> str:
+    compiler = host_compiler()
+    edges = (
+        Edge("compile", (*compiler.command, "-fopenmp", "check.cpp", "-o", "check"), ("check.cpp",), "check"),
+        Edge("start", ("./check",), ("check",), "started"),
+    )
+    with Store("checks").staging() as folder:
+        write_text(folder / "check.cpp", _OPENMP_PROGRAM)
+        # Our own program: it needs the limits, not the walls.
+        completed = run_edges(edges, folder, compiler=compiler, tier="none")
+    threads = re.search(rb"threads (\d+)", completed.stdout)
+    if completed.exit_code != 0 or threads is None:
+        problem = f"{compiler.command[0]} does not build and run an OpenMP program."
+        raise MachineError(problem, "Install the compiler's OpenMP runtime (libgomp for g++).")
+    return f"{int(threads[1])} threads"
+
+
+def _cutlass_version() -> str:
+    text = (cute_include() / "cutlass" / "version.h").read_text(encoding="utf-8")
+    parts = [re.search(rf"CUTLASS_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
+    return f"CUTLASS {'.'.join(part[1] for part in parts if part)} ({cute_include()})"
+
+
+def _tvm_ffi_version() -> str:
+    return f"{metadata.version('apache-tvm-ffi')} ({tvm_ffi_folder()})"
+
+
+def _torch() -> Prerequisite:
+    needed_for = "tracing and judging tasks"
+    try:
+        # Not imported: that takes two seconds and 200 MB, and this process may go on to be the graph's.
+        return Prerequisite(name="torch", status="found", detail=metadata.version("torch"), needed_for=needed_for)
+    except metadata.PackageNotFoundError:
+        remedy = "Install it with: pip install torch."
+        return Prerequisite(
+            name="torch", status="missing", detail="not installed", remedy=remedy, needed_for=needed_for
+        )
+
+
+def _gpu() -> Prerequisite:
+    gpu = find_gpu()
+    if gpu is None:
+        return Prerequisite(
+            name="GPU",
+            status="missing",
+            detail="nvidia-smi was not found or reports no device",
+            remedy="Install the NVIDIA driver where there is a GPU; without one use --target cpu.",
+            needed_for="running cuda kernels",
+        )
+    detail, needed_for = f"{gpu.name}, {gpu.architecture}, driver {gpu.driver}", "running cuda kernels"
+    try:
+        CudaTarget().require_device()
+    except MachineError as unfit:
+        detail = f"{detail}; {unfit.problem}"
+        return Prerequisite(name="GPU", status="limited", detail=detail, remedy=unfit.remedy, needed_for=needed_for)
+    return Prerequisite(name="GPU", status="found", detail=detail, needed_for=needed_for)
+
+
+def _profiler() -> Prerequisite:
+    program = find_tool("ncu")
+    if program is None:
+        return Prerequisite(
+            name="ncu",
+            status="missing",
+            detail="Nsight Compute was not found",
+            remedy="Install Nsight Compute with the CUDA toolkit; target cpu needs none of it.",
+            needed_for=_NEEDS_PROFILER,
+        )
+    if not _may_profile():
+        remedy = "Load the nvidia module with NVreg_RestrictProfilingToAdminUsers=0: no kernel runs as administrator."
+        detail = f"{program}; the driver lets only administrators read performance counters"
+        return Prerequisite(name="ncu", status="limited", detail=detail, remedy=remedy, needed_for=_NEEDS_PROFILER)
+    return Prerequisite(name="ncu", status="found", detail=str(program), needed_for=_NEEDS_PROFILER)
+
+
+def _may_profile() -> bool:
+    if not _PROFILER_SETTINGS.is_file():
+        return True
+    return "RmProfilingAdminOnly: 1" not in _PROFILER_SETTINGS.read_text(encoding="utf-8")
+
+
+def _isolation() -> Prerequisite:
+    name, needed_for = "isolation", "running kernels that nobody vouches for"
+    try:
+        tier = resolve_tier("auto")
+    except MachineError as missing:
+        return Prerequisite(
+            name=name, status="missing", detail=missing.problem, remedy=missing.remedy, needed_for=needed_for
+        )
+    if tier == "bubblewrap":
+        return Prerequisite(name=name, status="found", detail="bubblewrap", needed_for=needed_for)
+    return Prerequisite(
+        name=name,
+        status="limited",
+        detail=f"{tier}: a kernel can still list processes and connect to unix sockets",
+        remedy="Install bubblewrap (apt install bubblewrap) and allow unprivileged user namespaces.",
+        needed_for=needed_for,
+    )
+
+
+def _try_cache() -> str:
+    folder = cache_dir()
+    with Store("checks").staging() as staged:
+        with tempfile.NamedTemporaryFile(dir=staged):
+            pass
+        require_room(staged, _ROOM_BYTES)
+        free = shutil.disk_usage(staged).free
+    return f"{folder}, {free >> 30} GB free"

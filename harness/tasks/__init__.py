@@ -1,0 +1,1 @@
+"""From a task's file to facts about it."""

@@ -1,0 +1,1 @@
+"""The child that has PyTorch: reference, oracle, trials, clock. Nothing of a candidate is loaded here."""

@@ -1,0 +1,108 @@
+"""What the reference takes, found by trying: weights of either sign, and how various timed inputs may be."""
+
+from __future__ import annotations
+
+import torch
+
+from harness.checks.emptiness import emptiness
+from harness.checks.families import STIRRED
+from harness.checks.stirring import MANNERS
+from harness.nouns.errors import UserError
+from harness.nouns.task import TensorSpec
+from harness.nouns.verdict import Untried
+from harness.trusted.reference import all_finite
+from harness.trusted.trials import Bench
+
+PROBES = 24
+"""Forwards spent on finding the weights whose sign must stay: enough for four among some forty."""
+WEIGHTS = "trained weights"
+FEW, DRAWS = 1 << 12, 5
+"""Stirred inputs of so few elements hold little that is foreign: several draws say whether the reference takes it."""
+_REFUSED = "there the reference's outputs are not finite, all one value, or refused"
+
+
+def choose_weights(bench: Bench, seed: int) -> None:
+    """Find the weights whose sign the reference does not take varied: variances, scales under a root.
+
+    Those keep it. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
+    """
+    trained = bench.trained
+    if not trained.habits or not _healthy(bench, seed, varied=False):
+        return
+    trained.probed = True
+    _keep_signs(bench, seed)
+    trained.probed = False
+    if not _healthy(bench, seed, varied=True):
+        trained.tame = True
+        bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"only by factors: else {_REFUSED}"))
+    elif trained.keeps_sign:
+        names = ", ".join(sorted(trained.keeps_sign))
+        bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"one sign alone of {names}: {_REFUSED}"))
+
+
+def _keep_signs(bench: Bench, seed: int) -> None:
+    """Halve what is suspected until single weights are left; when the forwards are spent, all suspects keep theirs."""
+    trained, left = bench.trained, PROBES
+    suspects = [trained.signed]
+    good: set[str] = set()
+    while suspects:
+        some = suspects.pop()
+        trained.keeps_sign = {*trained.signed} - good - {*some}
+        left -= 1
+        if not some or _healthy(bench, seed, varied=True):
+            good |= {*some}
+        elif len(some) > 1 and left > 0:
+            middle = len(some) // 2
+            suspects += [some[:middle], some[middle:]]
+    trained.keeps_sign = {*trained.signed} - good
+
+
+def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
+    """Timed inputs are as various as the reference takes them (see `MANNERS`); without `various` stirred at most."""
+    if bench.multiplies:
+        bench.manner = "near one"
+        if _takes_stirred(bench, seed):
+            return
+    known = _results(bench)
+    usual = known is None or bool(emptiness(known)) or not all_finite(known)
+    for manner in MANNERS if various and not usual else MANNERS[2:]:
+        bench.manner = manner
+        if manner == "given" or _takes_stirred(bench, seed, anything=usual):
+            break
+    if bench.manner != "mixed" and various:
+        words = f"inputs are {bench.manner} where timed: mixed within a row {_REFUSED.removeprefix('there ')}"
+        bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=words))
+
+
+def _takes_stirred(bench: Bench, seed: int, *, anything: bool = False) -> bool:
+    """Whether the reference accepts stirred and touched inputs, and has results on them that are worth something."""
+    largest = max((spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec)), default=1)
+    for draw in range(DRAWS if largest < FEW else 1):
+        bench.fill(0, (seed + draw) % (1 << 31), STIRRED)
+        bench.touch(0, bench.touchable())
+        if not _worth_something(bench, anything=anything):
+            return False
+    return True
+
+
+def _healthy(bench: Bench, seed: int, *, varied: bool) -> bool:
+    """Whether the reference has results on the file's inputs, under its weights or varied ones."""
+    bench.fill(0, seed, "given")
+    if varied:
+        bench.fill_weights(0, torch.Generator(bench.device.place).manual_seed(seed))
+    return _worth_something(bench)
+
+
+def _worth_something(bench: Bench, *, anything: bool = False) -> bool:
+    try:
+        results = bench.reference.run(bench.inputs(0), bench.replicas[0])
+    except UserError:
+        return False
+    return anything or (all_finite(results) and not emptiness(results))
+
+
+def _results(bench: Bench) -> list[torch.Tensor] | None:
+    try:
+        return bench.reference.run(bench.pattern)
+    except UserError:
+        return None

@@ -1,0 +1,100 @@
+"""The mixing job: several workloads by turns in one process of the candidate's.
+
+Each workload passed in a process of its own before. Here a kernel fails that keeps what only fits the first one: a
+buffer of its size, a plan for its shape, a result by its address.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from harness.nouns.task import Signature, Variant
+from harness.nouns.verdict import Correctness, Trial
+from harness.trusted.device import Device
+from harness.trusted.devices import open_device
+from harness.trusted.judging import (
+    MIN_TIMEOUT_S,
+    PATIENCE,
+    PATTERN_SEED,
+    WrongError,
+    raise_if_wrong,
+    reference_seconds,
+    slot_replica,
+)
+from harness.trusted.link import CandidateFailedError, RunnerLink
+from harness.trusted.memory import SharedMemory
+from harness.trusted.reference import Reference
+from harness.trusted.scalar_arguments import slot_numbers
+from harness.trusted.trials import Bench, run_trial
+from harness.wire.layout import lay_out_each
+
+ROUNDS = 2
+DISTRIBUTIONS = ("normal", "given")
+
+
+def mix(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
+    """The outcome as `judge`'s, without a timing. `payload`: as there, and workloads: {variant, signature} each."""
+    began = time.perf_counter()
+    trials: list[Trial] = []
+    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    benches: list[Bench] = []
+    try:
+        link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
+        benches += _benches(payload, link)
+        for position, bench in enumerate(benches * ROUNDS):
+            _try_one(bench, position, payload["seed"], trials)
+    except CandidateFailedError as failure:
+        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+    except WrongError as wrong:
+        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
+    if trials:
+        absent = next((bench.oracle.absent for bench in benches if bench.oracle.absent), "")
+        outcome["correctness"] = Correctness(trials=tuple(trials), no_oracle=absent).model_dump(mode="json")
+    return outcome | {"seconds": {"mix": time.perf_counter() - began}}
+
+
+def _try_one(bench: Bench, position: int, seed: int, trials: list[Trial]) -> None:
+    """One trial on the workload whose turn it is; its slot has its own number."""
+    slot = position % bench.memory.slots
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * reference_seconds(bench)
+    distribution = DISTRIBUTIONS[position // bench.memory.slots]
+    trial = run_trial(bench, slot, distribution, (seed + position) % (1 << 31), timeout_s)
+    if trial is not None:
+        trials.append(trial)
+        raise_if_wrong(trial)
+
+
+def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
+    """One for each workload, over one memory and one runner."""
+    device = open_device(payload["device"], payload["slot_target_bytes"])
+    device.prepare(payload["precision"])
+    signatures = [Signature.model_validate(each["signature"]) for each in payload["workloads"]]
+    memory = SharedMemory(signatures[0], len(signatures), device, layout=lay_out_each(signatures))
+    references = [_reference(payload, each["variant"], device) for each in payload["workloads"]]
+    replicas = [slot_replica(reference, memory, slot) for slot, reference in enumerate(references)]
+    numbers = [slot_numbers(signature, 0) for signature in signatures]
+    link.share(memory, numbers)
+    link.load(payload["library"])
+    return [
+        Bench(
+            device=device,
+            reference=reference,
+            signature=signature,
+            op_class=payload["op_class"],
+            indexed=frozenset(payload["indexed"]),
+            steps=payload["steps"],
+            tolerance=payload["tolerance"],
+            memory=memory,
+            link=link,
+            numbers=numbers,
+            replicas=replicas,
+            pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
+            multiplies=payload["multiplies"],
+        )
+        for reference, signature in zip(references, signatures, strict=True)
+    ]
+
+
+def _reference(payload: dict[str, Any], variant: dict[str, Any], device: Device) -> Reference:
+    return Reference(payload["source"], payload["name"], device.place, variant=Variant.model_validate(variant))

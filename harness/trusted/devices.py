@@ -1,0 +1,13 @@
+"""A device by its name."""
+
+from __future__ import annotations
+
+from harness.nouns.candidate import TargetName
+from harness.trusted.cuda_device import CudaDevice
+from harness.trusted.device import Device
+from harness.trusted.host_device import HostDevice
+
+
+def open_device(kind: TargetName, cache_bytes: int) -> Device:
+    """The device of that kind; `cache_bytes` should exceed its last-level cache."""
+    return CudaDevice(cache_bytes) if kind == "cuda" else HostDevice(cache_bytes)

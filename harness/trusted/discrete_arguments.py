@@ -1,0 +1,130 @@
+"""The integers and masks among a task's arguments: which variations of them the reference takes, and whose turn it is.
+
+Variations are tried before the first trial: all arguments together, one by one where that is refused. What is refused
+in every combination stays as the file gives it.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+
+import torch
+
+from harness.checks.discrete import Shown, Way, base_of, show, swap_few, vary
+from harness.checks.families import STIRRED
+from harness.nouns.task import Signature
+from harness.trusted.reference import Value
+
+Ways = Mapping[str, Way]
+
+SETS, SETS_S, SETS_BYTES = 8, 0.5, 1 << 29
+"""Sets of the file's own integers that timed calls take turns at: so many at most, and two at least, drawn for about so
+many seconds, of so many bytes each set included."""
+FRESH_S = 1.0
+"""Seconds of drawing new sets while timed, for arguments of which no variation is taken."""
+COMPARED = 3
+"""Draws that a kind is told by."""
+
+
+class DiscreteArguments:
+    """Integer and bool inputs, parameters and buffers of one bench, by name.
+
+    Until `settle` they are what the file gives. `refused` says in words what was tried in vain.
+    """
+
+    def __init__(self, signature: Signature, pattern: Sequence[Value], weights: Mapping[str, torch.Tensor]) -> None:
+        self._names = [spec.name for spec in signature.inputs]
+        self._sets = [self._only(pattern)]
+        self._kept = {name: tensor for name, tensor in weights.items() if not tensor.is_floating_point()}
+        self._shown: dict[str, Shown] = {}
+        self._turns: list[Ways] = [{}]
+        self._whose_turn: dict[str, int] = {}
+        self._timed: Ways = {}
+        self._draw: Callable[[], list[Value]] | None = None
+        self._fresh_s = FRESH_S
+        self.refused: list[str] = []
+
+    def settle(self, draw: Callable[[int], list[Value]], takes: Callable[[Ways], bool], seed: int) -> None:
+        """Draw further sets, see what they show, and try variations on the reference.
+
+        `draw` gives a set of inputs under a seed, `takes` says whether the reference accepts inputs varied so.
+        """
+        self._draw_sets(draw, seed)
+        self._shown = {name: show([each[name] for each in self._sets[:COMPARED]]) for name in self._sets[0]}
+        self._shown |= {name: show([tensor]) for name, tensor in self._kept.items()}
+        ways = {name: shown.ways for name, shown in self._shown.items() if shown.ways}
+        for turn in range(max(map(len, ways.values()), default=0)):
+            taken = self._taken({name: each[turn % len(each)] for name, each in ways.items()}, takes)
+            self._turns += [taken] * bool(taken)
+        self._timed = self._choose_timed(takes)
+        standing = all(name in self._timed for name in self._sets[0])
+        self._draw = None if standing or len(self._sets) == 1 else lambda: draw(random.randrange(1 << 31))
+
+    def ways(self, distribution: str) -> Ways:
+        """Which variation each argument shows in a trial of this distribution; trials take turns."""
+        if distribution == "given":
+            return {}
+        if distribution == STIRRED:
+            return self._timed
+        turn = self._whose_turn.setdefault(distribution, len(self._whose_turn) + 1)
+        return self._turns[turn % len(self._turns)]
+
+    def varied(self, name: str, value: torch.Tensor, ways: Ways, generator: torch.Generator) -> torch.Tensor:
+        """An argument in its variation, of extent 1 where it is expanded; the value itself where it has none."""
+        if name not in ways:
+            return value
+        changed = vary(base_of(value), self._shown[name], ways[name], generator)
+        return changed if value.ndim else changed.view(())
+
+    def timed_set(self) -> dict[str, torch.Tensor]:
+        """The file's own integers for one timed call, to be varied by `ways(STIRRED)`."""
+        began = time.monotonic()
+        if self._draw and self._fresh_s > 0:
+            drawn = self._only(self._draw())
+            self._fresh_s -= time.monotonic() - began
+            return drawn
+        return random.choice(self._sets)
+
+    def touch(self, name: str, view: torch.Tensor, generator: torch.Generator) -> None:
+        """A few elements of an argument in each other's places, where timed calls see it moved."""
+        if self._timed.get(name) == "moved":
+            swap_few(base_of(view), self._shown[name], generator)
+
+    def _draw_sets(self, draw: Callable[[int], list[Value]], seed: int) -> None:
+        first, began = self._sets[0], time.monotonic()
+        room = SETS_BYTES // max(1, sum(tensor.nbytes for tensor in first.values()))
+        for number in range(1, min(SETS, max(2, room)) if first else 1):
+            if number > 1 and time.monotonic() - began > SETS_S:
+                return
+            drawn = self._only(draw((seed + 15_485_863 * number) % (1 << 31)))
+            if all(torch.equal(drawn[name], first[name]) for name in first):
+                return
+            self._sets.append(drawn)
+
+    def _only(self, values: Sequence[Value]) -> dict[str, torch.Tensor]:
+        named = zip(self._names, values, strict=True)
+        return {
+            name: value for name, value in named if isinstance(value, torch.Tensor) and not value.is_floating_point()
+        }
+
+    def _taken(self, ways: Ways, takes: Callable[[Ways], bool]) -> Ways:
+        """All of these variations, or those that are taken one by one, if they are together, too; or none."""
+        if not ways or takes(ways):
+            return ways
+        alone = {name: way for name, way in ways.items() if len(ways) > 1 and takes({name: way})}
+        refused = (f"{name} {way}" for name, way in ways.items() if name not in alone)
+        self.refused = [*dict.fromkeys([*self.refused, *refused])]
+        return alone if len(alone) < 2 or takes(alone) else {}
+
+    def _choose_timed(self, takes: Callable[[Ways], bool]) -> Ways:
+        """For each argument the first of its variations for timed calls that the reference takes."""
+        chosen: Ways = {}
+        for rank in range(2):
+            open_yet = {name: shown for name, shown in self._shown.items() if name not in chosen}
+            ways = {name: way for name, shown in open_yet.items() for way in islice(shown.timed, rank, rank + 1)}
+            taken = {**chosen, **self._taken(ways, takes)}
+            chosen = taken if not chosen or taken == chosen or takes(taken) else chosen
+        return chosen

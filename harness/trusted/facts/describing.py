@@ -1,0 +1,263 @@
+"""The describing job: import a task file, run it once, say what it is."""
+
+from __future__ import annotations
+
+import logging
+import os
+import warnings
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from itertools import zip_longest
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+
+from harness.nouns.errors import UserError
+from harness.nouns.form import Form
+from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
+from harness.trusted.facts.demand import whole_reads
+from harness.trusted.facts.settled import defect_of_runs, require_one_shape
+from harness.trusted.facts.tracing import UntraceableError, trace
+from harness.trusted.facts.watching import Watch
+from harness.trusted.reference import Reference, Value, writable
+from harness.trusted.scalar_arguments import is_free, others_taken
+from harness.trusted.variants import held_out_variant
+
+# By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
+GEMM = frozenset({
+    "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "inner", "outer",
+    "tensordot",
+})  # fmt: skip
+REDUCTION = frozenset({
+    "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "var_mean", "std", "std_mean",
+    "norm", "linalg_vector_norm", "logsumexp", "softmax", "_softmax", "log_softmax", "_log_softmax", "layer_norm",
+    "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm", "cumsum", "cumprod",
+    "any", "all", "nll_loss", "cross_entropy_loss", "mse_loss",
+})  # fmt: skip
+RELABELLING = frozenset({
+    "view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "alias", "clone",
+    "contiguous", "detach", "detach_", "lift_fresh_copy", "slice", "select", "_to_copy", "to", "flatten",
+    "_unsafe_view",
+})  # fmt: skip
+
+
+LARGE_BYTES, LARGE_FLOPS = 256 << 20, 20_000_000_000
+"""A task that moves or computes more is described without its data: that takes seconds, and may not fit."""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A task file that ran once, with real values or with shapes alone."""
+
+    reference: Reference
+    inputs: list[Value]
+    outputs: list[torch.Tensor]
+    signature: Signature
+    watch: Watch
+    variant: Variant
+    defect: str
+    takes: Form | None
+    returns: Form | None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of inputs, parameters and outputs, each once."""
+        return sum(spec.nbytes for spec in self.signature.arguments if spec.kind == "tensor")
+
+    @property
+    def workload(self) -> Workload:
+        """As the task keeps it."""
+        return Workload(
+            name=self.variant.name,
+            signature=self.signature,
+            flops=self.watch.flops,
+            computed=self.watch.dtypes,
+            bytes_moved=self.nbytes,
+            variant=self.variant,
+        )
+
+    @property
+    def large(self) -> bool:
+        """Whether its data is better not made just to look at it."""
+        return self.nbytes > LARGE_BYTES or self.watch.flops > LARGE_FLOPS
+
+
+def describe(source: str, name: str) -> dict[str, Any]:
+    """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
+    # Tensors without memory still look for a GPU. There is none in this cage, and nobody needs to be told.
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # of numbers that are tried in vain
+    warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
+    variants = Reference.variants(source, name)
+    seen = [_look(source, name, variant) for variant in variants]
+    for other in seen[1:]:
+        _require_one_entry(seen[0], other)
+    program, failure = _program(seen[0], one_shape=len(seen) == 1)
+    return Task(
+        name=name,
+        source=source,
+        workloads=tuple(each.workload for each in seen),
+        held_out=tuple(each.workload for each in _held_out(source, name, seen)),
+        op_class=op_class(program),
+        program=program,
+        trace_failure=failure,
+        defect=next((each.defect for each in seen if each.defect), ""),
+        takes=seen[0].takes,
+        returns=seen[0].returns,
+    ).model_dump(mode="json")
+
+
+def _look(source: str, name: str, variant: Variant) -> Seen:
+    """Run one workload of the file.
+
+    First on tensors that have a shape and no memory. A small one, and one whose file needs values, runs once more on
+    real ones, where NaN in an output is refused, and shapes that follow from values; whether two runs agree is seen.
+    """
+    try:
+        with FakeTensorMode():
+            sketch = _see(source, name, variant)
+            if sketch.large:
+                return sketch
+    except Exception:  # noqa: BLE001 (values were needed, or the file is wrong: the real run finds out which)
+        pass
+    seen = _see(source, name, variant)
+    _refuse_nan(seen)
+    require_one_shape(seen.reference, seen.inputs, seen.outputs)
+    return replace(seen, defect=defect_of_runs(seen.reference, seen.inputs, seen.outputs, seen.watch.drawn))
+
+
+def _see(source: str, name: str, variant: Variant) -> Seen:
+    reference = Reference(source, name, variant=variant)
+    inputs = reference.inputs(seed=0)
+    with Watch() as watch:
+        outputs = _run_checked(reference, inputs)
+    takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
+    signature = _signature(reference, inputs, outputs, takes, returns)
+    return Seen(
+        reference,
+        inputs,
+        outputs,
+        signature,
+        watch,
+        variant,
+        defect=f"its forward is random: it draws numbers ({watch.drawn})" if watch.drawn else "",
+        takes=None if takes.flat else takes,
+        returns=None if returns.kind == "value" or (returns.flat and len(outputs) > 1) else returns,
+    )
+
+
+def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
+    """Shapes in between the declared ones that the file takes, too, where those differ by more than their number."""
+    variant = held_out_variant([each.variant for each in seen], int(sha256(source.encode()).hexdigest()[:8], 16))
+    if variant is None:
+        return []
+    try:
+        between = _look(source, name, variant)
+        _require_one_entry(seen[0], between)
+    except UserError:
+        return []  # the file does not take such sizes: nobody claims that a kernel should
+    return [between]
+
+
+def _require_one_entry(first: Seen, other: Seen) -> None:
+    """One kernel's entry must fit both: the same arguments, of the same kind and rank."""
+    for mine, theirs in zip_longest(first.signature.arguments, other.signature.arguments):
+        if mine is None or theirs is None or _kind(mine) != _kind(theirs):
+            raise other.reference.error(
+                f"workload {other.variant.name!r} differs from the first in its arguments ({(mine or theirs).name})",
+                "All workloads go to one entry point: the same arguments, each of the same kind and rank.",
+            )
+    if (first.takes, first.returns) != (other.takes, other.returns):
+        raise other.reference.error(
+            f"workload {other.variant.name!r} puts its inputs or outputs together in another way than the first"
+        )
+
+
+def _kind(argument: TensorSpec | ScalarSpec) -> tuple[str, object]:
+    return argument.name, len(argument.shape) if isinstance(argument, TensorSpec) else argument.type
+
+
+def op_class(program: Program | None) -> OpClass:
+    """What the forward mostly is: its heaviest kind of operation decides."""
+    if program is None:
+        return "other"
+    names = {op.target.split(".")[1].rstrip("_") or op.target for op in program.ops}
+    if names & GEMM:
+        return "gemm"
+    if names & REDUCTION:
+        return "reduction"
+    if all(_is_pointwise(op.target) or op.target.split(".")[1] in RELABELLING for op in program.ops):
+        return "elementwise"
+    return "other"
+
+
+def _is_pointwise(target: str) -> bool:
+    _, name, overload = target.split(".")
+    operation = getattr(getattr(torch.ops.aten, name), overload)
+    return torch.Tag.pointwise in operation.tags
+
+
+def _run_checked(reference: Reference, inputs: list[Value]) -> list[torch.Tensor]:
+    """The outputs. A tensor's version counts the writes to it, so that no copy is needed to see one."""
+    before = [_version(value) for value in inputs]
+    outputs = reference.run(inputs)
+    paths = Form.model_validate(reference.takes).paths
+    for position, (was, value) in enumerate(zip(before, inputs, strict=True)):
+        if _version(value) != was:
+            raise reference.error(
+                f"forward changes its input {reference.input_names(paths)[position]} in place",
+                "Let it work on a copy, or return the new value.",
+            )
+    return [writable(output) for output in outputs]
+
+
+def _version(value: Value) -> int:
+    return value._version if isinstance(value, torch.Tensor) else 0
+
+
+def _refuse_nan(seen: Seen) -> None:
+    for position, output in enumerate(seen.outputs):
+        if output.is_floating_point() and output.isnan().any():
+            raise seen.reference.error(
+                f"output {position} holds NaN on the file's own inputs", "Change get_inputs so that it is defined."
+            )
+
+
+def _signature(
+    reference: Reference, inputs: list[Value], outputs: list[torch.Tensor], takes: Form, returns: Form
+) -> Signature:
+    parameters = reference.parameter_specs()
+    taken = {spec.name for spec in parameters}
+    names = _distinct(reference.input_names(takes.paths), taken)
+    labels = _distinct(reference.output_names(returns.paths), {*taken, *names})
+    others = others_taken(reference, inputs, outputs)
+    free = [is_free(value, taken) for value, taken in zip(inputs, others, strict=True)]
+    return Signature(
+        inputs=tuple(
+            reference.value_spec(name, value, taken, free=all_taken)
+            for name, value, taken, all_taken in zip(names, inputs, others, free, strict=True)
+        ),
+        parameters=parameters,
+        outputs=tuple(reference.tensor_spec(name, tensor) for name, tensor in zip(labels, outputs, strict=True)),
+    )
+
+
+def _distinct(names: list[str], taken: set[str]) -> list[str]:
+    """The names, with underscores added where they are taken: a forward's argument may be called like a parameter."""
+    chosen: list[str] = []
+    for name in names:
+        while name in taken:
+            name += "_"
+        taken = {*taken, name}
+        chosen.append(name)
+    return chosen
+
+
+def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str]:
+    try:
+        program = trace(seen.reference, seen.inputs, seen.signature.inputs)
+    except UntraceableError as error:
+        return None, str(error)
+    reads = whole_reads(program, seen.signature, one_shape=one_shape)
+    return program.model_copy(update={"reads": reads}), ""

@@ -1,0 +1,212 @@
+"""A forward as a list of aten operations: torch.export first, make_fx where that fails."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch.export import ExportedProgram
+from torch.export.graph_signature import InputKind
+from torch.fx.experimental.proxy_tensor import make_fx
+
+from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
+from harness.trusted.reference import DTYPES, Reference, Value
+
+
+class UntraceableError(Exception):
+    """The forward cannot be written as a flat list of aten operations; the message says why."""
+
+
+def trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
+    """The program of the model on these inputs. Raises `UntraceableError`.
+
+    Tracing writes a number that was passed in as a constant. So a forward with scalar inputs is traced again with
+    other numbers, and the constants that moved with an input are that input.
+    """
+    first = _trace_once(reference, inputs, specs)
+    for position, spec in enumerate(specs):
+        if isinstance(spec, ScalarSpec):
+            first = _bind_scalar(reference, inputs, specs, first, position)
+    return first
+
+
+def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
+    names = [spec.name for spec in specs]
+    try:
+        with torch.no_grad():
+            exported = torch.export.export(_Flat(reference), tuple(inputs), strict=False)
+            return _from_export(exported, names, reference.ties)
+    except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
+        try:
+            return _from_make_fx(reference, inputs, names)
+        except Exception as error:  # as above: a task without a program is still a task
+            text = " ".join(f"{failure} / {error}".split())[:400]
+            raise UntraceableError(text) from error
+
+
+class _Flat(torch.nn.Module):
+    """The model from values to tensors, each one after the other, however its forward takes and returns them."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__()
+        self.model = reference.model
+        self._reference = [reference]
+
+    def forward(self, *values: Value) -> tuple[torch.Tensor, ...]:
+        (reference,) = self._reference
+        given, named = reference.arranged(list(values))
+        return tuple(reference.opened(self.model(*given, **named)))
+
+
+def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, str]) -> Program:
+    known: dict[str, str] = {}
+    given = iter(names)
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind is InputKind.USER_INPUT:
+            name = next(given)
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
+            name = str(spec.target).removeprefix("model.")
+            name = ties.get(name, name)
+        else:
+            raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
+        known[getattr(spec.arg, "name", "")] = name
+    return _Reader(known, "export").read(exported.graph_module)
+
+
+def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
+    parameters = reference.parameters()
+    tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+    tensor_names = [n for n, value in zip(names, inputs, strict=True) if isinstance(value, torch.Tensor)]
+
+    def forward(weights: dict[str, torch.Tensor], operands: list[torch.Tensor]) -> Any:
+        fed = iter(operands)
+        full = [next(fed) if isinstance(value, torch.Tensor) else value for value in inputs]
+        positional, named = reference.arranged(full)
+        return tuple(reference.opened(torch.func.functional_call(reference.model, weights, positional, named)))
+
+    with torch.no_grad():
+        module = make_fx(forward)(parameters, tensors)
+    order = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    return _Reader(dict(zip(order, [*parameters, *tensor_names], strict=True)), "make_fx").read(module)
+
+
+class _Reader:
+    """Turns one FX graph into a Program. `known` maps placeholder names to signature names."""
+
+    def __init__(self, known: dict[str, str], tracer: str) -> None:
+        self.tracer = tracer
+        self.names = dict(known)
+        self.taken = set(known.values())
+        self.ops: list[TracedOp] = []
+
+    def read(self, module: torch.fx.GraphModule) -> Program:
+        outputs: tuple[str, ...] = ()
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                outputs = self._outputs(node.args[0])
+            elif node.op != "placeholder":
+                raise UntraceableError(f"it reads {node.target!r}, which is neither parameter nor buffer")
+        return Program(tracer=self.tracer, ops=tuple(self.ops), outputs=outputs)  # type: ignore[arg-type]
+
+    def _call(self, node: torch.fx.Node) -> None:
+        if node.target is operator.getitem:
+            source, index = node.args
+            assert isinstance(source, torch.fx.Node)
+            self.names[node.name] = f"{self.names[source.name]}.{index}"
+            return
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise UntraceableError(f"it calls {node.target!r}, which is no aten operation")
+        if node.target.namespace != "aten":
+            return
+        name = self._fresh(node.name)
+        self.names[node.name] = name
+        self.ops.append(
+            TracedOp(
+                target=f"aten.{node.target._opname}.{node.target._overloadname}",
+                args=tuple(self._argument(argument) for argument in node.args),
+                kwargs={key: self._argument(value) for key, value in node.kwargs.items()},
+                results=_results(name, node.meta["val"]),
+            )
+        )
+
+    def _fresh(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+    def _outputs(self, returned: Any) -> tuple[str, ...]:
+        nodes = returned if isinstance(returned, list | tuple) else [returned]
+        return tuple(self.names[node.name] for node in nodes)
+
+    def _argument(self, value: Any) -> Argument:
+        if isinstance(value, list | tuple):
+            return tuple(self._atom(part) for part in value)
+        return self._atom(value)
+
+    def _atom(self, value: Any) -> Atom:
+        if isinstance(value, torch.fx.Node):
+            return Ref(ref=self.names[value.name])
+        if isinstance(value, torch.dtype):
+            return DTypeArg(dtype=DTYPES.get(value, str(value)))
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        return str(value)  # a device, a layout, a memory format
+
+
+def _results(name: str, value: Any) -> tuple[TensorSpec, ...]:
+    """One spec named like the operation, or "name.0", "name.1" for an operation with several results."""
+    if isinstance(value, torch.Tensor):
+        return (_spec(name, value),)
+    return tuple(_spec(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
+
+
+def _spec(name: str, tensor: torch.Tensor) -> TensorSpec:
+    if tensor.dtype not in DTYPES:
+        raise UntraceableError(f"{name} has the unsupported type {tensor.dtype}")
+    return TensorSpec(name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype])
+
+
+def _bind_scalar(
+    reference: Reference,
+    inputs: list[Value],
+    specs: Sequence[TensorSpec | ScalarSpec],
+    program: Program,
+    position: int,
+) -> Program:
+    name, value = specs[position].name, inputs[position]
+    changed = list(inputs)
+    changed[position] = (
+        (not value) if isinstance(value, bool) else value + 1 if isinstance(value, int) else value + 0.37
+    )
+    other = _trace_once(reference, changed, specs)
+    bound = {spec.name: number for spec, number in zip(specs, inputs, strict=True) if isinstance(spec, ScalarSpec)}
+    unfit = UntraceableError(f"what it computes depends on the number {name} other than as an operand")
+    if [(op.target, op.results) for op in other.ops] != [(op.target, op.results) for op in program.ops]:
+        raise unfit
+
+    def merge(was: Argument, now: Argument) -> Argument:
+        if isinstance(was, tuple) and isinstance(now, tuple) and len(was) == len(now):
+            return tuple(merge(a, b) for a, b in zip(was, now, strict=True))  # type: ignore[misc]
+        if was == now or (isinstance(was, Ref) and now == bound.get(was.ref)):
+            return was
+        if was == value and now == changed[position]:
+            return Ref(ref=name)
+        raise unfit
+
+    return program.model_copy(
+        update={"ops": tuple(_merge_op(was, now, merge) for was, now in zip(program.ops, other.ops, strict=True))}
+    )
+
+
+def _merge_op(was: TracedOp, now: TracedOp, merge: Callable[[Argument, Argument], Argument]) -> TracedOp:
+    return was.model_copy(
+        update={
+            "args": tuple(merge(a, b) for a, b in zip(was.args, now.args, strict=True)),
+            "kwargs": {key: merge(argument, now.kwargs[key]) for key, argument in was.kwargs.items()},
+        }
+    )

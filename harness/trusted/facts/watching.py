@@ -1,0 +1,109 @@
+"""What a forward does while it runs once: its FLOPs, the element types it computes in, whether it draws at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from math import prod
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.nouns.task import DType
+from harness.trusted.reference import DTYPES
+
+_ATEN = torch.ops.aten
+_OFF = {"p": 0, "dropout_p": 0, "dropout": 0, "train": False, "training": False}
+"""With such an argument an operation that could draw at random does not."""
+_STRANGE_SEED = 0x5EED_CAFE
+
+
+def _recurrent(steps: tuple[int, ...], inner: tuple[int, ...], hidden: tuple[int, ...], *_: Any, **__: Any) -> int:
+    """One layer in one direction: both products of each step. `steps` is (time, batch, features)."""
+    return 2 * steps[0] * steps[1] * (prod(inner) + prod(hidden))
+
+
+def _distances(one: tuple[int, ...], other: tuple[int, ...], **_: Any) -> int:
+    """Of P points to R others, as a product of matrices."""
+    return 2 * prod(one) * other[-2]
+
+
+def _attention(query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], *_: Any, **__: Any) -> int:
+    """Both products of attention."""
+    return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+
+
+_FORMULAS: dict[Any, Callable[..., int]] = {
+    _ATEN.mkldnn_rnn_layer: _recurrent,
+    _ATEN._scaled_dot_product_flash_attention_for_cpu: _attention,
+    _ATEN.mv: lambda matrix, _vector, **_: 2 * prod(matrix),
+    _ATEN.addmv: lambda _added, matrix, _vector, **_: 2 * prod(matrix),
+    _ATEN.dot: lambda vector, _other, **_: 2 * prod(vector),
+    _ATEN._euclidean_dist: _distances,
+}
+"""Products that torch's own counter knows nothing of. A multiply-add counts as two."""
+
+
+class Watch:
+    """Around a forward: `with watch: ...`, then the rest tells what it did."""
+
+    def __init__(self) -> None:
+        # The fused operations for attention in evaluation mode are one each: their parts can be counted, and traced.
+        torch.backends.mha.set_fastpath_enabled(False)
+        self._counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
+        self._operations = _Operations()
+        self._seeds_itself = False
+
+    def __enter__(self) -> Watch:
+        torch.manual_seed(_STRANGE_SEED)
+        self._held = ExitStack()
+        self._held.enter_context(self._counter)
+        self._held.enter_context(self._operations)
+        return self
+
+    def __exit__(self, *failure: Any) -> None:
+        self._held.__exit__(*failure)
+        self._seeds_itself = torch.initial_seed() != _STRANGE_SEED
+
+    @property
+    def flops(self) -> int:
+        """Of products, convolutions and attention."""
+        return int(self._counter.get_total_flops())
+
+    @property
+    def dtypes(self) -> tuple[DType, ...]:
+        """Of everything that an operation gave, in the order of their names."""
+        return tuple(sorted(DTYPES[dtype] for dtype in self._operations.dtypes if dtype in DTYPES))
+
+    @property
+    def drawn(self) -> str:
+        """An operation that drew random numbers under nobody's seed; empty where there was none."""
+        return "" if self._seeds_itself else self._operations.drawn
+
+
+class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.dtypes: set[torch.dtype] = set()
+        self.drawn = ""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each operation."""
+        named = kwargs or {}
+        result = func(*args, **named)
+        self.dtypes.update(part.dtype for part in tree_leaves(result) if isinstance(part, torch.Tensor))
+        if not self.drawn and torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, named):
+            self.drawn = str(func._schema.name).removeprefix("aten::")
+        return result
+
+
+def _draws(func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
+    given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | named
+    if given.get("generator") is not None:
+        return False
+    return all(given.get(name, None) != off for name, off in _OFF.items())

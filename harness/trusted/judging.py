@@ -1,0 +1,289 @@
+"""The judging job: one candidate, checked and timed. Never loads, parses or trusts anything of the candidate's."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import islice
+from typing import Any
+
+import torch
+
+from harness.checks.errors import DEVIATIONS, MULTIPLE
+from harness.checks.families import STIRRED
+from harness.checks.filters import defect_of, sample
+from harness.nouns.errors import MachineError, UserError
+from harness.nouns.task import Signature, Variant
+from harness.nouns.verdict import Correctness, OutputError, Timing, Trial, Untried
+from harness.trusted.admission import choose_manner, choose_weights
+from harness.trusted.device import Device
+from harness.trusted.devices import open_device
+from harness.trusted.link import CandidateFailedError, RunnerLink
+from harness.trusted.memory import SharedMemory
+from harness.trusted.reference import Reference
+from harness.trusted.repeats import needs_repeating, repeated
+from harness.trusted.scalar_arguments import slot_numbers
+from harness.trusted.timing.bursts import Kernel, message_cost
+from harness.trusted.timing.clock import HOPELESS, Rival, RivalFailedError, set_pace, time_by_turns
+from harness.trusted.timing.compiled import CompiledReference, compile_reference
+from harness.trusted.timing.timed_outputs import TimedOutputs
+from harness.trusted.trials import Bench, MessageCost, plan_trials, run_trial
+from harness.wire.layout import slot_bytes
+
+MAX_SLOTS = 256
+"""A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
+VERIFIED_SLOTS = {"cpu": MAX_SLOTS, "cuda": 32}
+"""Of the timed slots so many are compared with the reference: all where that is cheap, else so many drawn at random. A
+kernel that leaves out one call in twenty gains 5 %, and gets past 32 of 256 slots one time in five."""
+PATTERN_SEED = 104729
+"""Beside the seeds of trials: these inputs are timed, and no trial has shown them."""
+PATIENCE = 100.0
+"""A call counts as hung after this many times the reference's time, and never before MIN_TIMEOUT_S."""
+MIN_TIMEOUT_S = 5.0
+TOO_SLOW = "the kernel is hopelessly slow, and has had its time"
+HOPELESS_TRIALS_S = 10.0
+"""A kernel that takes `HOPELESS` times as long as the reference begins no further trial after so long in its calls."""
+
+
+class WrongError(Exception):
+    """A trial found a wrong output."""
+
+
+def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
+    """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
+
+    `payload`: source, name, variant, signature, op_class, multiplies, steps, indexed (see `Task`), library, seed,
+    runner_pid, device, precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all),
+    load_within_s, timed (else it is only checked), compile (what `compile_reference` takes, or nothing); with
+    `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
+    """
+    seconds: dict[str, float] = {}
+    trials: list[Trial] = []
+    outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
+    bench: Bench | None = None
+    try:
+        with _phase(seconds, "load"):
+            bench = _prepare(
+                payload, RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
+            )
+        with _phase(seconds, "check"):
+            timeout_s = _check(bench, payload, trials)
+            bench.oracle.forget()
+        if payload["timed"]:
+            compiled = _compiled(bench, payload["compile"])
+            if compiled:
+                seconds["compile"] = compiled.seconds
+            with _phase(seconds, "time"):
+                bench.device.before_timing()
+                rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
+                timing = _timed(bench, payload, timeout_s, (rival, compiled), _timed_allowances(trials))
+                defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
+                outcome["timing"] = timing.model_copy(
+                    update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
+                ).model_dump(mode="json")
+    except CandidateFailedError as failure:
+        outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+    except torch.OutOfMemoryError as full:
+        raise _no_room(payload, full) from full
+    except WrongError as wrong:
+        outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
+    if bench and trials:
+        found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent, untried=tuple(bench.untried))
+        outcome["correctness"] = found.model_dump(mode="json")
+    return outcome | {"seconds": seconds}
+
+
+def _hopeless(timing: Timing, trials: list[Trial]) -> str:
+    """What was made short of a kernel that is far too slow, in words; empty for any other."""
+    return f"{timing.hopeless}, after {len(trials)} trials" if timing.hopeless else ""
+
+
+def _no_room(payload: dict[str, Any], full: torch.OutOfMemoryError) -> MachineError:
+    said = " ".join(str(full).split())[:200]
+    return MachineError(
+        f"Judging {payload['name']} does not fit this GPU's memory: {said}",
+        "Choose smaller shapes (a suite's --scale makes them), or a GPU with more memory.",
+    )
+
+
+@contextmanager
+def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
+    began = time.perf_counter()
+    try:
+        yield
+    finally:
+        seconds[name] = time.perf_counter() - began
+
+
+def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
+    device = open_device(payload["device"], payload["slot_target_bytes"])
+    device.prepare(payload["precision"])
+    signature = Signature.model_validate(payload["signature"])
+    reference = Reference(
+        payload["source"], payload["name"], device.place, variant=Variant.model_validate(payload["variant"])
+    )
+    memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
+    numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
+    replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
+    link.share(memory, numbers)
+    message = message_cost(link, memory) if payload["timing_s"] else MessageCost()
+    link.load(payload["library"])
+    return Bench(
+        device=device,
+        reference=reference,
+        signature=signature,
+        op_class=payload["op_class"],
+        indexed=frozenset(payload["indexed"]),
+        steps=payload["steps"],
+        tolerance=payload["tolerance"],
+        memory=memory,
+        link=link,
+        numbers=numbers,
+        replicas=replicas,
+        pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
+        message=message,
+        multiplies=payload["multiplies"],
+    )
+
+
+def _slot_count(signature: Signature, payload: dict[str, Any], device: Device) -> int:
+    """Enough slots to exceed the last-level cache, at least two (a kernel must not know where its data lies)."""
+    each = slot_bytes(signature)
+    wanted = int(min(max(2, -(-payload["slot_target_bytes"] // each)), MAX_SLOTS))
+    return device.slots(wanted, each, int(payload["memory_bytes"]))
+
+
+def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
+    """The reference over a slot's weights: both sides read the same memory."""
+    model = reference.replica()
+    reference.load(model, memory.parameters(slot))
+    return model
+
+
+def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
+    """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take.
+
+    Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
+    """
+    usual_s, seed = reference_seconds(bench), payload["seed"]
+    timeout_s = MIN_TIMEOUT_S + PATIENCE * usual_s
+    bench.settle(seed)
+    for refused in bench.discrete.refused:
+        bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
+    choose_weights(bench, seed)
+    choose_manner(bench, seed, various=payload["trials"] is None)
+    planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=bench.reference.given_seed)
+    plan = islice(planned, payload["trials"])
+    for position, (distribution, trial_seed) in enumerate(plan):
+        if _spent_enough(bench.link, usual_s):
+            bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
+            continue
+        slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
+        trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
+        if trial is not None:
+            trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
+            raise_if_wrong(trials[-1])
+    if not any(trial.distribution == "given" for trial in trials):
+        raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
+    return timeout_s
+
+
+def _spent_enough(link: RunnerLink, usual_s: float) -> bool:
+    """Whether a hopelessly slow kernel has had its share of the device: it is told right by the trials made so far."""
+    return link.calling_s > max(HOPELESS_TRIALS_S, link.called * HOPELESS * usual_s)
+
+
+def reference_seconds(bench: Bench) -> float:
+    """A call's time, roughly. On a GPU the first one loads libraries for seconds: there the second one counts."""
+    for _ in range(1 if bench.device.kind == "cpu" else 2):
+        began = time.perf_counter()
+        bench.reference.run(bench.pattern)
+        bench.device.finish()
+    return time.perf_counter() - began
+
+
+def raise_if_wrong(trial: Trial) -> None:
+    """Raise `WrongError`, in words with numbers, where an output of the trial is wrong."""
+    for error in trial.outputs:
+        if error.bad_fraction == 0 or error.first_bad is None:
+            continue
+        bad = error.first_bad
+        raise WrongError(
+            f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}): {error.bad_fraction:.3%} "
+            f"of it, {error.pattern}. First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}. "
+            f"Largest scaled error {error.max_scaled:.3g}, PyTorch's own {error.reference_max_scaled:.3g}."
+        )
+
+
+def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None:
+    """The earlier kernel over the same inputs; None where it does not even load any more."""
+    link, memory = RunnerLink(descriptor, rival["pid"]), bench.memory.beside()
+    try:
+        link.share(memory, bench.numbers)
+        link.load(rival["library"])
+    except CandidateFailedError:
+        return None
+    return Rival(rival["digest"], Kernel(link, memory))
+
+
+def _compiled(bench: Bench, order: dict[str, Any] | None) -> CompiledReference | None:
+    """What torch.compile makes of each slot's reference; None where nobody ordered it."""
+    if order is None:
+        return None
+    arguments = [bench.reference.arranged(bench.inputs(slot)) for slot in range(bench.memory.slots)]
+    return compile_reference(bench.replicas, arguments, bench.device, order)
+
+
+def _timed(
+    bench: Bench,
+    payload: dict[str, Any],
+    timeout_s: float,
+    others: tuple[Rival | None, CompiledReference | None],
+    allowances: list[float],
+) -> Timing:
+    """Time the candidate beside the others, then verify what its timed calls left behind. Raises `UserError`."""
+    rival, compiled = others
+
+    def as_chosen() -> Timing:
+        _fill_for_timing(bench)
+        pace = set_pace(bench, timeout_s)
+        outputs = TimedOutputs(bench, allowances)
+        try:
+            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, rival=rival, compiled=compiled)
+        except RivalFailedError:
+            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, compiled=compiled)
+        bench.results.clear()
+        outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
+        return timing
+
+    try:
+        return as_chosen()
+    except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
+        if bench.manner == "given":
+            raise
+        bench.manner = "given"
+        return as_chosen()
+
+
+def _fill_for_timing(bench: Bench) -> None:
+    """Inputs of its own in every slot, and weights."""
+    for slot in range(bench.memory.slots):
+        bench.stir(slot)
+        bench.memory.poison(slot)
+
+
+def _timed_allowances(trials: list[Trial]) -> list[float]:
+    """For each output, how far a timed result may be from PyTorch's before the oracle is asked.
+
+    Within this both of them are as near to the oracle as a trial asks. It follows from PyTorch's own error on such
+    inputs alone: who was inexact in the trials is not held to less.
+    """
+    given = [trial for trial in trials if trial.distribution in ("given", STIRRED)]
+    return [(MULTIPLE - 1) * max(_own(trial.outputs[i]) for trial in given) for i in range(len(trials[0].outputs))]
+
+
+def _own(error: OutputError) -> float:
+    """PyTorch's largest error, or about what it would be among many elements."""
+    largest = error.reference_max_scaled
+    return max(largest, DEVIATIONS * min(error.reference_relative_l2, largest))

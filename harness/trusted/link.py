@@ -1,0 +1,152 @@
+"""The judge's end of the line to the candidate's runner."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from harness.isolation.tree import pause_tree, resume_tree
+from harness.nouns.errors import MachineError
+from harness.nouns.task import ScalarSpec
+from harness.nouns.verdict import Status
+from harness.trusted.memory import SharedMemory
+from harness.wire import channel
+
+AWAKE_S = 1.0
+"""How long to wait for an answer without sleeping, where the device is not the processor."""
+_SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
+
+_REFUSED = frozenset({"output", "operator", "process_state"})
+"""Checks of the runner that a kernel fails without breaking."""
+
+Numbers = dict[str, float | int | bool]
+
+
+class CandidateFailedError(Exception):
+    """The candidate did not get through; `status`, `check` and `message` go into the verdict."""
+
+    def __init__(self, status: Status, check: str, message: str) -> None:
+        super().__init__(message)
+        self.status, self.check, self.message = status, check, message
+
+
+class RunnerLink:
+    """Sends orders, keeps deadlines, turns what goes wrong into `CandidateFailedError`."""
+
+    def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._pid, self._load_within_s = pid, load_within_s
+        self._awake = False  # on a processor the wait would take a core from the kernel
+        self._numbers: Sequence[Numbers] = ()
+        self._told: list[Numbers] = []
+        self.called = 0
+        """Calls of the entry so far."""
+        self.calling_s = 0.0
+        """Seconds that they took, messages included."""
+
+    def share(self, memory: SharedMemory, numbers: Sequence[Numbers]) -> None:
+        """Hand the memory over; `numbers` are the scalar inputs of each slot, told again whenever they have changed.
+
+        Nothing hostile runs yet. Raises `MachineError` where the runner cannot map it.
+        """
+        self._numbers, self._told = numbers, [dict(each) for each in numbers]
+        self._awake = memory.device.kind == "cuda"
+        socket.send_fds(self._socket, [b"F"], [memory.inputs.descriptor, memory.written.descriptor])
+        signature = memory.signature
+        arguments = [
+            [
+                {"kind": "scalar", "type": spec.type, "value": slot_numbers[spec.name]}
+                if isinstance(spec, ScalarSpec)
+                else slot[spec.name].argument()
+                for spec in signature.arguments
+            ]
+            for slot, slot_numbers in zip(memory.layout.places, numbers, strict=True)
+        ]
+        sizes = [memory.inputs.raw.numel(), memory.written.raw.numel()]
+        order = {"device": memory.device.kind, "bytes": sizes, "arguments": arguments}
+        try:
+            self._ask(order, "mapped", self._load_within_s)
+        except CandidateFailedError as failure:
+            raise MachineError(f"The kernel's process could not map its memory: {failure}", _SHARING) from failure
+
+    def work(self, times: int, answered: Callable[[], None] = lambda: None) -> None:
+        """Before `load`: have the runner do a known piece of work so many times. `answered` as for `call`."""
+        self._ask({"work": times}, "worked", self._load_within_s, answered)
+
+    def counted(self) -> float:
+        """How many seconds the runner's device itself counted for the last `work`."""
+        return float(self._ask({"count": True}, "counted", self._load_within_s))
+
+    def load(self, library: str) -> None:
+        """Let the runner load the library: from here on it is hostile."""
+        resume_tree(self._pid)
+        self._ask({"load": library}, "loaded", self._load_within_s)
+        pause_tree(self._pid)
+
+    def call(self, slots: Sequence[int], timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
+        """Have the entry called once on each of these slots, in order.
+
+        `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it.
+        """
+        nonce, began = secrets.randbits(48), time.monotonic()
+        answer = self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s, answered)
+        self.called, self.calling_s = self.called + len(slots), self.calling_s + time.monotonic() - began
+        if answer != nonce:
+            raise CandidateFailedError(
+                "refused", "protocol", "The runner answered a call that was not the one asked for."
+            )
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let the runner run inside the block. Outside every thread of it is stopped: nothing computes or watches.
+
+        After a failure it is left running: a process that is just dying has to get to its end.
+        """
+        resume_tree(self._pid)
+        self._tell_numbers()
+        yield
+        pause_tree(self._pid)
+
+    def _tell_numbers(self) -> None:
+        """Here, and not with the order that needs them: no clock runs yet."""
+        changed = [slot for slot, now in enumerate(self._numbers) if now != self._told[slot]]
+        if changed:
+            told = [[slot, *self._numbers[slot].values()] for slot in changed]
+            self._ask({"numbers": told}, "numbered", self._load_within_s)
+            for slot in changed:
+                self._told[slot] = dict(self._numbers[slot])
+
+    def _ask(
+        self, order: dict[str, Any], expected: str, timeout_s: float, answered: Callable[[], None] = lambda: None
+    ) -> Any:
+        deadline = time.monotonic() + timeout_s
+        self._socket.settimeout(timeout_s)
+        try:
+            channel.send(self._socket, order)
+            if self._awake:
+                channel.await_frame(self._socket, AWAKE_S)
+            self._socket.settimeout(max(0.001, deadline - time.monotonic()))
+            self._socket.recv(1, socket.MSG_PEEK)
+            answered()
+            answer = channel.receive(self._socket, until=deadline)
+        except TimeoutError as error:
+            raise CandidateFailedError(
+                "timed_out", "hang", f"No answer within {timeout_s:.3g} s (the reference takes far less)."
+            ) from error
+        except ConnectionError as error:  # a closed channel among them
+            raise CandidateFailedError("crashed", "process", "The kernel's process ended during the call.") from error
+        if "failed" in answer:
+            check, message = _text(answer["failed"]) or "process", _text(answer.get("message", ""))[:2000]
+            raise CandidateFailedError("refused" if check in _REFUSED else "crashed", check, message)
+        if expected not in answer:
+            raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
+        return answer[expected]
+
+
+def _text(said: object) -> str:
+    """What a runner said, fit for a verdict: halves of a surrogate pair, which JSON can carry, are none of UTF-8."""
+    return str(said).encode(errors="replace").decode()

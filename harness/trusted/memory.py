@@ -1,0 +1,159 @@
+"""The judge's side of the shared segments: torch views of every argument, poison and guards."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+
+import torch
+
+from harness.nouns.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
+from harness.trusted.device import Device, Segment
+from harness.trusted.reference import TORCH_DTYPES, Value
+from harness.wire.layout import GUARD, Layout, Place, lay_out, span_bytes
+
+GUARD_BYTE = 0xA5
+POISON_BYTE, OTHER_POISON_BYTE = 0x5B, 0xA4
+"""Fill integer outputs before a call; floating-point outputs are filled with NaN, or half their type's largest."""
+SAMPLES = 512
+"""Elements that a clock reads before it stops, however many outputs there are: what reading costs is measured once."""
+_DIGESTED = 1 << 26
+"""Elements of a checksum at a time: 512 MiB."""
+
+
+def other_poison(dtype: torch.dtype) -> float:
+    """What floating-point outputs are filled with instead of NaN, for `fmax` and its like hide a NaN."""
+    return torch.finfo(dtype).max / 2
+
+
+class SharedMemory:
+    """Inputs that the runner can only read, outputs whose size nobody can change.
+
+    With a `layout` its slots may differ in shapes and types; names and order are the signature's in all of them.
+    """
+
+    def __init__(
+        self,
+        signature: Signature,
+        slots: int,
+        device: Device,
+        inputs: Segment | None = None,
+        *,
+        layout: Layout | None = None,
+    ) -> None:
+        self.signature, self.device = signature, device
+        self.layout: Layout = layout or lay_out(signature, slots)
+        self.inputs = inputs or device.segment("inputs", self.layout.input_bytes, sealed=True)
+        self.written = device.segment("outputs", self.layout.output_bytes, sealed=False)
+        self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
+
+    def beside(self) -> SharedMemory:
+        """The same inputs, with outputs of another kernel's own."""
+        return SharedMemory(self.signature, self.slots, self.device, self.inputs)
+
+    @property
+    def slots(self) -> int:
+        """Number of slots."""
+        return len(self.views)
+
+    def given(self, slot: int, numbers: Mapping[str, float]) -> list[Value]:
+        """The forward's arguments over a slot, in its order; `numbers` are its scalars."""
+        views = self.views[slot]
+        return [
+            numbers[spec.name] if isinstance(spec, ScalarSpec) else views[spec.name] for spec in self.signature.inputs
+        ]
+
+    def outputs(self, slot: int) -> list[torch.Tensor]:
+        """Views of a slot's outputs."""
+        return [self.views[slot][spec.name] for spec in self.signature.outputs]
+
+    def sample(self, slots: Sequence[int]) -> torch.Tensor:
+        """Addresses, in `read`'s sense, of elements of these slots' outputs, drawn afresh.
+
+        (SAMPLES, 8) offsets of bytes; a shorter element's bytes are repeated.
+        """
+        every = [self.layout.places[slot][spec.name] for slot in slots for spec in self.signature.outputs]
+        places = random.choices(every, k=SAMPLES)
+        sizes = _column([DTYPE_BYTES[place.spec.dtype] for place in places])
+        spans = _column([place.spec.span for place in places])
+        elements = (torch.rand(SAMPLES, 1, dtype=torch.float64) * spans).long()
+        offsets = _column([place.offset for place in places]) + elements * sizes + torch.arange(8) % sizes
+        return offsets.to(self.written.raw.device)
+
+    def read(self, sample: torch.Tensor) -> torch.Tensor:
+        """The bytes at these offsets, on the host. Waits for the device."""
+        return self.written.raw[sample].cpu()
+
+    def digest(self, slot: int) -> int:
+        """A checksum of all inputs of a slot that a change of any element, or of their order, changes."""
+        total = 0
+        for place in self.layout.places[slot].values():
+            if place.memory == "in":
+                whole = -(-span_bytes(place.spec) // 8) * 8  # up to the next place: places are page-aligned
+                total = total * 31 + _digest(self.inputs.raw[place.offset : place.offset + whole].view(torch.int64))
+        return total
+
+    def parameters(self, slot: int) -> dict[str, torch.Tensor]:
+        """Views of a slot's parameters and buffers by their state_dict names."""
+        return {spec.name: self.views[slot][spec.name] for spec in self.signature.parameters}
+
+    def poison(self, slot: int, *, other: bool = False) -> None:
+        """Fill outputs with values no kernel means to write, and the guard zones with their pattern.
+
+        With `other` values than usual, so that what depends on the memory it finds comes out differently.
+        """
+        for spec, output in zip(self.signature.outputs, self.outputs(slot), strict=True):
+            if output.is_floating_point():
+                output.fill_(other_poison(output.dtype) if other else float("nan"))
+            else:
+                chosen = OTHER_POISON_BYTE if other else POISON_BYTE
+                self._bytes_of(slot, spec).fill_(chosen if output.dtype != torch.bool else not other)
+            for zone in self._guards(slot, spec):
+                zone.fill_(GUARD_BYTE)
+
+    def broken_guard(self, slot: int) -> str:
+        """Which output of a slot was written beyond its ends, as a phrase; empty where none was."""
+        for spec in self.signature.outputs:
+            for side, zone in zip(("before", "after"), self._guards(slot, spec), strict=True):
+                touched = int((zone != GUARD_BYTE).sum())
+                if touched:
+                    return f"{touched} bytes just {side} the memory of {spec.name} were overwritten"
+        return ""
+
+    def _view(self, place: Place) -> torch.Tensor:
+        raw = (self.inputs if place.memory == "in" else self.written).raw
+        spec = place.spec
+        flat = raw[place.offset : place.offset + span_bytes(spec)].view(TORCH_DTYPES[spec.dtype])
+        return flat.as_strided(spec.shape, spec.strides)
+
+    def _bytes_of(self, slot: int, spec: TensorSpec) -> torch.Tensor:
+        place = self.layout.places[slot][spec.name]
+        return self.written.raw[place.offset : place.offset + span_bytes(place.spec)]
+
+    def _guards(self, slot: int, spec: TensorSpec) -> tuple[torch.Tensor, torch.Tensor]:
+        place = self.layout.places[slot][spec.name]
+        start, end = place.offset, place.offset + span_bytes(place.spec)
+        return self.written.raw[start - GUARD : start], self.written.raw[end : end + GUARD]
+
+
+def write(view: torch.Tensor, values: torch.Tensor) -> None:
+    """Copy values in. An expanded view (stride 0) holds one element along that axis: the first is written."""
+    if values is view:
+        return
+    for axis, (extent, stride) in enumerate(zip(view.shape, view.stride(), strict=True)):
+        if stride == 0 and extent > 1:
+            view, values = view.narrow(axis, 0, 1), values.narrow(axis, 0, 1)
+    view.copy_(values)
+
+
+def _digest(words: torch.Tensor) -> int:
+    total = 0
+    for start in range(0, words.numel(), _DIGESTED):
+        part = words[start : start + _DIGESTED]
+        odd = torch.arange(1, 2 * part.numel(), 2, dtype=torch.int64, device=part.device)
+        total = total * 31 + int(odd.mul_(part).sum())  # wraps around: all that matters is that it differs
+    return total
+
+
+def _column(values: list[int]) -> torch.Tensor:
+    return torch.tensor(values).unsqueeze(-1)

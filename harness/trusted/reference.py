@@ -1,0 +1,319 @@
+"""The task file brought to life: its model, its inputs, and what it returns. Runs in a child that has torch."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import inspect
+import json
+import linecache
+import sys
+import types
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import torch
+
+from harness.nouns.errors import UserError
+from harness.nouns.form import Path
+from harness.nouns.frozen import plain_name
+from harness.nouns.task import DType, ScalarSpec, TensorSpec, Variant
+from harness.trusted.reach import TASK_MODULE, tensors_of
+from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
+from harness.wire.forms import Form, FormlessError, put_together, take_apart
+
+Value = torch.Tensor | float | int | bool
+
+DTYPES: dict[torch.dtype, DType] = {
+    torch.float32: "float32", torch.float64: "float64", torch.float16: "float16", torch.bfloat16: "bfloat16",
+    torch.int8: "int8", torch.uint8: "uint8", torch.int16: "int16", torch.int32: "int32", torch.int64: "int64",
+    torch.bool: "bool",
+}  # fmt: skip
+TORCH_DTYPES: dict[DType, torch.dtype] = {name: dtype for dtype, name in DTYPES.items()}
+COMPLEX = {torch.complex64: torch.complex128}
+
+_HOST = torch.device("cpu")
+_PLAIN = Variant()
+_WORKLOADS = (
+    "WORKLOADS is a list of dicts: keyword arguments of get_inputs and get_init_inputs (numbers or strings), "
+    "and name or dtype (float32, float16 or bfloat16)."
+)
+_TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists, dicts, named tuples and dataclasses."
+_RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
+_CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
+
+
+class Reference:
+    """A task file's model in evaluation mode, with the functions that make its inputs.
+
+    `variant` is one of the workloads that the file declares; weights are drawn under `seed`. Raises `UserError`, naming
+    the file and the cause, for whatever the file does that a task may not.
+    """
+
+    def __init__(
+        self, source: str, name: str, place: torch.device = _HOST, *, seed: int = 0, variant: Variant = _PLAIN
+    ) -> None:
+        self.name, self.place, self.variant = name, place, variant
+        self.source, self._seed = source, seed
+        torch.manual_seed(seed)  # what the file draws when it is executed is the same every time, too
+        self.module = _execute(source, name)
+        self.takes: Form | None = None
+        self.returns: Form | None = None
+        torch.manual_seed(seed)
+        with self._there():
+            arguments = self._maker("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
+        if not isinstance(arguments, list | tuple):
+            raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
+        self.arguments = list(arguments)
+        factory = self._ask("Model")
+        with self._there():
+            self.model: torch.nn.Module = self.guarded("Model(...)", lambda: factory(*arguments))
+        if not isinstance(self.model, torch.nn.Module):
+            raise self.error("Model is not a torch.nn.Module", _CONTRACT)
+        self.ties = _ties(self.model)
+        """Names beyond the first of a tensor that the module holds under several, and that first name."""
+        self.model.eval()
+        if place != _HOST:
+            self.model.to(place)
+        if variant.dtype:
+            self.model.to(TORCH_DTYPES[variant.dtype])
+
+    def error(self, cause: str, remedy: str = "") -> UserError:
+        """The user's error, with the file's name in front."""
+        return UserError(f"{self.name}: {cause}.", remedy)
+
+    @property
+    def given_seed(self) -> int | None:
+        """The seed under which the inputs are those that a live module was given with; a file has none."""
+        seed = getattr(self.module, "GIVEN_SEED", None)
+        return seed if isinstance(seed, int) else None
+
+    def plain_arguments(self) -> list[Any]:
+        """The constructor's arguments, where they can be written down: numbers, texts, None, lists and tuples."""
+        try:
+            json.dumps(self.arguments)
+        except (TypeError, ValueError) as error:
+            raise self.error(
+                f"get_init_inputs gives more than numbers and texts: {error}", "Other modules cannot be made from it."
+            ) from error
+        return self.arguments
+
+    def inputs(self, seed: int) -> list[Value]:
+        """What `get_inputs` gives under a seed: tensors, on the device, and numbers; `takes` is how they are passed.
+
+        A list holds the forward's arguments by their position, a dict by their names.
+        """
+        torch.manual_seed(seed)
+        with self._there():
+            given = self.guarded("get_inputs()", self._maker("get_inputs"))
+        if type(given) is list:
+            given = tuple(given)
+        if type(given) not in (tuple, dict):
+            raise self.error(f"get_inputs returned {type(given).__name__}, not a list or dict", _CONTRACT)
+        try:
+            self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
+        except FormlessError as error:
+            raise self.error(f"get_inputs gives {error}", _TAKEN) from error
+        return [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
+
+    def arranged(self, values: list[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Positional and named arguments of the forward that hold these values, in the order of `inputs`."""
+        if self.takes is None:
+            return tuple(values), {}
+        given = put_together(self.takes, iter(values), self.module)
+        return ((), given) if isinstance(given, dict) else (tuple(given), {})
+
+    def _placed(self, value: torch.Tensor) -> torch.Tensor:
+        """An input on the device and in the variant's element type."""
+        dtype = self.variant.dtype
+        value = value.detach()
+        return value.to(self.place, TORCH_DTYPES[dtype] if dtype and value.is_floating_point() else value.dtype)
+
+    def _there(self) -> contextlib.AbstractContextManager[object]:
+        """The file's own tensors are made on the device; on a GPU that is a hundred times faster than moving them."""
+        return contextlib.nullcontext() if self.place == _HOST else self.place
+
+    def parameters(self) -> dict[str, torch.Tensor]:
+        """Parameters and buffers in state_dict order, then buffers that are not persistent; tied ones once."""
+        return {name: tensor.detach() for name, tensor in _named(self.model).items() if name not in self.ties}
+
+    def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
+        """The outputs as a flat list; `returns` is how they were put together."""
+        chosen = model or self.model
+        given, named = self.arranged(inputs)
+        with torch.no_grad():
+            result = self.guarded("forward", lambda: chosen(*given, **named))
+        return self.opened(result)
+
+    def opened(self, result: Any) -> list[torch.Tensor]:
+        """The tensors of what a forward returned. Raises `UserError` where there is none, or more than a form holds."""
+        try:
+            self.returns, outputs = take_apart(result, (torch.Tensor,), self.module)
+        except FormlessError as error:
+            raise self.error(f"forward returned {error}", _RETURNED) from error
+        if not outputs:
+            raise self.error("forward returned no tensor", _RETURNED)
+        return outputs
+
+    def load(self, model: torch.nn.Module, weights: dict[str, torch.Tensor]) -> None:
+        """Have the model compute over these tensors themselves, by the names of `parameters`; nothing is copied."""
+        tied = {name: weights[first] for name, first in self.ties.items() if first in weights}
+        for name, tensor in (weights | tied).items():
+            owner, _, leaf = name.rpartition(".")
+            getattr(model.get_submodule(owner), leaf).data = tensor
+
+    def replica(self) -> torch.nn.Module:
+        """A model of the same values that shares no tensor with this one.
+
+        A copy, where that is one: the functions that a module keeps, and what they close over, are not copied.
+        """
+        try:
+            copied = copy.deepcopy(self.model)
+        except Exception:  # noqa: BLE001 (a lock, a file, a tensor with a history: each says so in its own way)
+            return self._anew()
+        shared = set(map(id, tensors_of(self.model))) & set(map(id, tensors_of(copied)))
+        return self._anew() if shared else copied
+
+    def double(self) -> torch.nn.Module:
+        """The model with all that it computes with in float64: see `tensors_of`.
+
+        Built anew, before any call of its forward: what one keeps for the next is then kept in float64, too.
+        """
+        model = self._anew()
+        for tensor in tensors_of(model):
+            if tensor.is_floating_point() or tensor.dtype in COMPLEX:
+                tensor.data = tensor.data.to(COMPLEX.get(tensor.dtype, torch.float64))
+        return model
+
+    def _anew(self) -> torch.nn.Module:
+        """The model of the file executed once more, under the same seed."""
+        return Reference(self.source, self.name, self.place, seed=self._seed, variant=self.variant).model
+
+    def input_names(self, paths: Sequence[Path]) -> list[str]:
+        """For each input its parameter's name, made up where the forward takes *args, and its place within that."""
+        kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        found = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in kinds]
+
+        def label(top: str) -> str:
+            if not top.isdigit():
+                return top
+            return found[int(top)] if int(top) < len(found) else f"input{top}"
+
+        return [".".join((label(top), *rest)) for top, *rest in paths]
+
+    @staticmethod
+    def output_names(paths: Sequence[Path]) -> list[str]:
+        """`output`, or `output0` and so on, or the keys; and the place within that."""
+        whole = [path or ("output",) for path in paths]
+        return [".".join((f"output{top}" if top.isdigit() else top, *rest)) for top, *rest in whole]
+
+    def tensor_spec(self, name: str, tensor: torch.Tensor) -> TensorSpec:
+        """Spec of a dense tensor of a supported type."""
+        if tensor.layout is not torch.strided:
+            raise self.error(f"{name} is a {tensor.layout} tensor", "Only dense (strided) tensors are supported.")
+        if tensor.dtype not in DTYPES:
+            raise self.error(
+                f"{name} has the unsupported type {tensor.dtype}", f"Supported are {', '.join(TORCH_DTYPES)}."
+            )
+        if tensor.numel() == 0:
+            raise self.error(f"{name} is empty, of shape {tuple(tensor.shape)}", "Give it at least one element.")
+        try:
+            plain_name(name)
+        except ValueError as error:
+            raise self.error(f"the tensor {name[:40]!r} cannot be told to a kernel's author: {error}") from error
+        return TensorSpec(
+            name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype]
+        )
+
+    def parameter_specs(self) -> tuple[TensorSpec, ...]:
+        """Specs of `parameters`, each with the further names of the same tensor."""
+        names: dict[str, list[str]] = {}
+        for tied, first in self.ties.items():
+            names.setdefault(first, []).append(tied)
+        specs = (self.tensor_spec(name, tensor) for name, tensor in self.parameters().items())
+        return tuple(spec.model_copy(update={"also": tuple(names.get(spec.name, ()))}) for spec in specs)
+
+    def value_spec(
+        self, name: str, value: Value, others: Sequence[Value] = (), *, free: bool = False
+    ) -> TensorSpec | ScalarSpec:
+        """Spec of a tensor, or of a number with what the forward takes in its place (see `ScalarSpec`)."""
+        if isinstance(value, torch.Tensor):
+            return self.tensor_spec(name, value)
+        kind = "bool" if isinstance(value, bool) else "int" if isinstance(value, int) else "float"
+        return ScalarSpec(name=name, type=kind, value=value, others=others, free=free)  # type: ignore[arg-type]
+
+    @classmethod
+    def variants(cls, source: str, name: str) -> tuple[Variant, ...]:
+        """The workloads that a file declares; the plain one where it declares none. Raises `UserError`."""
+        try:
+            return declared_variants(_execute(source, name))
+        except BadWorkloadError as error:
+            raise UserError(f"{name}: {error}.", _WORKLOADS) from error
+
+    def _maker(self, name: str) -> Callable[[], Any]:
+        """One of the file's functions with this variant's arguments."""
+        function = self._ask(name)
+        return partial(function, **arguments_of(function, self.variant)) if self.variant.arguments else function
+
+    def _ask(self, name: str) -> Callable[..., Any]:
+        found = getattr(self.module, name, None)
+        if not callable(found):
+            raise self.error(f"there is no {name} in it", _CONTRACT)
+        return found  # type: ignore[no-any-return]
+
+    def guarded(self, what: str, call: Callable[[], Any]) -> Any:
+        """What a call of the file's code returns. Raises `UserError` where that code fails."""
+        try:
+            return call()
+        except torch.OutOfMemoryError:
+            raise  # the machine's failure, not the file's
+        except Exception as error:  # the user's code may raise anything; its message is the answer
+            raise self.error(f"{what} raised {_one_line(error)}") from error
+
+
+def all_finite(results: Sequence[torch.Tensor]) -> bool:
+    """Whether every element of these is a finite number."""
+    return all(bool(torch.isfinite(result).all()) for result in results)
+
+
+def _named(model: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """All parameters and buffers, under all of their names."""
+    named = dict(model.state_dict(keep_vars=True))
+    named.update((name, buffer) for name, buffer in model.named_buffers() if name not in named)
+    return {name: tensor for name, tensor in named.items() if isinstance(tensor, torch.Tensor)}
+
+
+def _ties(model: torch.nn.Module) -> dict[str, str]:
+    """Later names of the same memory in the same shape and type. Asked before a cast or a move may part them."""
+    first: dict[object, str] = {}
+    ties: dict[str, str] = {}
+    for name, tensor in _named(model).items():
+        if tensor.layout is torch.strided:
+            place = tensor.untyped_storage()._cdata, tensor.storage_offset()
+            found = first.setdefault((*place, tensor.shape, tensor.stride(), tensor.dtype), name)
+            ties |= {name: found} if found != name else {}
+    return ties
+
+
+def writable(output: torch.Tensor) -> torch.Tensor:
+    """The output itself, or a contiguous copy where several elements share memory (an expanded result)."""
+    dense = torch.empty_like(output).stride() == output.stride()  # empty_like keeps only such strides
+    return output if dense else output.contiguous()
+
+
+def _execute(source: str, name: str) -> types.ModuleType:
+    filename = f"<{name}>"
+    linecache.cache[filename] = (len(source), None, source.splitlines(keepends=True), filename)
+    module = types.ModuleType(TASK_MODULE)
+    sys.modules[module.__name__] = module  # dataclasses look there for what their annotations name
+    try:
+        exec(compile(source, filename, "exec"), module.__dict__)
+    except Exception as error:  # whatever importing the file raises is the file's own
+        raise UserError(f"{name}: importing it raised {_one_line(error)}.", _CONTRACT) from error
+    return module
+
+
+def _one_line(error: BaseException) -> str:
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text[:300]}"

@@ -1,0 +1,1 @@
+"""The clock: how long kernels, the reference and the exported drop-in take."""

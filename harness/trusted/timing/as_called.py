@@ -1,0 +1,111 @@
+"""The exported drop-in beside the reference, as a caller meets both. Runs in a locked child that has torch.
+
+The candidate's library is loaded into this process, so what it says is the candidate's word: it can make itself look
+faster than it is, never slower. Nobody may use it but to lower what the judge's own clock found.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.nouns.task import Variant
+from harness.trusted.devices import open_device
+from harness.trusted.reference import Reference
+from harness.trusted.timing.statistics import median_ratio
+
+BURST_S = 0.015
+MOST_CALLS = 200
+MIN_ROUNDS, MAX_ROUNDS = 8, 60
+WARM_CALLS = 3
+
+Call = Callable[[], object]
+
+
+def time_as_called(payload: dict[str, Any]) -> dict[str, Any]:
+    """Both sides by turns on the file's own inputs: calls back to back, and, on a GPU, each waited for.
+
+    `payload`: source, name, variant, drop_in (its file), library, device, precision, limit_s. The result: `rounds`
+    and, for `back_to_back` and `synchronized` (None on a processor), ms, baseline_ms, speedup and interval.
+    """
+    os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())  # the kernel's own OpenMP reads it when it is loaded
+    device = open_device(payload["device"], 0)
+    if device.queues:
+        device.prepare(payload["precision"])
+    else:
+        device.before_timing()
+    place, variant = torch.device(payload["device"]), Variant.model_validate(payload["variant"])
+    reference = Reference(payload["source"], payload["name"], place, variant=variant)
+    given, named = reference.arranged(reference.inputs(0))
+    drop_in = (
+        _loaded(Path.cwd() / payload["drop_in"], Path(payload["library"]))
+        .ModelNew(*reference.arguments)
+        .eval()
+        .to(place)
+    )
+    if variant.dtype:
+        drop_in.to(getattr(torch, variant.dtype))
+    sides = (partial(reference.model, *given, **named), partial(drop_in, *given, **named))
+    with torch.no_grad():
+        return _by_turns(sides, device.finish, payload["limit_s"], queues=device.queues)
+
+
+def _loaded(file: Path, library: Path) -> ModuleType:
+    """The drop-in, with the library that was judged in place of one that it would compile."""
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    module._library = lambda: library  # type: ignore[attr-defined]
+    return module
+
+
+def _by_turns(sides: tuple[Call, Call], finish: Call, limit_s: float, *, queues: bool) -> dict[str, Any]:
+    waits = {"back_to_back": False, "synchronized": True} if queues else {"back_to_back": False}
+    calls = min(_calls(side, finish) for side in sides)
+    found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in waits}
+    began, rounds = time.perf_counter(), 0
+    while rounds < MIN_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
+        for name, waiting in waits.items():
+            for side in (0, 1) if rounds % 2 else (1, 0):
+                found[name][side].append(_burst(sides[side], finish, calls, waiting=waiting))
+        rounds += 1
+    return {"rounds": rounds, "synchronized": None} | {name: _summed(*seconds) for name, seconds in found.items()}
+
+
+def _calls(side: Call, finish: Call) -> int:
+    """How many calls of a side fill a burst, told by one after a few that warm it up."""
+    for _ in range(WARM_CALLS):
+        side()
+    finish()
+    return max(1, min(MOST_CALLS, int(BURST_S / _burst(side, finish, 1, waiting=True))))
+
+
+def _burst(side: Call, finish: Call, calls: int, *, waiting: bool) -> float:
+    """Seconds a call, up to the end of the last one's work."""
+    began = time.perf_counter()
+    for _ in range(calls):
+        side()
+        if waiting:
+            finish()
+    finish()
+    return (time.perf_counter() - began) / calls
+
+
+def _summed(baseline: list[float], drop_in: list[float]) -> dict[str, Any]:
+    speedup, interval = median_ratio(baseline, drop_in)
+    return {
+        "ms": median(drop_in) * 1e3,
+        "baseline_ms": median(baseline) * 1e3,
+        "speedup": speedup,
+        "interval": interval.model_dump(),
+    }

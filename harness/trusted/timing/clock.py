@@ -1,0 +1,285 @@
+"""Who is faster: candidate, eager reference and an earlier kernel by turns, on the judge's own clock."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+import torch
+
+from harness.nouns.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
+from harness.trusted.link import CandidateFailedError
+from harness.trusted.timing.bursts import (
+    FEW,
+    Kernel,
+    Pace,
+    candidates_burst,
+    kernel_burst,
+    kernel_seconds,
+    rotation,
+    torch_burst,
+    torch_seconds,
+    touched_burst,
+)
+from harness.trusted.timing.compiled import CompiledReference
+from harness.trusted.timing.neighbours import Reading, how_busy, observe
+from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
+from harness.trusted.timing.timed_outputs import TimedOutputs
+from harness.trusted.trials import Bench
+
+CANDIDATE, EAGER, COMPILED, RIVAL = "candidate", "eager", "compiled", "rival"
+MIN_ROUNDS, MAX_ROUNDS = 8, 120
+HOPELESS = 20.0
+"""Times as slow as eager: such a kernel gets no more than it takes to say so, unless a duel asks for more."""
+FAR = 4.0
+"""Times as slow as the candidate: a rival's burst has one call then, where that lasts long enough."""
+LITTLE_S, SURELY_S = 0.005, 0.5
+"""A call below the one holds nobody up, however slow it is; one above the other is no message that waits for a core."""
+SOME = 8
+HOPELESS_ROUNDS, HOPELESS_S = 5, 4.0
+"""Rounds of a hopeless kernel end after so many, or after so long, but not before the second."""
+GOAL = 0.01
+"""Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
+DUEL_LIMIT = 12
+"""Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
+
+
+Burst = Callable[[int], float]
+"""One side's turn in a round: seconds a call."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """An earlier kernel, by its digest, that has passed before."""
+
+    digest: str
+    kernel: Kernel
+
+    def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
+        """As a candidate's; whatever fails here is not the candidate's fault."""
+        try:
+            return kernel_burst(bench, self.kernel, pace, turn)
+        except CandidateFailedError as failure:
+            raise RivalFailedError(str(failure)) from failure
+
+
+class RivalFailedError(Exception):
+    """The earlier kernel did not get through this time."""
+
+
+def time_by_turns(
+    bench: Bench,
+    pace: Pace,
+    limit_s: float,
+    outputs: TimedOutputs,
+    *,
+    rival: Rival | None = None,
+    compiled: CompiledReference | None = None,
+) -> Timing:
+    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
+
+    `outputs` are looked at after each of the candidate's bursts.
+    """
+    sides: dict[str, Burst] = {
+        CANDIDATE: lambda turn: candidates_burst(bench, pace, turn, outputs),
+        EAGER: lambda turn: torch_burst(bench, pace.of_eager, turn, bench.replicas),
+    }
+    if compiled and compiled.replicas:
+        sides[COMPILED] = lambda turn: torch_burst(bench, pace.of_eager, turn, compiled.replicas)
+    if rival:
+        rivals = _rivals_pace(bench, rival, pace)
+        sides[RIVAL] = lambda turn: rival.burst(bench, rivals, turn)
+    rounds = Rounds(bench, pace, sides)
+    touched_burst(bench, pace, 0, outputs)
+    weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
+    samples = {name: [*taken] for name, taken in rounds.samples.items()}
+    duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
+    touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs, last=True)
+    candidate, baseline = samples[CANDIDATE], samples[EAGER]
+    doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
+    speedup, interval = _over_torch(baseline, candidate, doubt_s)
+    return Timing(
+        candidate_ms=median(candidate) * 1e3,
+        baseline_ms=median(baseline) * 1e3,
+        speedup=speedup,
+        speedup_interval=interval,
+        rounds=len(candidate),
+        threads=torch.get_num_threads(),
+        converged=_converged([*samples.values()]),
+        hopeless=_say_hopeless(speedup, len(candidate)) if pace.hopeless else "",
+        duel=duel,
+        compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
+        compiled_failure=compiled.failure if compiled else "",
+        clocks=_clocks(weather),
+        busy=how_busy(others, baseline, torch.get_num_threads()),
+    )
+
+
+def _say_hopeless(speedup: float, rounds: int) -> str:
+    return f"about {1 / speedup:.0f} times slower than eager PyTorch: timed in {rounds} rounds only"
+
+
+class Rounds:
+    """The sides of a contest, by name, and what a call of each took, round by round."""
+
+    def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst]) -> None:
+        self.samples: dict[str, list[float]] = {name: [] for name in sides}
+        self.bench = bench
+        self._pace, self._sides = pace, sides
+
+    def play(self, names: Sequence[str]) -> None:
+        """One round of these sides, the candidate among them, on new values."""
+        turn = len(self.samples[CANDIDATE])
+        for slot in rotation(self.bench.memory.slots, self._pace.calls, turn):
+            self.bench.stir(slot)
+        for place in _order(len(names), turn):
+            self.samples[names[place]].append(self._sides[names[place]](turn))
+
+
+def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tuple[list[Conditions], list[Reading]]:
+    """Rounds of all sides until their intervals are narrow, or the time is up; and what device and system said."""
+    weather: list[Conditions] = []
+    others = [*filter(None, [observe(rounds.bench.device)])]
+    began, samples = time.monotonic(), [*rounds.samples.values()]
+    while len(samples[0]) < MAX_ROUNDS:
+        rounds.play([*rounds.samples])
+        weather += filter(None, [rounds.bench.device.conditions()])
+        others += filter(None, [observe(rounds.bench.device)])
+        played, spent_s = len(samples[0]), time.monotonic() - began
+        if hopeless:
+            enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
+        else:
+            enough = played >= MIN_ROUNDS and (_converged(samples) or spent_s > limit_s)
+        if enough:
+            break
+    return weather, others
+
+
+def _order(sides: int, turn: int) -> list[int]:
+    """Who goes first changes every round: what one side leaves in the caches helps or harms each in turn."""
+    return [(turn + i) % sides for i in range(sides)]
+
+
+def _converged(samples: list[list[float]]) -> bool:
+    candidate = samples[0]
+    for other in samples[1:]:
+        speedup, interval = median_ratio(other, candidate)
+        if interval.high - interval.low > 2 * GOAL * speedup:
+            return False
+    return True
+
+
+def _clocks(weather: list[Conditions]) -> Clocks | None:
+    if not weather:
+        return None
+    fields = [reading.model_dump().items() for reading in weather]
+    columns = [(entries[0][0], [value for _, value in entries]) for entries in zip(*fields, strict=True)]
+    return Clocks(
+        lowest=Conditions(**{name: min(values) for name, values in columns}),
+        highest=Conditions(**{name: max(values) for name, values in columns}),
+    )
+
+
+def _fought_out(rival: str, rounds: Rounds, limit_s: float) -> Duel:
+    """The duel after as many rounds as it takes to decide it, or the time allows; further ones are the two kernels'.
+
+    It is looked at each time there are twice as many: whoever looked at every round would sooner or later see a gain
+    where there is none.
+    """
+    deadline, played = time.monotonic() + limit_s, rounds.samples[CANDIDATE]
+    duel = _duel(rival, rounds)
+    while duel.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
+        goal = min(2 * len(played), MAX_ROUNDS)
+        while len(played) < goal and time.monotonic() < deadline:
+            rounds.play([CANDIDATE, RIVAL])
+        duel = _duel(rival, rounds)
+    return duel
+
+
+def _duel(rival: str, rounds: Rounds) -> Duel:
+    theirs, ours = rounds.samples[RIVAL], rounds.samples[CANDIDATE]
+    speedup, interval = faster_half_ratio(theirs, ours)
+    return Duel(rival=rival, rival_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours))
+
+
+def _over_torch(baseline: list[float], candidate: list[float], doubt_s: float) -> tuple[float, Interval]:
+    """The speed-up over a side that is sent no messages. Where the candidate's may have cost `doubt_s` a call less than
+    was taken off, as on a host that is busy while they are measured, the interval reaches down to that."""
+    speedup, interval = median_ratio(baseline, candidate)
+    spent = median(candidate)
+    return speedup, interval.model_copy(update={"low": interval.low * spent / (spent + doubt_s)})
+
+
+def _compiled(baseline: list[float], candidate: list[float], doubt_s: float) -> Compiled:
+    speedup, interval = _over_torch(baseline, candidate, doubt_s)
+    return Compiled(ms=median(baseline) * 1e3, speedup=speedup, interval=interval)
+
+
+def set_pace(bench: Bench, timeout_s: float) -> Pace:
+    """Warm both sides up and see how many calls a burst needs; few calls where the candidate is hopelessly slow."""
+    kernel = Kernel(bench.link, bench.memory)
+    some = list(range(min(bench.memory.slots, FEW)))
+
+    def candidate(slots: list[int]) -> float:
+        return kernel_seconds(kernel, slots, timeout_s) - bench.message.usual_s
+
+    def eager(slots: list[int]) -> float:
+        return torch_seconds(bench, slots, bench.replicas)
+
+    eager(some)
+    until = time.monotonic() + bench.device.warm_s
+    while time.monotonic() < until:
+        eager(some)
+    calls = _calls_in_a_burst(bench, eager)
+    if _hopeless(candidate, eager(some) / len(some), len(some)):
+        return Pace(_calls_in_a_burst(bench, candidate), timeout_s, eager_calls=calls)
+    candidate(some)
+    return Pace(calls=max(_calls_in_a_burst(bench, candidate), calls), timeout_s=timeout_s)
+
+
+def _hopeless(seconds: Callable[[list[int]], float], usual_s: float, slots: int) -> bool:
+    """Whether a call takes far longer than one that takes `usual_s`, and long enough to hold the device up.
+
+    A single call of a small kernel can look long where the message waits for a core: a burst tells then.
+    """
+    limit_s = max(HOPELESS * usual_s, LITTLE_S)
+    single_s = min(seconds([0]) for _ in range(3))
+    if limit_s < single_s < SURELY_S:
+        single_s = _in_bursts(seconds, [*range(min(slots, SOME))], limit_s)
+    return single_s > limit_s
+
+
+def _in_bursts(seconds: Callable[[list[int]], float], slots: list[int], limit_s: float) -> float:
+    """Seconds a call in the shortest of two bursts; of up to `SOME` while a busy machine may make them long."""
+    shortest_s = math.inf
+    for tried in range(SOME):
+        if tried > 1 and not limit_s < shortest_s < FAR * limit_s:
+            break
+        shortest_s = min(shortest_s, seconds(slots) / len(slots))
+    return shortest_s
+
+
+def _rivals_pace(bench: Bench, rival: Rival, pace: Pace) -> Pace:
+    """The candidate's own, or a call a burst where the rival is so slow that it would hold everybody up."""
+    if pace.calls == 1:
+        return pace
+    one = Pace(1, pace.timeout_s)
+    ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
+    theirs = min(rival.burst(bench, one, turn) for turn in range(2))
+    return one if theirs > max(FAR * ours, LITTLE_S) else pace
+
+
+def _calls_in_a_burst(bench: Bench, seconds: Callable[[list[int]], float]) -> int:
+    """How many calls last a burst, as far as there are slots.
+
+    No slot twice: its second call would find the result in its output. On a busy machine a single call can look long:
+    what it suggests is tried out.
+    """
+    goal, most = bench.device.burst_s, bench.memory.slots
+    calls = min(math.ceil(goal / max(seconds([0]), goal / FEW)), most)
+    while calls < most and (spent := seconds(list(range(calls)))) < goal / 2:
+        calls = min(math.ceil(calls * min(goal / max(spent, 1e-6), 8)), most)
+    return calls

@@ -1,0 +1,45 @@
+"""The compile job: torch.compile's work on a task's reference, done before anybody is timed. Loads no candidate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from harness.nouns.task import Signature, Variant
+from harness.trusted.devices import open_device
+from harness.trusted.judging import slot_replica
+from harness.trusted.memory import SharedMemory, write
+from harness.trusted.reference import Reference, Value
+from harness.trusted.scalar_arguments import slot_numbers
+from harness.trusted.timing.compiled import compile_reference
+
+SLOTS = 2
+"""For the second one's numbers Dynamo compiles again, with symbols in their place."""
+
+
+def compile_ahead(payload: dict[str, Any]) -> dict[str, Any]:
+    """Fill the caches that the judging child will read. The result: `failure`, empty where it went well.
+
+    `payload`: source, name, variant, signature, device, precision, compile (an order). The reference lies over memory
+    laid out like a judge's: what is compiled depends on types, strides and addresses, on values as little as there.
+    """
+    device = open_device(payload["device"], 0)
+    device.prepare(payload["precision"])
+    signature = Signature.model_validate(payload["signature"])
+    variant = Variant.model_validate(payload["variant"])
+    reference = Reference(payload["source"], payload["name"], device.place, variant=variant)
+    memory = SharedMemory(signature, SLOTS, device)
+    replicas = [slot_replica(reference, memory, slot) for slot in range(SLOTS)]
+    arguments = [reference.arranged(_filled(reference, memory, slot)) for slot in range(SLOTS)]
+    return {"failure": compile_reference(replicas, arguments, device, payload["compile"]).failure}
+
+
+def _filled(reference: Reference, memory: SharedMemory, slot: int) -> list[Value]:
+    """A slot's arguments with the file's own values in them."""
+    for name, own in reference.parameters().items():
+        memory.views[slot][name].copy_(own)
+    for spec, value in zip(memory.signature.inputs, reference.inputs(slot), strict=True):
+        if isinstance(value, torch.Tensor):
+            write(memory.views[slot][spec.name], value)
+    return memory.given(slot, slot_numbers(memory.signature, slot))

@@ -1,0 +1,71 @@
+"""torch.compile's version of the reference, as a second baseline. Runs in locked children, which load no candidate.
+
+Inductor writes C++ or Triton, starts compilers and keeps what they made in a folder of this task's own: seconds the
+first time, half a minute on a slow processor, little later. So the first time is a job of its own, while others are
+timed; the judging child then finds it all there. That folder is what either may write besides its scratch.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from harness.trusted.device import Device
+
+Model = Callable[..., Any]
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+WARM_CALLS = 2
+
+
+@dataclass(frozen=True)
+class CompiledReference:
+    """Compiled replicas, one a slot; none where `failure` says why there is no such baseline."""
+
+    replicas: list[Model] = field(default_factory=list)
+    failure: str = ""
+    seconds: float = 0.0
+
+
+def compile_reference(
+    replicas: Sequence[torch.nn.Module], arguments: Sequence[Arguments], device: Device, order: dict[str, Any]
+) -> CompiledReference:
+    """Compile the reference with default settings and warm it up: each slot's replica on that slot's arguments.
+
+    `order`: cache (a folder that may be written), environment of the compilers.
+    """
+    began = time.perf_counter()
+    _point_at(Path(order["cache"]), order["environment"])
+    models: list[Model] = [torch.compile(replica) for replica in replicas]
+    try:
+        _warm_up(models, arguments, device)
+    except Exception as error:  # noqa: BLE001 (compilers may raise anything, want of memory too; eager remains)
+        text = " ".join(str(error).split())[:300]
+        failure = f"torch.compile failed: {type(error).__name__}: {text}"
+        return CompiledReference(failure=failure, seconds=time.perf_counter() - began)
+    return CompiledReference(models, seconds=time.perf_counter() - began)
+
+
+def _warm_up(models: list[Model], arguments: Sequence[Arguments], device: Device) -> None:
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # advice on settings, TF32 among them, that are the judge's to choose
+        for _ in range(WARM_CALLS):
+            for model, (given, named) in zip(models, arguments, strict=True):
+                model(*given, **named)
+    device.finish()
+
+
+def _point_at(cache: Path, environment: dict[str, str]) -> None:
+    """Set before Inductor is imported, which reads some of it only then. One process: no pool of compilers to leave."""
+    os.environ.update(environment)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)
+    os.environ["TRITON_CACHE_DIR"] = str(cache / "triton")
+    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
+    os.environ["HOME"] = os.environ["TMPDIR"] = tempfile.tempdir = str(Path.cwd())

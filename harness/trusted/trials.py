@@ -1,0 +1,395 @@
+"""Right or wrong: trials over distributions and seeds, each against a float64 oracle."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from itertools import repeat
+
+import torch
+
+from harness.checks.distributions import UNTOUCHED, draw, sprinkle
+from harness.checks.emptiness import emptiness
+from harness.checks.errors import FEW, UNDEFINED, Expected, Scope, compare
+from harness.checks.families import MASKED, MILDER, SPECIAL, STIRRED, plan_of
+from harness.checks.filters import sample
+from harness.checks.stirring import Manner, Stirring, touch_few
+from harness.checks.structure import Structure
+from harness.checks.trained import Trained
+from harness.nouns.errors import UserError
+from harness.nouns.task import OpClass, Signature, TensorSpec
+from harness.nouns.verdict import OutputError, Trial, Untried
+from harness.trusted.device import Device
+from harness.trusted.discrete_arguments import DiscreteArguments, Ways
+from harness.trusted.link import CandidateFailedError, Numbers, RunnerLink
+from harness.trusted.memory import SharedMemory, write
+from harness.trusted.oracle import Oracle
+from harness.trusted.reference import Reference, Value, all_finite, writable
+from harness.trusted.scalar_arguments import ScalarArguments
+
+MORE_DRAWS = 7
+"""Of inputs, where an output of few elements looks wrong."""
+
+
+@dataclass(frozen=True)
+class MessageCost:
+    """Seconds that ordering no call at all takes: what is taken off each burst, and the least that was seen."""
+
+    usual_s: float = 0.0
+    least_s: float = 0.0
+
+
+@dataclass
+class Bench:
+    """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
+
+    `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
+    except while a call of theirs is waited for.
+    `results` are eager's last ones, by slot, on a device that keeps them.
+    """
+
+    device: Device
+    reference: Reference
+    signature: Signature
+    op_class: OpClass
+    memory: SharedMemory
+    link: RunnerLink
+    numbers: list[Numbers]
+    replicas: list[torch.nn.Module]
+    pattern: list[Value]
+    message: MessageCost = MessageCost()
+    indexed: frozenset[str] = frozenset()
+    """Inputs with a fraction by their type that are indices: see `Task`."""
+    steps: bool = False
+    """Whether a last bit may decide a result of the task's: see `Task`."""
+    tolerance: float = 1.0
+    """So many times what PyTorch's own error allows is accepted."""
+    samples: list[list[torch.Tensor]] = field(default_factory=list)
+    """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
+    results: dict[int, object] = field(default_factory=dict)
+    multiplies: bool = False
+    """Whether results are products of many inputs (see `Task`)."""
+    manner: Manner = "stirred"
+    """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
+    untried: list[Untried] = field(default_factory=list)
+    """Families that hold no kernel to anything here, and why."""
+    usual: str = ""
+    """What is empty about the reference's outputs on the file's own inputs already (see `emptiness`)."""
+    oracle: Oracle = field(init=False)
+    weights: dict[str, torch.Tensor] = field(init=False)
+    """The reference's own, by their state_dict names."""
+    discrete: DiscreteArguments = field(init=False)
+    scalars: ScalarArguments = field(init=False)
+    trained: Trained = field(init=False)
+    structures: dict[str, Structure] = field(init=False)
+    """What the file's inputs promise, by their names."""
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.reference, self.op_class)
+        self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
+        self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+        self.scalars = ScalarArguments(self.signature, self.numbers)
+        self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
+        self.structures = {
+            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.indexed else None)
+            for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        }
+
+    @cached_property
+    def generator(self) -> torch.Generator:
+        """For what timed calls find; what it draws follows from no seed."""
+        generator = torch.Generator(self.device.place)
+        generator.seed()
+        return generator
+
+    @cached_property
+    def stirring(self) -> Stirring:
+        """For inputs and weights of timed calls."""
+        return Stirring(self.generator)
+
+    def inputs(self, slot: int) -> list[Value]:
+        """The forward's arguments over a slot's memory."""
+        return self.memory.given(slot, self.numbers[slot])
+
+    @cached_property
+    def bases(self) -> dict[str, torch.Tensor]:
+        """Weights that timed calls have, before they are stirred: as trained, none at its initial value."""
+        names = [spec.name for spec in self.signature.parameters]
+        return {name: self.trained.draw(name, self.generator) for name in names}
+
+    def fill(self, slot: int, seed: int, distribution: str, mild: int = 0) -> None:
+        """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`."""
+        generator = torch.Generator(self.device.place).manual_seed(seed)
+        given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
+        self.fill_weights(slot, None if distribution == "given" else generator)
+        self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
+        self.numbers[slot] = self.scalars.for_trial(slot, distribution)
+        if distribution in (STIRRED, SPECIAL) and self.manner != "given":
+            self._stir(slot, given, Stirring(generator))
+        if distribution == SPECIAL:
+            self._sprinkle(slot, generator, mild)
+
+    def fill_weights(self, slot: int, generator: torch.Generator | None) -> None:
+        """The file's own weights, or with a generator as training could have left them."""
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator))
+
+    def stir(self, slot: int) -> None:
+        """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
+        if self.manner != "given":
+            self._stir(slot, self.pattern, self.stirring)
+            self.numbers[slot] = self.scalars.for_timed(slot)
+            self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
+        else:
+            self.fill(slot, random.randrange(1 << 31), "given")
+            self._write_discrete(slot, {}, self.discrete.ways(STIRRED), self.generator)
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                self._stir_weight(name, view)
+
+    def plant(self, slot: int) -> None:
+        """What the file shows times other factors, but for a few elements: no sample tells that there are others.
+
+        Only for a reference that takes inputs which are mixed, and so hold more of such elements.
+        """
+        self._stir(slot, self.pattern, self.stirring, "planted")
+
+    def touch(self, slot: int, names: Collection[str]) -> None:
+        """Change a few elements of these arguments of a slot (see `touch_few`), of integers and masks their places."""
+        for name in names:
+            view = self.memory.views[slot][name]
+            if view.is_floating_point():
+                touch_few(view)
+            else:
+                self.discrete.touch(name, view, self.generator)
+
+    def touchable(self) -> list[str]:
+        """The arguments that `touch` may change; inputs that must not be stirred are none."""
+        inputs = self.signature.inputs if self.manner != "given" else ()
+        return [spec.name for spec in (*inputs, *self.signature.parameters) if isinstance(spec, TensorSpec)]
+
+    def settle(self, seed: int) -> None:
+        """Find out which variations of integers, masks and numbers the reference takes."""
+        self.discrete.settle(self.reference.inputs, self.takes, seed)
+        self.scalars.settle(partial(self.takes, {}))
+
+    def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
+        """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.
+
+        It must be as finite there, and its outputs of the same shapes, as without.
+        """
+        generator = torch.Generator(self.device.place).manual_seed(len(ways))
+        for spec, value in zip(self.signature.inputs, self.pattern, strict=True):
+            if isinstance(value, torch.Tensor):
+                write(self.memory.views[0][spec.name], value)
+        for name, view in self.memory.parameters(0).items():
+            view.copy_(self.weights[name])
+        self._write_discrete(0, self.named(self.pattern), ways, generator)
+        self.numbers[0] = self.scalars.for_trial(0, "given") | (numbers or {})
+        try:
+            results = self.reference.run(self.inputs(0), self.replicas[0])
+        except UserError:
+            return False
+        alike = [tuple(result.shape) for result in results] == [spec.shape for spec in self.signature.outputs]
+        return alike and (all_finite(results) or not all_finite(self.reference.run(self.pattern)))
+
+    def named(self, values: Sequence[Value]) -> dict[str, torch.Tensor]:
+        """The tensors among a set of inputs, by their names."""
+        specs = zip(self.signature.inputs, values, strict=True)
+        return {spec.name: value for spec, value in specs if isinstance(value, torch.Tensor)}
+
+    def _write_discrete(
+        self, slot: int, values: Mapping[str, torch.Tensor], ways: Ways, generator: torch.Generator
+    ) -> None:
+        """Integers and masks of a slot: inputs from these values, parameters and buffers from the reference's own."""
+        for name, value in {**values, **self.weights}.items():
+            if not value.is_floating_point():
+                write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
+
+    def _stir(self, slot: int, given: list[Value], stirring: Stirring, manner: Manner | None = None) -> None:
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                write(view, stirring.stir(value, view, manner=manner or self.manner, structure=structure))
+
+    def _stir_weight(self, name: str, view: torch.Tensor) -> None:
+        habit = self.trained.habits.get(name)
+        structure = habit.structure if habit else Structure()
+        write(view, self.stirring.stir(self.bases[name], view, structure=structure))
+
+    def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
+        """Special values among those that lie in a slot, of which a sample tells nothing."""
+        for spec in self.signature.inputs:
+            if spec.name in self.structures:
+                view = self.memory.views[slot][spec.name]
+                values = view.clone(memory_format=torch.contiguous_format)
+                sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
+                write(view, self.structures[spec.name].keep(values))
+
+
+def _ends(value: torch.Tensor) -> tuple[float, float] | None:
+    """The least and the largest of whole numbers; None where there are others."""
+    low, high = (float(end) for end in value.aminmax())
+    return (low, high) if bool((value == value.floor()).all()) and math.isfinite(high - low) else None
+
+
+def plan_trials(
+    seed: int, op_class: OpClass, *, multiplies: bool = False, given_seed: int | None = None
+) -> Iterator[tuple[str, int]]:
+    """Family and seed of each trial; all seeds follow from the verdict's own, but the file's `given_seed`.
+
+    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them.
+    """
+    if given_seed is not None:
+        yield "given", given_seed
+    for position, family in enumerate(plan_of(op_class, multiplies=multiplies)):
+        yield family, (seed + 7919 * position) % (1 << 31)
+
+
+def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:
+    """Run one trial. The oracle is computed after the call.
+
+    A draw on which the reference has no results to hold anybody to is drawn once more, milder. None where that does not
+    help either: `bench.untried` then says why.
+    """
+    reason = ""
+    for mild in range(1 if distribution in ("given", STIRRED) else MILDER + 1):
+        outcome = _run_once(bench, slot, Trial(distribution=distribution, seed=seed, mild=mild, outputs=()), timeout_s)
+        if isinstance(outcome, Trial):
+            return outcome
+        reason = outcome
+    bench.untried.append(Untried(distribution=distribution, seed=seed, reason=reason))
+    return None
+
+
+def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Trial | str:
+    """The trial with its errors, or why the reference has no results on these inputs."""
+    bench.fill(slot, planned.seed, planned.distribution, planned.mild)
+    bench.memory.poison(slot)
+    before = digest(bench, slot)
+    bench.device.finish()
+    try:
+        with bench.link.running():
+            bench.link.call([slot], timeout_s)
+    except CandidateFailedError:
+        if refusal := _refusal(bench, slot):
+            return refusal
+        raise
+    require_same_inputs(bench, slot, before)
+    broken = bench.memory.broken_guard(slot)
+    if broken:
+        raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
+    try:
+        return _compared(bench, slot, planned)
+    except UserError as error:
+        return str(error)
+
+
+def _compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
+    """What lies in a slot's outputs against the oracle, where the reference has results. Raises `UserError`."""
+    results = [writable(output) for output in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
+    given, empty = planned.distribution == "given", emptiness(results)
+    if given:
+        bench.usual = empty
+    elif empty and not bench.usual:
+        return empty
+    if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
+        return "PyTorch's outputs are NaN among them"
+    trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
+    off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
+    if off > UNDEFINED and planned.distribution != SPECIAL:
+        if not given and not bench.usual:
+            return f"PyTorch's own outputs are off by {off:.0%} there"
+        bench.usual = "PyTorch's own outputs are off"
+    return trial
+
+
+def errors_of(
+    bench: Bench, slot: int, trial: Trial, results: list[torch.Tensor] | None = None
+) -> tuple[OutputError, ...]:
+    """What lies in a slot's outputs against the oracle on the trial's inputs, which lie there. Raises `UserError`.
+
+    `results` are the reference's own on them, where they are known.
+    """
+    expected = expected_of(bench, slot, trial.distribution, results)
+    if trial.distribution == "given":
+        bench.samples.append([sample(wanted.reference) for wanted in expected])
+    errors = tuple(map(compare, bench.memory.outputs(slot), expected))
+    if any(map(_is_doubtful, errors, expected)):
+        draws = more_draws(bench, slot, trial)
+        bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
+        errors = tuple(map(compare, bench.memory.outputs(slot), expected, draws))
+    return errors
+
+
+def _is_doubtful(error: OutputError, expected: Expected) -> bool:
+    """Is an output wrong, by a number, that has too few elements to say so at once?"""
+    few = expected.reference.is_floating_point() and expected.reference.numel() < FEW
+    return few and error.bad_fraction > 0 and math.isfinite(error.max_scaled)
+
+
+def more_draws(bench: Bench, slot: int, trial: Trial, *, few: int = FEW) -> list[list[Expected]]:
+    """For each output of `few` elements, what it should be on more inputs of a kind. The slot is filled with those."""
+    draws: list[list[Expected]] = [[] for _ in bench.signature.outputs]
+    for number in range(MORE_DRAWS):
+        bench.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
+        with suppress(UserError):
+            for kept, wanted in zip(draws, expected_of(bench, slot, trial.distribution), strict=True):
+                kept += [wanted] * (wanted.reference.numel() < few)
+    return draws
+
+
+def digest(bench: Bench, slot: int) -> int:
+    """A checksum of a slot's inputs where the device needs one, else always the same number."""
+    return 0 if bench.device.seals else bench.memory.digest(slot)
+
+
+def require_same_inputs(bench: Bench, slot: int, before: int) -> None:
+    """Raise `CandidateFailedError` where a slot's inputs are not as they were when their digest was taken."""
+    if digest(bench, slot) != before:
+        raise CandidateFailedError("crashed", "inputs", "The kernel changed its inputs: they are not its to write.")
+
+
+def _refusal(bench: Bench, slot: int) -> str:
+    """Why the forward does not accept the values at all; empty where it does."""
+    try:
+        bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def expected_of(
+    bench: Bench, slot: int, distribution: str, results: list[torch.Tensor] | None = None
+) -> list[Expected]:
+    """What a slot's outputs should be, on the inputs that lie there. Raises `UserError`.
+
+    `results` are the reference's own, where they are known.
+    """
+    inputs, scope = bench.inputs(slot), _scope(bench, distribution)
+    reference = results or [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
+    weights = bench.memory.parameters(slot)
+    exact = bench.oracle.run(inputs, weights, reference)
+    noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
+    names = [spec.name for spec in bench.signature.outputs]
+    further = bench.oracle.further(inputs, weights, len(names), bench.tolerance) if bench.steps else repeat(None)
+    asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
+    common = repeat(scope), noise, repeat(bench.tolerance), further, asked
+    return list(map(Expected, names, exact or reference, reference, *common))
+
+
+def _scope(bench: Bench, distribution: str) -> Scope:
+    if distribution != SPECIAL:
+        return "all"
+    scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
+    return scopes.get(bench.op_class, "defined")

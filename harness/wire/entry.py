@@ -1,0 +1,136 @@
+"""The entry point a kernel must define, written from the task's signature as a C++ stub."""
+
+from __future__ import annotations
+
+import json
+import re
+
+from harness.nouns.candidate import TargetName
+from harness.nouns.task import ScalarSpec, Signature, Task, TensorSpec
+from harness.wire.layout import ALIGNMENT
+
+ENTRY_NAME = "run"
+
+ENTRY_HEADERS = (
+    "cute/tensor.hpp",
+    "tvm/ffi/container/tensor.h",
+    "tvm/ffi/error.h",
+    "tvm/ffi/extra/c_env_api.h",
+    "tvm/ffi/function.h",
+    "algorithm",
+    "cmath",
+    "cstdint",
+    "limits",
+)
+
+# Every C++20 keyword and alternative token, and the names that the stub's own headers give a meaning of their own.
+_WORDS = """
+    alignas alignof and and_eq asm auto bitand bitor bool break case catch char char8_t char16_t char32_t class compl
+    concept const consteval constexpr constinit const_cast continue co_await co_return co_yield decltype default delete
+    do double dynamic_cast else enum explicit export extern false float for friend goto if inline int long mutable
+    namespace new noexcept not not_eq nullptr operator or or_eq private protected public register reinterpret_cast
+    requires return short signed sizeof static static_assert static_cast struct switch template this thread_local throw
+    true try typedef typeid typename union unsigned using virtual void volatile wchar_t while xor xor_eq
+"""
+KEYWORDS = frozenset(_WORDS.split())
+_CLAIMED = (
+    "NULL EOF INFINITY NAN HUGE_VAL assert errno linux unix main stdin stdout stderr "
+    "cute cutlass cuda dim3 int64_t std tvm"
+)
+_TAKEN = frozenset(f"{_WORDS} {_CLAIMED} {ENTRY_NAME}".split())
+
+_SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
+
+_MEMORY = {
+    "cpu": "Host memory; use OpenMP for threads.",
+    "cuda": "Device memory; launch on TVMFFIEnvGetStream(tensor.device().device_type, tensor.device().device_id).",
+}
+
+
+def identifiers(signature: Signature) -> tuple[str, ...]:
+    """One C++ identifier per argument, in the order of the call: distinct, no keyword, no reserved spelling."""
+    chosen: list[str] = []
+    for argument in signature.arguments:
+        base = _identifier(argument.name)
+        name, copies = base, 1
+        while name in chosen:
+            copies += 1
+            name = f"{base}_{copies}"
+        chosen.append(name)
+    return tuple(chosen)
+
+
+def stub(task: Task, target: TargetName) -> str:
+    """The source a model starts from: headers, the contract in comments, an empty entry point and its export."""
+    names = identifiers(task.signature)
+    parameters = [
+        f"    {_cpp_type(argument)} {name}" for name, argument in zip(names, task.signature.arguments, strict=True)
+    ]
+    return "\n".join(
+        [
+            *(f"#include <{header}>" for header in ENTRY_HEADERS),
+            "",
+            f"// Task {json.dumps(task.name)}, target {target}. {_MEMORY[target]}",
+            "// The caller allocates every tensor. Write every element of the outputs and change nothing else.",
+            f"// Each begins at a multiple of {ALIGNMENT} bytes, strides as below: the caller copies what does not.",
+            *_general(task),
+            *_shape_comments(task, names),
+            f"void {ENTRY_NAME}(",
+            ",\n".join(parameters) + ") {",
+            "}",
+            "",
+            f"TVM_FFI_DLL_EXPORT_TYPED_FUNC({ENTRY_NAME}, {ENTRY_NAME});",
+            "",
+        ]
+    )
+
+
+def _identifier(name: str) -> str:
+    cleaned = re.sub(r"[^0-9A-Za-z]+", "_", name).strip("_")
+    if not cleaned:
+        return "argument"
+    if cleaned[0].isdigit():
+        return f"argument_{cleaned}"
+    return f"{cleaned}_arg" if cleaned in _TAKEN else cleaned
+
+
+def _cpp_type(argument: TensorSpec | ScalarSpec) -> str:
+    if isinstance(argument, TensorSpec):
+        return "tvm::ffi::TensorView"
+    return _SCALAR_TYPES[argument.type]
+
+
+def _general(task: Task) -> list[str]:
+    if len(task.workloads) == 1:
+        return []
+    return [
+        "// One entry for all workloads, and for sizes in between: ask the tensors for size(i), stride(i), dtype()."
+    ]
+
+
+def _shape_comments(task: Task, names: tuple[str, ...]) -> list[str]:
+    lines: list[str] = []
+    for workload in task.workloads:
+        lines.append(f"// Workload {json.dumps(workload.name)}:")
+        signature = workload.signature
+        groups = (("input", signature.inputs), ("parameter", signature.parameters), ("output", signature.outputs))
+        described = [_describe(role, argument) for role, arguments in groups for argument in arguments]
+        lines += [f"//   {name}: {text}" for name, text in zip(names, described, strict=True)]
+    return lines
+
+
+def _describe(role: str, argument: TensorSpec | ScalarSpec) -> str:
+    original = json.dumps(argument.name)
+    if isinstance(argument, ScalarSpec):
+        given = f"{role} {original}, {argument.type}, {argument.value!r} here"
+        others = ", ".join(map(repr, argument.others))
+        if argument.free:
+            return f"{given}; in other calls {others} and more"
+        return f"{given} and {f'otherwise {others}' if others else 'in every call'}: the caller checks it"
+    shape, strides = _extents(argument.shape), _extents(argument.strides)
+    tied = f", also {', '.join(map(json.dumps, argument.also))}" if argument.also else ""
+    return f"{role} {original}{tied}, {argument.dtype}, shape {shape}, strides {strides}"
+
+
+def _extents(values: tuple[int, ...]) -> str:
+    return "(" + ", ".join(map(str, values)) + ")"

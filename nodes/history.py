@@ -1,0 +1,139 @@
+"""What the history tells: which moves were tried from a kernel and how they ended, how long there was no gain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+from harness.nouns.frozen import Frozen
+from harness.nouns.verdict import Duel, Outcome, Verdict, outcome_of
+from nodes.state import Best, Step, Variant
+from tools.sweep import say_values
+
+
+class Tried(Frozen):
+    """One optimization: its move, the kernel it started from, the kernel it came to (after repairs), and its end.
+
+    Of a sweep, `variants` tells each.
+    """
+
+    move: str
+    parent: str | None
+    kernel: str
+    outcome: str
+    gained: bool
+    variants: tuple[str, ...] = ()
+    failed: bool = False
+    undecided: bool = False
+
+
+Made = TypeVar("Made", Tried, Step)
+
+
+def optimizations(history: Sequence[Step]) -> tuple[Tried, ...]:
+    """Every optimization so far, the oldest first. The last test after a move tells how it ended, repairs included."""
+    told: list[Tried] = []
+    for step in history:
+        if step.agent == "optimizer" and step.candidate is not None:
+            told.append(_begun(step, step.candidate))
+        elif step.agent == "sweeper":
+            told[-1] = told[-1].model_copy(update={"variants": tuple(map(say_variant, step.variants))})
+        elif step.agent == "tester" and told:
+            told[-1] = _ended(told[-1], step)
+    return tuple(told)
+
+
+def tried_from(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations that started from the kernel with this digest."""
+    return tuple(tried for tried in optimizations(history) if tried.parent == digest)
+
+
+def led_to(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations that the kernel with this digest is made of, the oldest first."""
+    return path_to({tried.kernel: tried for tried in optimizations(history)}, digest)
+
+
+def path_to(made: dict[str, Made], digest: str) -> tuple[Made, ...]:
+    """What led to the kernel with this digest, the oldest first; `made` holds what made each kernel, by its digest."""
+    left, path = dict(made), list[Made]()
+    at: str | None = digest
+    while at in left:
+        # Taken out, so that a history in which two kernels are each other's parent ends, too.
+        step = left.pop(at)
+        path.append(step)
+        at = step.parent
+    return tuple(reversed(path))
+
+
+def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
+    """The optimizations from other kernels that the judge did not pass, repairs included."""
+    return tuple(tried for tried in optimizations(history) if tried.failed and tried.parent != digest)
+
+
+def barren(history: Sequence[Step]) -> int:
+    """How many optimizations brought no gain since the last that did. Those that stayed undecided are none of them."""
+    count = 0
+    for tried in reversed(optimizations(history)):
+        if tried.gained:
+            break
+        count += not tried.undecided
+    return count
+
+
+def outcome_against(verdict: Verdict, best: Best | None) -> Outcome | None:
+    """What a verdict says of its kernel against the best one; None where the kernel did not pass.
+
+    The first that passes is the faster one. A later one must be faster beyond the noise: the judge has run both in
+    the same rounds, and the whole interval of their ratio lies above 1. Where they did not meet (the best's library
+    is gone), the interval over the common baseline must lie above the best's median.
+    """
+    if verdict.timing is None:
+        return None
+    if best is None or best.verdict.timing is None:
+        return "faster"
+    duel = duel_with(best, verdict)
+    return duel.outcome if duel else outcome_of(verdict.timing.speedup_interval, best.verdict.timing.speedup)
+
+
+def duel_with(best: Best | None, verdict: Verdict) -> Duel | None:
+    """The verdict's duel, where it was against this kernel."""
+    duel = verdict.timing.duel if verdict.timing else None
+    return duel if duel and best and duel.rival == best.candidate.digest else None
+
+
+def say_variant(variant: Variant) -> str:
+    """A variant of a sweep in words: its values, then its time or why it has none."""
+    if variant.latency_ms is not None:
+        return f"{say_values(variant.values)}: {variant.latency_ms:.4g} ms"
+    return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
+
+
+def say_decision(step: Step) -> str:
+    """What a test decided, and by which duel against the best kernel of its time; empty where nothing was decided."""
+    decision = "kept" if step.improved else "undecided" if step.undecided else "not kept"
+    if step.duel is None:
+        return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
+    duel = step.duel
+    return f"{decision}, {duel.speedup:.2f}x the best before it ({duel.interval.low:.2f} to {duel.interval.high:.2f})"
+
+
+def _begun(move: Step, kernel: str) -> Tried:
+    return Tried(move=move.move, parent=move.parent, kernel=kernel, outcome="not tested", gained=False)
+
+
+def _ended(tried: Tried, test: Step) -> Tried:
+    end = {
+        "outcome": _outcome(test),
+        "gained": test.improved,
+        "failed": test.status != "passed",
+        "undecided": test.undecided,
+    }
+    return tried.model_copy(update={**end, "kernel": test.candidate or tried.kernel})
+
+
+def _outcome(step: Step) -> str:
+    if step.undecided:
+        return f"{say_decision(step)}: the machine was too busy to tell; it may be tried again"
+    if step.candidate_speedup is not None:
+        return say_decision(step)
+    return f"failed ({step.status}): {step.message}"

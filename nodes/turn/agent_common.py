@@ -1,0 +1,67 @@
+"""What the four agents that speak to a model have in common: their request, and a turn that ends the run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from harness.nouns.candidate import Candidate, TargetName
+from harness.wire.entry import stub
+from nodes.node import Update
+from nodes.node_context import Workshop
+from nodes.roles import Speaker
+from nodes.state import Best, RunState, Step, Usage, present
+from nodes.turn.answers import AnswerError
+from nodes.turn.request import Request
+from nodes.turn.speak import TurnEndedError
+
+
+def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any) -> Request:
+    """The request of one role: the task, the machine, the history, and the role's own `facts`."""
+    task = present(state.task, "task")
+    target: TargetName = present(state.target, "target")
+    return Request(
+        role=role,
+        task=task,
+        target=target,
+        precision=workshop.settings.precision,
+        tolerance=workshop.settings.tolerance,
+        exemplar=workshop.settings.exemplar,
+        device=workshop.judge(state).target.facts(),
+        stub=stub(task, target),
+        history=state.history,
+        **facts,
+    )
+
+
+def author(role: Speaker, workshop: Workshop, usage: Usage) -> str:
+    """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
+    model = usage.fell_back[-1].answered_by if usage.fell_back else workshop.settings.model_for(role)
+    return f"{role}:{model}"
+
+
+def require_untried(kernel: Candidate, history: Sequence[Step]) -> None:
+    """Send back a kernel that the judge has seen fail in this run: it would fail again. Raises `AnswerError`."""
+    tests = [step for step in history if step.agent == "tester" and step.candidate == kernel.digest]
+    if tests and tests[-1].status != "passed":
+        raise AnswerError(
+            "failed_before", f"This very kernel was tested before and failed: {tests[-1].message} Change its cause."
+        )
+
+
+def best_speedup(best: Best | None) -> float | None:
+    """The best kernel's speed-up, absent before the first pass."""
+    return best.verdict.timing.speedup if best and best.verdict.timing else None
+
+
+def ended(role: Speaker, state: RunState, error: TurnEndedError) -> Update:
+    """The update of an agent whose turn ended without an answer: the run ends with what it has.
+
+    Where it had come to its end already, what ended it stays the reason, and the repair at hand is given up.
+    """
+    step = Step(depth=state.depth, agent=role, message=str(error), speedup=best_speedup(state.best), usage=error.usage)
+    return {
+        "history": (step,),
+        "usage": error.usage,
+        **({"gave_up": True} if state.mending else {"stop_reason": error.stop}),
+    }

@@ -1,0 +1,193 @@
+"""One agent's turn as a graph of two nodes: speak, serve one tool call, speak again. Each is checkpointed by itself."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import add
+from typing import Annotated, Any, Literal
+
+from langchain_core.language_models.base import LanguageModelInput
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
+from langchain_core.runnables import Runnable
+from langchain_core.tools import BaseTool
+from langgraph.graph import START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
+from pydantic import BaseModel, ConfigDict
+
+from nodes.models.conversation import exchange
+from nodes.models.deadline import within
+from nodes.models.errors import ModelUnavailableError
+from nodes.models.usage import usage_of
+from nodes.roles import Speaker
+from nodes.settings import Settings
+from nodes.state import RunState, Stop, Usage
+from nodes.stops import over_budget
+from nodes.turn.answers import AnswerError, echo, echo_calls, read
+from nodes.turn.recording import record
+from nodes.turn.serving import Served, refuse, serve, unanswered
+from nodes.turn.surrogates import whole_characters
+from tools.patch import PatchError
+
+
+class TurnState(BaseModel):
+    """What a turn has come to; the run's own checkpoints never hold it.
+
+    `messages` are what was said after the prompt, which is rendered again from the run where a killed turn goes on.
+    They are appended as they come: LangGraph's own reducer for messages writes ids into them, and would take an answer
+    that a script gives twice for one. `seconds` is the time of all steps; of the tool calls some were allowed, and the
+    others `refused`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    role: Speaker
+    messages: Annotated[list[AnyMessage], add] = []
+    tool_calls: Annotated[int, add] = 0
+    refused: Annotated[int, add] = 0
+    rejected: Annotated[int, add] = 0
+    usage: Annotated[Usage, add] = Usage()
+    seconds: Annotated[float, add] = 0.0
+    answered: bool = False
+    stop: Stop | None = None
+
+
+@dataclass(frozen=True)
+class TurnContext:
+    """What a turn works with and does not change: none of it is checkpointed.
+
+    `parse` raises `AnswerError` or `PatchError` for an answer that cannot be used; `run` is the run as it was when the
+    agent's turn came.
+    """
+
+    prompt: tuple[BaseMessage, ...]
+    parse: Callable[[str], object]
+    model: BaseChatModel
+    tools: tuple[BaseTool, ...]
+    settings: Settings
+    run: RunState
+
+
+TurnUpdate = dict[str, Any]
+TurnGraph = CompiledStateGraph[TurnState, TurnContext, TurnState, TurnState]
+
+
+def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
+    """Ask the model once; read the answer where it is one, and send it back where it cannot be used."""
+    context = runtime.context
+    if stop := _over(state, context):
+        return {"stop": stop}
+    began = time.monotonic()
+    try:
+        with within(context.settings.max_wall_s - context.run.seconds - state.seconds):
+            message, cost = _asked(state, context)
+    except ModelUnavailableError:
+        # An endpoint that used up the run's time has not failed the run: it has ended it.
+        seconds = time.monotonic() - began
+        if stop := _over(state.model_copy(update={"seconds": state.seconds + seconds}), context):
+            return {"stop": stop, "seconds": seconds}
+        raise
+    update = {"messages": [echo_calls(message)]} if unanswered([message]) else _read(state, context, message)
+    return {**update, "usage": cost, "seconds": time.monotonic() - began}
+
+
+def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
+    """Serve the first call that has no answer yet. One a step: a kernel is neither built nor run twice after a kill."""
+    context = runtime.context
+    if stop := _over(state, context):
+        return {"stop": stop}
+    began = time.monotonic()
+    call = unanswered(state.messages)[0]
+    allowed = _calls_left(state, context)
+    if state.refused > context.settings.max_tool_calls + context.settings.max_reasks:
+        return {
+            "stop": Stop(name="model_unusable", message=f"The {state.role}'s model calls tools and gives no answer.")
+        }
+    served: Served = (
+        serve(call, context.tools)
+        if allowed
+        else refuse(call, "No tool call is left in this turn. Give your answer now.")
+    )
+    return {
+        "messages": [served.message],
+        "tool_calls": int(allowed),
+        "refused": int(not allowed),
+        "usage": Usage(device_seconds=served.device_seconds, builds=served.builds),
+        "seconds": time.monotonic() - began,
+    }
+
+
+def way_on(turn: TurnState) -> Literal["speak", "tools", "__end__"]:
+    """From either node: calls are served, an answer or a spent budget ends the turn, anything else is asked again."""
+    if turn.answered or turn.stop:
+        return "__end__"
+    return "tools" if unanswered(turn.messages) else "speak"
+
+
+def build_turn() -> TurnGraph:
+    """The graph of a turn. It shares its caller's checkpointer, under a name of its own for each turn."""
+    # No context schema: a server would offer it as a form, and a model is none.
+    graph: StateGraph[TurnState, TurnContext, TurnState, TurnState] = StateGraph(TurnState)
+    graph.add_node("speak", speak, metadata={"description": "Asks the agent's model once."})
+    graph.add_node("tools", tools, metadata={"description": "Serves one tool call of the model."})
+    graph.add_edge(START, "speak")
+    graph.add_conditional_edges("speak", way_on)
+    graph.add_conditional_edges("tools", way_on)
+    return graph.compile(name="turn")
+
+
+def _asked(turn: TurnState, context: TurnContext) -> tuple[AIMessage, Usage]:
+    messages = [*context.prompt, *turn.messages]
+    started = time.monotonic()
+    message = whole_characters(_speaker(turn, context).invoke(messages))
+    cost = usage_of(message, time.monotonic() - started)
+    if context.settings.run_dir:
+        index = context.run.usage.calls + turn.usage.calls
+        record(context.settings.run_dir, exchange(index, turn.role, messages, message, cost))
+    return message, cost
+
+
+def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpdate:
+    """Whether the answer can be used; what is wrong with it goes back to the model, `max_reasks` times."""
+    try:
+        read(message, context.parse)
+    except (AnswerError, PatchError) as error:
+        rejected = turn.rejected + 1
+        if rejected > context.settings.max_reasks:
+            return {"rejected": 1, "stop": Stop(name="model_unusable", message=_given_up(turn.role, rejected, error))}
+        complaint = HumanMessage(f"Your answer cannot be used.\n{error}\nAnswer again, complete.")
+        return {"rejected": 1, "messages": [AIMessage(echo(message), id=message.id), complaint]}
+    return {"messages": [AIMessage(str(message.text), id=message.id)], "answered": True}
+
+
+def _over(turn: TurnState, context: TurnContext) -> Stop | None:
+    """The budget that is spent, if one is: asked before each step, for not every edge that leads here has looked."""
+    run = context.run
+    spent = {"usage": run.usage + turn.usage, "seconds": run.seconds + turn.seconds}
+    return over_budget(run.model_copy(update=spent), context.settings)
+
+
+def _calls_left(turn: TurnState, context: TurnContext) -> bool:
+    return bool(context.tools) and turn.tool_calls < context.settings.max_tool_calls
+
+
+def _speaker(turn: TurnState, context: TurnContext) -> Runnable[LanguageModelInput, AIMessage]:
+    """The model with the tools made known to it. One that cannot call tools answers without."""
+    if not context.tools:
+        return context.model
+    choice = "auto" if _calls_left(turn, context) else "none"
+    try:
+        return context.model.bind_tools(context.tools, tool_choice=choice)
+    except NotImplementedError:
+        return context.model
+
+
+def _given_up(role: Speaker, rejected: int, error: Exception) -> str:
+    last = str(error).splitlines()[0]
+    return f"The {role}'s model gave {rejected} answers in a row that cannot be used; the last one: {last}"
+
+
+TURN: TurnGraph = build_turn()

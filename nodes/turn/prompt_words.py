@@ -1,0 +1,91 @@
+"""The task and the machine in words, and text in fences that it cannot close."""
+
+from __future__ import annotations
+
+import re
+
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.task import Argument, DTypeArg, Program, Ref, TensorSpec, TracedOp, Workload
+
+MAX_OPERATIONS = 32
+
+_TICKS = re.compile(r"`{3,}")
+
+
+def fenced(text: str, language: str = "") -> str:
+    """`text` as a code block whose fence is longer than any in it: a comment in a kernel ends no block of a prompt."""
+    longest = max((len(ticks) for ticks in _TICKS.findall(text)), default=0)
+    fence = "`" * max(4, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def one_line(text: str) -> str:
+    """`text` as part of a line: a second one could begin like a heading, or like another's words."""
+    return " ".join(text.split())
+
+
+def say_operations(program: Program | None) -> str:
+    """One line an operation: its name, operands, and the shape and type of what it gives; empty where not traced."""
+    if program is None:
+        return ""
+    lines = [
+        f"{', '.join(map(_result, op.results))} = {op.target}({_arguments(op)})" for op in program.ops[:MAX_OPERATIONS]
+    ]
+    left_out = len(program.ops) - len(lines)
+    return "\n".join([*lines, *([f"({left_out} more)"] if left_out > 0 else [])])
+
+
+def say_machine(device: DeviceFacts, work: Workload) -> str:
+    """The device's rates, and which of them bounds the task."""
+    return f"{_gpu(device) if device.architecture else _processor(device)}\n{_bound(device, work)}"
+
+
+def _processor(device: DeviceFacts) -> str:
+    caches = ", ".join(_kib(size) for size in (device.l1_bytes, device.l2_bytes, device.l3_bytes))
+    return (
+        f"{device.device}, {device.threads} threads, {device.simd_floats} floats a vector, caches of {caches}; "
+        f"{device.peak_gb_s:.4g} GB/s, {device.peak_gflop_s:.4g} GFLOP/s in float32."
+    )
+
+
+def _gpu(device: DeviceFacts) -> str:
+    return (
+        f"{device.device}, {device.architecture}, {device.multiprocessors} multiprocessors with "
+        f"{_kib(device.shared_bytes)} of shared memory a block, last cache {_kib(device.l3_bytes)}; "
+        f"{device.peak_gb_s:.4g} GB/s, {device.peak_gflop_s / 1000:.4g} TFLOP/s in float32; tensor cores "
+        f"{device.tf32_gflop_s / 1000:.4g} in TF32, {device.half_gflop_s / 1000:.4g} in float16 and bfloat16."
+    )
+
+
+def _bound(device: DeviceFacts, work: Workload) -> str:
+    moving_ms = work.bytes_moved / (device.peak_gb_s * 1e6)
+    if not work.flops:
+        return f"The bytes alone take {moving_ms:.3g} ms: memory bounds the task, as long as the arithmetic is cheap."
+    computing_ms = work.flops / (device.peak_gflop_s * 1e6)
+    bound = "memory" if moving_ms >= computing_ms else "arithmetic"
+    return f"The bytes take {moving_ms:.3g} ms and the products {computing_ms:.3g} ms in float32: {bound} bounds it."
+
+
+def _kib(size: int) -> str:
+    return f"{size // 1024} KiB"
+
+
+def _result(spec: TensorSpec) -> str:
+    return f"{spec.name} {spec.dtype}[{', '.join(map(str, spec.shape))}]"
+
+
+def _arguments(op: TracedOp) -> str:
+    named = (f"{name}={_argument(value)}" for name, value in op.kwargs.items())
+    return ", ".join([*map(_argument, op.args), *named])
+
+
+def _argument(argument: Argument) -> str:
+    match argument:
+        case Ref():
+            return argument.ref
+        case DTypeArg():
+            return argument.dtype
+        case tuple():
+            return f"[{', '.join(map(_argument, argument))}]"
+        case _:
+            return repr(argument)

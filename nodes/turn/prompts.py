@@ -1,0 +1,182 @@
+"""From a request to the messages that a model gets: rules first, then the question, rendered strictly."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+
+from harness.profile.render import render
+from knowledge import library
+from knowledge.exemplars.source import Exemplar, representative
+from nodes.diagnosis import Diagnosis
+from nodes.history import failed_elsewhere, led_to, tried_from
+from nodes.turn.prompt_words import fenced, one_line, say_machine, say_operations
+from nodes.turn.request import Request
+from tools.patch import numbered
+from tools.wording import say_verdict
+
+MAX_TRIED = 12
+MAX_EARLIER_LINES = 200
+
+LONG_EXEMPLAR_CHARS = 9000
+"""An exemplar above this shows by itself what most of the guide explains, and leaves little room for both."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A prompt in the order in which it is sent, the steadiest part first.
+
+    `rules` are the same for every kernel of a role, target and op class; `task` for every question of a run;
+    `question` is what changes from call to call.
+    """
+
+    rules: str
+    task: str
+    question: str
+
+    @property
+    def text(self) -> str:
+        """All of it."""
+        return self.rules + self.task + self.question
+
+
+def messages_for(request: Request) -> tuple[BaseMessage, ...]:
+    """The role's rules as the system's message, and the question with the request attached as the human's.
+
+    What changes from call to call comes last, so that a server's prompt cache can keep what stands before it.
+    """
+    parts = parts_of(request)
+    return (
+        SystemMessage(parts.rules),
+        HumanMessage(
+            (parts.task + parts.question).strip() + "\n",
+            additional_kwargs={"request": request.model_dump(mode="json")},
+        ),
+    )
+
+
+def parts_of(request: Request) -> Parts:
+    """The rendered prompt. Raises jinja2's `UndefinedError` where a template names what nobody gives."""
+    template = _templates().get_template(f"{request.role}.md.j2")
+    context = template.new_context(_facts(request))
+    rules, task, question = ("".join(template.blocks[name](context)).strip() for name in ("rules", "task", "question"))
+    return Parts(f"{rules}\n", f"{task}\n", f"\n{question}\n" if question else "")
+
+
+def _facts(request: Request) -> dict[str, Any]:
+    """Everything a template may name."""
+    return {
+        "task": request.task,
+        "works": request.task.workloads,
+        "operations": say_operations(request.task.program),
+        "machine": say_machine(request.device, request.task.workloads[0]),
+        "target": request.target,
+        "precision": request.precision,
+        "tolerance": request.tolerance,
+        "stub": request.stub,
+        "max_sweep": request.max_sweep,
+        "profile": render(request.profile) if request.profile else "",
+        "diagnosis_text": _said_of(request.diagnosis) if request.diagnosis else "",
+        "diagnosis_form": _form(Diagnosis),
+        **_kernel(request),
+        **_knowledge(request),
+    }
+
+
+def _kernel(request: Request) -> dict[str, Any]:
+    """The kernel at hand, what was said of it, and what was tried."""
+    candidate, verdict = request.candidate, request.verdict
+    report = say_verdict(verdict, request.target) if verdict else ""
+    digest = candidate.digest if candidate else ""
+    return {
+        "source": candidate.source if candidate else "",
+        "beginning": _beginning(candidate.source) if candidate else "",
+        "numbered": numbered(candidate.source) if candidate else "",
+        "report": report,
+        "unbuilt": verdict is not None and verdict.status == "build_failed",
+        "likely": library.likely_causes(report),
+        "remarks": verdict.build.remarks if verdict and verdict.build else (),
+        "led_here": led_to(request.history, digest)[-MAX_TRIED:],
+        "tried": tried_from(request.history, digest)[-MAX_TRIED:] if candidate else (),
+        "failed": failed_elsewhere(request.history, digest)[-MAX_TRIED:],
+    }
+
+
+def _beginning(source: str) -> str:
+    """Enough of a kernel to see its structure."""
+    lines = source.splitlines()
+    left_out = len(lines) - MAX_EARLIER_LINES
+    return "\n".join([*lines[:MAX_EARLIER_LINES], *([f"// ({left_out} more lines)"] if left_out > 0 else [])])
+
+
+def _knowledge(request: Request) -> dict[str, Any]:
+    """The guides that the role reads, and a finished kernel for those who write whole ones."""
+    exemplar = _exemplar(request)
+    return {
+        "how_to_write": library.writing(request.target, _extent(request, exemplar)),
+        "how_to_debug": library.debugging(request.target),
+        "moves": library.moves(request.task.op_class, request.target),
+        "metrics": library.metrics(request.target),
+        "messages": library.messages(request.target),
+        "exemplar": exemplar,
+    }
+
+
+def _extent(request: Request, exemplar: str) -> library.Extent:
+    if request.role in ("diagnoser", "repairer"):
+        return "mending"
+    return "brief" if request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS else "whole"
+
+
+def _exemplar(request: Request) -> str:
+    """A finished kernel: a plain one for who begins, the best one for who optimizes."""
+    if request.role not in ("generator", "optimizer"):
+        return ""
+    shown = _chosen(request, plain=request.role == "generator")
+    return shown.text if shown else ""
+
+
+def _chosen(request: Request, *, plain: bool) -> Exemplar | None:
+    match request.exemplar:
+        case "none":
+            return None
+        case "representative":
+            return representative(request.task.op_class, request.architecture, plain=plain)
+        case "retrieved":
+            return library.retrieved(request.task.op_class, request.architecture, _words(request))
+
+
+def _words(request: Request) -> str:
+    """What the task is about: its name, its source, and its operations."""
+    operations = request.task.program.ops if request.task.program else ()
+    return " ".join([request.task.name, request.task.source, *(op.target for op in operations)])
+
+
+def _said_of(diagnosis: Diagnosis) -> str:
+    return "\n".join(f"{name}: {said}" for name, said in diagnosis.model_dump().items())
+
+
+def _form(kind: type[Diagnosis]) -> str:
+    """The fields of an answer, each with what belongs there."""
+    lines = (f' "{name}": "<{field.description}>"' for name, field in kind.model_fields.items())
+    return "{\n" + ",\n".join(lines) + "\n}"
+
+
+@cache
+def _templates() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(str(files("knowledge") / "prompts")),
+        undefined=StrictUndefined,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["fenced"] = fenced
+    environment.filters["one_line"] = one_line
+    return environment

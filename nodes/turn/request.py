@@ -1,0 +1,43 @@
+"""What an agent asks of its model: the facts a prompt is rendered from, attached to the message as plain data."""
+
+from __future__ import annotations
+
+from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.frozen import Frozen
+from harness.nouns.profile import Profile
+from harness.nouns.task import Task
+from harness.nouns.verdict import Precision, Verdict
+from nodes.diagnosis import Diagnosis
+from nodes.roles import Speaker
+from nodes.settings import ExemplarChoice
+from nodes.state import Step
+
+
+class Request(Frozen):
+    """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
+
+    `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
+    sweep. The request travels in the human message's `additional_kwargs["request"]`, dumped as JSON data, so that a
+    rule-based model can answer without reading prose.
+    """
+
+    role: Speaker
+    task: Task
+    target: TargetName
+    precision: Precision
+    tolerance: float = 1.0
+    device: DeviceFacts
+    stub: str
+    candidate: Candidate | None = None
+    verdict: Verdict | None = None
+    diagnosis: Diagnosis | None = None
+    profile: Profile | None = None
+    history: tuple[Step, ...] = ()
+    max_sweep: int = 1
+    exemplar: ExemplarChoice = "representative"
+
+    @property
+    def architecture(self) -> str:
+        """What an exemplar has to run on: "cpu", or the GPU's architecture, which is sm_80 where nothing tells it."""
+        return "cpu" if self.target == "cpu" else self.device.architecture or "sm_80"

@@ -1,0 +1,24 @@
+"""Which tools an agent may call while it thinks."""
+
+from __future__ import annotations
+
+from langchain_core.tools import BaseTool
+
+from nodes.node_context import Workshop
+from nodes.roles import Speaker
+from nodes.state import RunState
+from tools.library_tool import LOOK_UP
+
+
+def tools_for(role: Speaker, state: RunState, workshop: Workshop, *, profiled: bool = False) -> tuple[BaseTool, ...]:
+    """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
+    if workshop.settings.max_tool_calls == 0:
+        return ()
+    kernel = workshop.tools(state)
+    match role:
+        case "generator" | "repairer":
+            return (LOOK_UP, kernel.compile_kernel)
+        case "diagnoser":
+            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
+        case "optimizer":
+            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))

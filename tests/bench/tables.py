@@ -1,0 +1,100 @@
+"""The benchmark's tables: for the terminal, and as a part of docs/results.md."""
+
+from __future__ import annotations
+
+from bench.model import BenchResult, ExampleResult, Limit
+from graph.pages.sheet import Sheet, markdown
+
+BUSY_LOAD = 1.0
+"""Runnable processes beside the benchmark, from which on its numbers are not those of a quiet machine."""
+
+
+def sheets(result: BenchResult) -> tuple[Sheet, ...]:
+    """All tables of a result."""
+    cuda = result.cuda_phases or {}
+    return (
+        Sheet(
+            "Speed-up over eager PyTorch",
+            (
+                "example",
+                "shapes",
+                "speed-up",
+                "95 % interval",
+                "last move kept",
+                "kernel",
+                "eager",
+                "roof",
+                "judged",
+                "run",
+                "asked",
+            ),
+            tuple(_example(example) for example in result.examples),
+        ),
+        Sheet(
+            "Speed and size",
+            ("what", "measured", "allowed", ""),
+            tuple(_limit(limit) for limit in result.limits),
+        ),
+        Sheet(
+            f"From a kernel's source to its verdict, by phase (medians over {result.verdicts} new kernels)",
+            ("phase", "seconds"),
+            _seconds(result.phases),
+        ),
+        *((Sheet("The same for a CuTe GEMM on the GPU", ("phase", "seconds"), _seconds(cuda)),) if cuda else ()),
+    )
+
+
+def _seconds(phases: dict[str, float]) -> tuple[tuple[str, ...], ...]:
+    return tuple((name, f"{seconds:.2f}") for name, seconds in phases.items())
+
+
+def measured_on_a_processor(result: BenchResult) -> list[str]:
+    """The benchmark's part of docs/results.md, as paragraphs."""
+    machine = result.machine
+    versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
+    parts = [
+        "## On a processor",
+        "`python -m bench.run --write`",
+        f"- Machine: {machine.cpu}, {machine.cores} cores, {machine.memory_gib} GiB, {machine.system}\n"
+        f"- Measured ceilings: {result.peak_gb_s:.1f} GB/s, {result.peak_gflop_s:.0f} GFLOP/s\n"
+        f"- Versions: Python {machine.python}, {versions}\n"
+        f"- When: {result.measured_at:%Y-%m-%d %H:%M} UTC, load {result.load:.1f} before the start",
+    ]
+    if result.load > BUSY_LOAD:
+        parts.append(
+            "The machine was busy with other work while this was measured: times are too long, and speed-ups off."
+        )
+    for sheet in sheets(result):
+        parts += [f"### {sheet.title}", markdown(sheet.head, sheet.rows)]
+    endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
+    return [*parts, "### Why each run ended", endings]
+
+
+def _example(example: ExampleResult) -> tuple[str, ...]:
+    timing = example.timing
+    run = f"{example.seconds:.0f} s"
+    asked = "" if example.wanted is None else f"{example.wanted:g}x"
+    if timing is None:
+        return (example.name, example.shapes, "no kernel", "", "", "", "", "", str(example.kernels_judged), run, asked)
+    interval = f"{timing.headline.interval.low:.2f} to {timing.headline.interval.high:.2f}"
+    if example.wanted is not None:
+        asked += " met" if timing.wins and timing.headline.speedup >= example.wanted else " missed"
+    return (
+        example.name,
+        example.shapes,
+        f"{timing.headline.speedup:.2f}x",
+        interval,
+        example.move,
+        f"{timing.headline.ms:.3g} ms",
+        f"{timing.headline.baseline_ms:.3g} ms",
+        "" if example.share_of_roof is None else f"{example.share_of_roof:.0%}",
+        str(example.kernels_judged),
+        run,
+        asked,
+    )
+
+
+def _limit(limit: Limit) -> tuple[str, ...]:
+    digits = 2 if limit.unit == "s" else 0
+    measured, allowed = f"{limit.measured:.{digits}f} {limit.unit}", f"{limit.allowed:g} {limit.unit}"
+    return (limit.name, measured, allowed, "met" if limit.met else "missed")

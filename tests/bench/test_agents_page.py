@@ -1,0 +1,37 @@
+"""docs/agents.md shows the prompts of the recording as they are now."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+
+from bench.agents_page import CONVERSATION, MARK, PAGE, with_prompts
+from nodes.models.conversation import Exchange, Said
+from nodes.models.replay import ReplayModel
+from nodes.roles import Speaker
+
+
+def said(role: Speaker, index: int, text: str, answer: str) -> Exchange:
+    prompt = (Said(type="system", content="rules"), Said(type="human", content=text))
+    return Exchange(index=index, role=role, prompt_sha256="", prompt=prompt, answer=answer)
+
+
+def test_the_page_is_as_new_as_the_recording() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == with_prompts(page, ReplayModel.load(CONVERSATION).exchanges), "run: python -m bench.agents_page"
+    for role in get_args(Speaker):
+        assert f"### The {role}\n" in page
+
+
+def test_the_last_prompt_of_each_agent_is_shown_and_closes_no_block() -> None:
+    exchanges = (said("generator", 0, "first", "a"), said("generator", 1, "````\nthe second\n````", "b"))
+    page = with_prompts(f"About.\n{MARK}old", exchanges)
+    assert page.startswith(f"About.\n{MARK}") and "old" not in page.partition(MARK)[2] and "first" not in page
+    assert "`````markdown\n````\nthe second\n````\n`````" in page
+    assert "### The optimizer" not in page
+
+
+def test_a_page_that_lost_its_mark_is_not_overwritten() -> None:
+    with pytest.raises(ValueError, match="lost its line"):
+        with_prompts("About.\n", ())

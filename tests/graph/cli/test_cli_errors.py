@@ -1,0 +1,171 @@
+"""Bad input over the real command line: one sentence with file, cause and remedy, the documented code, no traceback."""
+
+import io
+import re
+import signal
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from chat_server import chat_endpoint
+from command_line import cutegen, one_object, softsign
+from rich.console import Console
+from typer.testing import CliRunner
+
+from graph.cli.errors import guarded
+from graph.cli.main import app
+from graph.runs.progress import Terminal
+
+MODEL = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {body}\n"
+INPUTS = "\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return []\n"
+
+
+def task(body: str = "return x * 2", inputs: str = "torch.randn(8, 8)") -> str:
+    return MODEL.format(body=body) + INPUTS.format(inputs=inputs)
+
+
+BAD_TASKS = {
+    "syntax error": ("def broken(:\n", "syntax|line 1"),
+    "import error": ("import no_such_module_here\n" + task(), "no_such_module_here"),
+    "no Model": (INPUTS.format(inputs="1.0"), "Model"),
+    "no get_inputs": (MODEL.format(body="return x"), "get_inputs"),
+    "forward raises": (task("raise ValueError('cannot do this')"), "cannot do this"),
+    "returns a text": (task("return 'a text'"), "tensor"),
+    "returns a set": (task("return {x}"), "tensor"),
+    "mutates its inputs": (task("return x.add_(1)"), "input"),
+    "complex numbers": (task("return x * 1j", "torch.randn(8, 8)"), "complex"),
+    "empty tensors": (task(inputs="torch.randn(0, 8)"), "empty|element"),
+    "NaN in the reference": (task("return torch.log(x)", "-torch.ones(8, 8)"), "(?i)nan|finite"),
+    "ends its process": (task("import os; os._exit(7)"), "7|process"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_TASKS)
+def test_a_bad_task_is_the_users_error(name: str, tmp_path: Path) -> None:
+    source, expected = BAD_TASKS[name]
+    file, out = tmp_path / "given.py", tmp_path / "run"
+    file.write_text(source, encoding="utf-8")
+    result = CliRunner().invoke(app, ["optimize", str(file), "--out", str(out), "--json"])
+    assert result.exit_code == 2, result.output
+    (sentence,) = [line for line in result.stderr.splitlines() if line.startswith("cutegen: ")]
+    assert re.search(expected, sentence), sentence
+    assert "given" in sentence
+    assert "Traceback" not in result.output
+    assert one_object(result.stdout)["error"] == "user"
+    assert not out.exists(), "nothing was verified, so nothing should be left behind"
+
+
+def test_no_such_file_over_a_real_process(tmp_path: Path) -> None:
+    done = cutegen("optimize", tmp_path / "absent.py", cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"cutegen: There is no file .*absent\.py\. Name a Python file with class Model\.\n", done.stderr
+    )
+    assert done.stdout == ""
+    assert not (tmp_path / "runs").exists()
+
+
+def test_no_file_and_wrong_options_are_the_users_error(tmp_path: Path) -> None:
+    file = softsign(tmp_path)
+    cases = (
+        (["optimize"], "No file was given"),
+        (["optimize", str(tmp_path)], "is a folder"),
+        (["optimize", str(file), "--model", "oracle"], 'no model "oracle"'),
+        (["optimize", str(file), "--model", "openai:x"], "OPENAI_API_KEY"),
+        (["optimize", str(file), "--model", "replay:absent.jsonl"], "absent.jsonl"),
+        (["optimize", str(file), "--depth", "-1"], "depth"),
+        (["optimize", str(file), "--target", "tpu"], "tpu"),
+        (["optimize", "--resume", str(tmp_path / "nowhere")], "There is no run"),
+        (["optimize", "--resume", str(tmp_path)], "holds no run"),
+        (["optimize", "--resume", str(tmp_path), "--out", "x"], "exclude each other"),
+    )
+    for arguments, expected in cases:
+        result = CliRunner(env={"OPENAI_API_KEY": "", "OPENAI_BASE_URL": ""}).invoke(app, arguments)
+        assert result.exit_code == 2, (arguments, result.output)
+        assert expected in result.stderr, (arguments, result.stderr)
+
+
+def test_binary_file_is_no_task(tmp_path: Path) -> None:
+    file = tmp_path / "binary.py"
+    file.write_bytes(b"\xff\xfe\x00\x01")
+    result = CliRunner().invoke(app, ["optimize", str(file)])
+    assert result.exit_code == 2
+    assert "no UTF-8 text" in result.stderr
+
+
+def test_no_compiler_is_the_machines_error(tmp_path: Path) -> None:
+    done = cutegen(
+        "optimize", softsign(tmp_path), "--target", "cpu", "--out", tmp_path / "run", "--json",
+        CXX="/nowhere/g++",
+    )  # fmt: skip
+    assert done.returncode == 3, done.stderr
+    said = one_object(done.stdout)
+    assert said["error"] == "machine"
+    assert "/nowhere/g++" in said["problem"]
+    assert said["remedy"]
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("place", ["/proc/cutegen/run", "/dev/null/run"])
+def test_a_run_folder_that_cannot_be_made_is_the_machines_error(place: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["optimize", str(softsign(tmp_path)), "--out", place])
+    assert result.exit_code == 3
+    assert place in result.stderr
+    assert "--out" in result.stderr
+
+
+def test_an_occupied_folder_is_named_with_the_way_on(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_text("{}", encoding="utf-8")
+    result = CliRunner().invoke(app, ["optimize", str(softsign(tmp_path)), "--out", str(tmp_path)])
+    assert result.exit_code == 2
+    assert f"--resume {tmp_path}" in result.stderr
+
+
+def test_a_model_that_answers_nonsense_forever_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
+    with chat_endpoint("answer", answer="I would rather talk about the weather.") as endpoint:
+        done = cutegen(
+            "optimize", softsign(tmp_path), "--model", "openai:weather", "--base-url", endpoint.base_url,
+            "--out", tmp_path / "run", "--target", "cpu", "--json",
+        )  # fmt: skip
+    assert done.returncode == 1, done.stderr
+    said = one_object(done.stdout)
+    assert said["outcome"] == "nothing_faster"
+    assert said["stop_reason"]
+    assert said["usage"]["input_tokens"] == 11 * said["usage"]["calls"]
+    assert 1 <= len(endpoint.requests) <= 20
+    assert (tmp_path / "run" / "report.html").exists()
+    assert not (tmp_path / "run" / "kernel.cu").exists()
+
+
+def test_a_defect_of_ours_has_a_code_and_a_traceback_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    def defective() -> int:
+        raise ZeroDivisionError("a bug")
+
+    assert guarded(defective, as_json=False) == 70
+    said = capsys.readouterr().err
+    assert "ZeroDivisionError: a bug" in said
+    assert said.rstrip().endswith("please report the lines above.")
+
+
+def test_a_stop_that_was_lost_on_its_way_ends_the_next_step() -> None:
+    """As one that comes while a finalizer runs is: Python prints it, and goes on."""
+
+    def work() -> int:
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        Terminal(Console(file=io.StringIO())).started("tester")
+        return 0
+
+    assert guarded(work, as_json=False) == 130
+    assert guarded(lambda: Terminal(Console(file=io.StringIO())).started("tester") or 0, as_json=False) == 0
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("kind", [signal.SIGINT, signal.SIGTERM])
+def test_a_command_that_a_shell_put_into_the_background_can_be_stopped_too(kind: signal.Signals) -> None:
+    before = signal.signal(kind, signal.SIG_IGN)
+    try:
+        assert guarded(lambda: signal.raise_signal(kind) or 0, as_json=False) == 130
+        assert signal.getsignal(kind) is signal.SIG_IGN
+    finally:
+        signal.signal(kind, before)

@@ -1,0 +1,110 @@
+"""The exported drop-in by its caller's clock: what is measured, and which speed-up counts."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from report_records import passed
+
+from graph.export.drop_in import export_drop_in
+from harness.isolation.tiers import resolve_tier
+from harness.judging.aggregate import as_called
+from harness.judging.caller import with_callers_clock
+from harness.nouns.candidate import Candidate
+from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
+from harness.tasks.describing import describe_task
+from harness.trusted.timing.as_called import MIN_ROUNDS, _by_turns
+from tools.judges import judge_for
+from tools.wording import say_caller, say_clock
+
+SOFTSIGN = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x / (1 + x.abs())
+
+def get_inputs():
+    return [torch.randn(64, 33)]
+"""
+KERNEL = """
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {
+  auto in = static_cast<float const*>(x.data_ptr());
+  auto out = static_cast<float*>(y.data_ptr());
+%s  for (int64_t i = 0; i < x.numel(); ++i) out[i] = in[i] / (1 + std::abs(in[i]));
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+
+
+def called(speedup: float) -> AsCalled:
+    interval = Interval(low=speedup * 0.9, high=speedup * 1.1)
+    return AsCalled(ms=2.0, baseline_ms=2 * speedup, speedup=speedup, interval=interval)
+
+
+def judged(speedup: float, caller: CallerTiming | None) -> Timing:
+    timing = passed(Candidate(source="", target="cpu", author="a:b"), speedup).timing
+    assert timing is not None
+    return timing.model_copy(update={"caller": caller})
+
+
+@pytest.mark.parametrize(
+    ("back_to_back", "synchronized", "clock", "counts"),
+    [
+        (1.96, None, "judge", 2.0),
+        (1.96, 1.91, "judge", 2.0),
+        (2.5, 3.0, "judge", 2.0),
+        (1.8, None, "back to back", 1.8),
+        (1.8, 1.99, "back to back", 1.8),
+        (1.8, 1.05, "synchronized", 1.05),
+    ],
+)
+def test_the_callers_worst_counts_where_it_is_smaller_by_more_than_5_percent(
+    back_to_back: float, synchronized: float | None, clock: str, counts: float
+) -> None:
+    waited = called(synchronized) if synchronized else None
+    timing = judged(2.0, CallerTiming(back_to_back=called(back_to_back), synchronized=waited, rounds=9))
+    assert (timing.headline.clock, timing.headline.speedup) == (clock, counts)
+    assert timing.wins is (counts * 0.9 > 1)
+    assert bool(say_clock(timing)) is (clock != "judge")
+    assert len(say_caller(timing).splitlines()) == (2 if synchronized else 1)
+    assert judged(2.0, None).headline.clock == "judge"
+
+
+def test_several_workloads_are_their_geometric_mean() -> None:
+    one, other = (CallerTiming(back_to_back=called(s), synchronized=called(s), rounds=8) for s in (1.0, 4.0))
+    both = as_called([one, other])
+    assert both.back_to_back.speedup == pytest.approx(2.0)
+    assert both.synchronized is not None
+    assert as_called([one, other.model_copy(update={"synchronized": None})]).synchronized is None
+
+
+def test_sides_take_turns_and_are_waited_for_as_a_caller_would() -> None:
+    seen: list[str] = []
+
+    def side(name: str, seconds: float) -> None:
+        seen.append(name)
+        until = time.perf_counter() + seconds
+        while time.perf_counter() < until:
+            pass
+
+    sides = (lambda: side("eager", 0.004), lambda: side("drop-in", 0.002))
+    told = _by_turns(sides, lambda: seen.append("|"), 0.0, queues=True)
+    assert told["rounds"] == MIN_ROUNDS
+    for way in ("back_to_back", "synchronized"):
+        assert told[way]["ms"] < told[way]["baseline_ms"]
+    assert _by_turns(sides, lambda: None, 0.0, queues=False)["synchronized"] is None
+    turns = [one for one, other in pairwise(seen) if one != "|" and other == "|"]
+    assert turns.count("eager") > 2 * MIN_ROUNDS, "each is waited for in half of the bursts"
+
+
+def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
+    tier = resolve_tier("auto")
+    task, judge = describe_task(SOFTSIGN, name="softsign", tier=tier), judge_for("cpu", tier, "ieee", 1.0)
+    for spoilt, words in (("", ""), ('  if (in[0] == in[0]) TVM_FFI_THROW(ValueError) << "not today";\n', "not today")):
+        kernel = Candidate(source=KERNEL % spoilt, target="cpu", author="a:b")
+        verdict = with_callers_clock(judge, task, kernel, passed(kernel, 2.0), export_drop_in(task, kernel))
+        assert verdict.timing is not None
+        assert (verdict.timing.caller is None) is bool(words)
+        assert words in verdict.timing.caller_failure

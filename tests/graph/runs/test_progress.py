@@ -1,0 +1,150 @@
+"""What is shown and logged while a run goes on."""
+
+import io
+import json
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from chat_server import chat_endpoint
+from pydantic import ValidationError
+from rich.console import Console
+
+from graph.runs.meter import Meter
+from graph.runs.progress import HEAD, Speech, Terminal, line, open_log, table
+from nodes.models.select import ModelOptions, open_model
+from nodes.state import FellBack, Step, Usage
+from tools.library_tool import LOOK_UP
+
+PASSED = Step(
+    depth=2, agent="tester", move="streaming stores", candidate="abc", status="passed", seconds=7.123,
+    candidate_speedup=1.9, speedup=1.9, improved=True,
+)  # fmt: skip
+FAILED = Step(depth=3, agent="tester", move="unroll " * 20, candidate="def", status="wrong", seconds=1, speedup=1.9)
+PROFILED = Step(depth=3, agent="profiler", message="memory bound, 80% of the roof", speedup=1.9)
+
+
+def shown(*, terminal: bool) -> str:
+    text = io.StringIO()
+    display = Terminal(Console(file=text, force_terminal=terminal, width=100, color_system=None))
+    for agent, step in (("tester", PASSED), ("tester", FAILED), ("profiler", PROFILED)):
+        display.started(agent)
+        display.stepped(step)
+    display.stop()
+    return text.getvalue()
+
+
+def test_a_line_says_depth_agent_move_verdict_seconds_and_speedup_so_far() -> None:
+    assert line(PASSED).plain.split() == ["2", "tester", "streaming", "stores", "passed", "1.90x", "7.12", "1.90x"]
+    assert line(PROFILED).plain.split()[:4] == ["3", "profiler", "memory", "bound,"]
+    assert line(Step(depth=0, agent="generator")).plain.endswith("-")
+
+
+def test_lines_are_aligned_and_long_moves_cut() -> None:
+    lines = [line(step).plain for step in (PASSED, FAILED)]
+    assert lines[0].index("passed") == lines[1].index("wrong") == HEAD.index("verdict")
+    assert "..." in lines[1]
+
+
+def test_markup_in_a_move_is_only_text() -> None:
+    step = PASSED.model_copy(update={"move": "[red]bold[/red]"})
+    assert "[red]bold[/red]" in line(step).plain
+
+
+def test_without_a_terminal_there_are_only_lines() -> None:
+    lines = shown(terminal=False).splitlines()
+    assert lines[0] == HEAD
+    assert len(lines) == 4
+    assert "compiling" not in shown(terminal=False)
+
+
+def test_on_a_terminal_the_present_work_is_shown() -> None:
+    assert "compiling and judging" in shown(terminal=True)
+
+
+def test_a_steps_cost_stands_behind_its_line() -> None:
+    bought = PASSED.model_copy(update={"usage": Usage(calls=2, input_tokens=900, output_tokens=90, dollars=0.25)})
+    assert line(bought).plain.endswith("1.90x  $0.25")
+    unknown = Usage(calls=2, input_tokens=900, unpriced_calls=2)
+    assert line(PASSED.model_copy(update={"usage": unknown})).plain.endswith("unknown price")
+    assert line(PASSED.model_copy(update={"usage": Usage(calls=1)})).plain.endswith("1.90x")
+
+
+def test_a_model_that_goes_on_for_another_is_told_once() -> None:
+    fell_back = FellBack(model="openai:a", answered_by="openai:b", because="It is down.")
+    text = io.StringIO()
+    display = Terminal(Console(file=text, width=200))
+    for _ in range(2):
+        display.stepped(PASSED.model_copy(update={"usage": Usage(calls=1, fell_back=(fell_back,))}))
+    assert text.getvalue().count("openai:b goes on for openai:a. It is down.") == 1
+
+
+class Ear:
+    """Listens like a terminal does."""
+
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def heard(self, speech: Speech) -> None:
+        self.told.append(speech.text())
+
+
+def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    ear = Ear()
+    meter = Meter([ear], Usage(calls=1, input_tokens=1000, dollars=0.5))
+    with chat_endpoint("broken", "answer", answer="one\ntwo") as endpoint:
+        open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=1)).invoke(
+            "Write.", config={"callbacks": [meter]}
+        )
+    assert ear.told[0] == "no word for 0 s, 1 calls, 1,000 tokens, $0.50"
+    assert "no word for 0 s, try 2, 1 calls, 1,000 tokens, $0.50" in ear.told
+    assert any(told.startswith("7 characters so far") for told in ear.told)
+    assert ear.told[-1].endswith("2 calls, 1,018 tokens, $0.50")
+
+
+def test_a_tool_is_named_while_it_runs() -> None:
+    ear = Ear()
+    meter = Meter([ear], Usage())
+    LOOK_UP.invoke({"query": "tile"}, config={"callbacks": [meter]})
+    assert ear.told == ["look_up", ""]
+    with pytest.raises(ValidationError):
+        LOOK_UP.invoke({"query": 3}, config={"callbacks": [meter]})
+    assert ear.told[2:] == ["look_up", ""]
+
+
+def test_a_silence_is_seen_to_last() -> None:
+    speech = Speech(silent_since=time.monotonic() - 42, pieces=0, characters=0, failed_tries=0, usage=Usage())
+    assert speech.text() == "no word for 42 s"
+    assert replace(speech, pieces=9).text() == "thinking, no word for 42 s"
+    assert replace(speech, pieces=9, characters=1200).text() == "1,200 characters so far, no word for 42 s"
+    assert replace(speech, silent_since=time.monotonic(), pieces=9).text() == "thinking"
+    text = io.StringIO()
+    display = Terminal(Console(file=text, force_terminal=True, width=100, color_system=None))
+    display.started("generator")
+    display.heard(speech)
+    display.stop()
+    assert "writing a first kernel" in text.getvalue()
+
+
+def test_the_table_lists_what_was_judged() -> None:
+    text = io.StringIO()
+    Console(file=text, width=200).print(table((PASSED, FAILED, PROFILED)))
+    rows = text.getvalue().splitlines()
+    assert len(rows) == 3
+    assert "best" in rows[1]
+    assert "best" not in rows[2]
+
+
+def test_the_log_is_one_object_a_line_and_is_appended_to(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    for _ in range(2):
+        with open_log(path, "run-1") as log:
+            log.started("tester")
+            log.stepped(PASSED)
+            log.ended("improved", "depth")
+    entries = [json.loads(text) for text in path.read_text(encoding="utf-8").splitlines()]
+    assert [entry["event"] for entry in entries] == ["started", "step", "ended"] * 2
+    assert entries[1]["candidate_speedup"] == 1.9
+    assert all(entry["run"] == "run-1" and entry["timestamp"] for entry in entries)

@@ -1,0 +1,121 @@
+"""The ablation: what is read from its runs, the figure, the page, and the command on a real task."""
+
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from ablation_records import ablation, gated
+from command_line import UNWATCHED, cutegen, never_built, one_object
+
+from graph.cli.ablate import gates
+from graph.pages.ablation_chart import figure
+from graph.pages.ablation_page import render
+from graph.suites.ablation import Ablation, Point, Schedule, schedule_of
+from graph.suites.tasks import find_task
+from harness.nouns.errors import UserError
+
+HOSTILE = """</svg><script>alert(1)</script>&"'"""
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+def elements(drawn: str, tag: str, kind: str) -> list[ET.Element]:
+    return [each for each in ET.fromstring(drawn).iter(SVG + tag) if kind in each.get("class", "").split()]
+
+
+def test_a_schedule_is_read_from_its_runs_record() -> None:
+    schedule = schedule_of(gated(11, profiled_after=6))
+    assert (schedule.profile_from, schedule.profiles) == (11, 1)
+    assert [point.status for point in schedule.points] == [
+        "passed", "wrong", "passed", "build_failed", "passed", "passed",
+    ]  # fmt: skip
+    assert [point.profiled for point in schedule.points] == [False] * 3 + [True] * 3
+    assert schedule.best is not None
+    assert (schedule.best.move, schedule.best.speedup) == ("chunk size", 1.93)
+    assert schedule.points[1].speedup is None
+    assert schedule.points[0].move == "first draft"
+
+
+def test_the_figure_shows_both_trajectories_over_one_axis() -> None:
+    drawn = str(figure(ablation(schedule_of(gated(1, profiled_after=4)), schedule_of(gated(11, None)))))
+    assert len(elements(drawn, "polyline", "best")) == 2
+    assert len([dot for dot in elements(drawn, "circle", "dot") if dot.find(SVG + "title") is not None]) == 8
+    assert len([cross for cross in elements(drawn, "path", "fail") if cross.find(SVG + "title") is not None]) == 4
+    assert len(elements(drawn, "line", "gateline")) == 1, "the second gate was not reached"
+    words = [each.text for each in ET.fromstring(drawn).iter(SVG + "text")]
+    assert {"Profile from depth 1", "Profile from depth 11", "1 profile read", "eager 1x"} <= set(words)
+    assert "gate not reached: the run ended at depth 5" in words
+    assert words.count("1.93x") == 2
+    dots = [dot for dot in elements(drawn, "circle", "dot") if dot.find(SVG + "title") is not None]
+    assert [dot.get("cy") for dot in dots[:4]] == [dot.get("cy") for dot in dots[4:]], "equal ones stand equally high"
+
+
+def test_depths_do_not_overlap_in_a_long_run() -> None:
+    points = tuple(
+        Point(
+            depth=depth, move="m", status="passed", speedup=1 + depth / 50, low=1.0, high=2.0, improved=True, best=1.5
+        )
+        for depth in range(120)
+    )
+    schedule = Schedule(profile_from=1, points=points, profiles=0, seconds=1.0, stop_reason="")
+    drawn = ET.fromstring(str(figure(ablation(schedule, schedule))))
+    at = [float(text.get("x", "0")) for text in drawn.iter(SVG + "text") if (text.text or "").isdigit()]
+    gaps = [after - before for before, after in pairwise(at) if after > before]
+    assert len(at) > 10
+    assert min(gaps) >= 20
+
+
+def test_a_run_without_any_kernel_still_draws() -> None:
+    empty = Schedule(profile_from=1, points=(), profiles=0, seconds=0.0, stop_reason="declined")
+    failing = (Point(depth=0, move="first draft", status="build_failed"),)
+    whole = ablation(empty, empty.model_copy(update={"profile_from": 11, "points": failing}))
+    ET.fromstring(str(figure(whole)))
+    assert "no kernel" in render(whole)
+
+
+def test_nothing_that_a_model_chose_becomes_markup() -> None:
+    point = Point(depth=0, move=HOSTILE, status="passed", speedup=2.0, low=1.9, high=2.1, improved=True, best=2.0)
+    schedule = Schedule(profile_from=1, points=(point,), profiles=0, seconds=1.0, stop_reason=HOSTILE)
+    whole = ablation(schedule, task=HOSTILE)
+    assert "<script>" not in render(whole)
+    ET.fromstring(str(figure(whole)))
+
+
+def test_gates_and_tasks_are_read_as_people_write_them(tmp_path: Path) -> None:
+    assert gates("1, 11") == (1, 11)
+    for wrong in ("", "1,", "a", "1,1", "1,01", "\N{SUPERSCRIPT TWO}", "-1"):
+        with pytest.raises(UserError, match="names no depths"):
+            gates(wrong)
+    assert find_task("level1:8", 1.0).name == "08_irregular_matmul"
+    assert '"m": 127' in find_task("level1:8", 1 / 64).source or '"m": 129' in find_task("level1:8", 1 / 64).source
+    with pytest.raises(UserError, match="There is no file"):
+        find_task(str(tmp_path / "level9"), 1.0)
+
+
+def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> None:
+    task = never_built(tmp_path)
+    done = cutegen(
+        "ablate", task, "--profile-from", "0,11", "--depth", 1, *UNWATCHED, "--out", "both", "--json", cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode in (0, 1), done.stderr
+    found = Ablation.model_validate(one_object(done.stdout))
+    assert [schedule.profile_from for schedule in found.schedules] == [0, 11]
+    assert found.schedules[0].profiles > 0
+    assert found.schedules[1].profiles == 0
+    assert found.shapes == "64x1024"
+    folder = tmp_path / "both"
+    assert Ablation.model_validate_json((folder / "ablation.json").read_bytes()) == found
+    ET.parse(folder / "ablation.svg")
+    assert "Profile from depth 11" in (folder / "ablation.html").read_text(encoding="utf-8")
+
+    again = cutegen("ablate", "--resume", "both", cwd=tmp_path)
+    assert again.returncode == done.returncode, "both had ended: they are read, not run"
+    assert "profile from depth" in again.stdout
+    taken = cutegen("ablate", task, "--profile-from", "0,11", "--out", "both", "--target", "cpu", cwd=tmp_path)
+    assert taken.returncode == 2
+    assert cutegen("ablate", "--resume", "nowhere", cwd=tmp_path).returncode == 2
+    asks = cutegen("ablate", task, "--model", "manual", "--target", "cpu", "--out", "asks", cwd=tmp_path)
+    assert asks.returncode == 2
+    assert "An ablation does not stop for answers." in asks.stderr
+    assert not (tmp_path / "asks").exists()
+    assert cutegen("ablate", "--target", "cpu", cwd=tmp_path).returncode == 2

@@ -1,0 +1,136 @@
+"""Who has the device, and for how long: the waits for it are nobody's device time."""
+
+from __future__ import annotations
+
+import fcntl
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from harness.judging.device_lock import beside_others, held_s, one_at_a_time
+
+
+@pytest.fixture(autouse=True)
+def own_device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+
+
+def spend(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        pass
+
+
+def test_what_a_thread_held_adds_up_whatever_became_of_it() -> None:
+    began, before = time.monotonic(), held_s()
+    with one_at_a_time("cpu"):
+        spend(0.02)
+    with pytest.raises(RuntimeError), one_at_a_time("cpu"):
+        spend(0.02)
+        raise RuntimeError
+    spend(0.02)
+    assert 0.04 <= held_s() - before <= time.monotonic() - began - 0.02
+
+
+def test_a_wait_for_the_turn_is_not_counted_and_nobody_counts_for_another() -> None:
+    told: dict[str, float] = {}
+    has_it, wants_it = threading.Event(), threading.Event()
+
+    def first() -> None:
+        with one_at_a_time("cpu"):
+            has_it.set()
+            wants_it.wait()
+            spend(0.1)
+            told["let go at"] = time.monotonic()
+        told["first"] = held_s()
+
+    def second() -> None:
+        has_it.wait()
+        wants_it.set()
+        with one_at_a_time("cpu"):
+            pass
+        told["second"] = held_s()
+        told["had it until"] = time.monotonic()
+
+    before = held_s()
+    threads = [threading.Thread(target=work) for work in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert told["first"] >= 0.1
+    assert told["second"] <= told["had it until"] - told["let go at"]
+    assert held_s() == before
+
+
+def taken(path: Path) -> bool:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def until(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def begun(work: Callable[[], None]) -> threading.Thread:
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_those_that_only_watch_share_a_device_and_whoever_times_has_it_alone_and_soon(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The timing waits for the two inside, and goes before the one that comes after it."""
+    places = iter((0, 1, 2))
+    monkeypatch.setattr("harness.judging.device_lock.random.randrange", lambda _: next(places))
+    order: list[str] = []
+    together = threading.Barrier(3)
+    leave = threading.Event()
+
+    def share() -> None:
+        with beside_others("cpu"):
+            together.wait(20)
+            leave.wait(20)
+            order.append("left")
+
+    def alone() -> None:
+        with one_at_a_time("cpu"):
+            order.append("timed")
+
+    def late() -> None:
+        with beside_others("cpu"):
+            order.append("late")
+
+    threads = [begun(share), begun(share)]
+    together.wait(20)
+    threads.append(begun(alone))
+    until(lambda: taken(tmp_path / "next-cpu.lock"))
+    threads.append(begun(late))
+    until(lambda: taken(tmp_path / "place-2-cpu.lock"))
+    leave.set()
+    for thread in threads:
+        thread.join(20)
+    assert order == ["left", "left", "timed", "late"]
+    assert not taken(tmp_path / "timing-cpu.lock")
+
+
+def test_a_device_has_so_many_places_and_what_was_shared_counts_as_held(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.judging.device_lock.random.randrange", lambda places: 0)
+    before = held_s()
+    with beside_others("cpu"):
+        assert taken(tmp_path / "place-0-cpu.lock")
+        spend(0.02)
+    assert 0.02 <= held_s() - before < 20

@@ -1,0 +1,161 @@
+"""How a verdict is put together from what the judge's processes said, and how they ended."""
+
+from __future__ import annotations
+
+import fcntl
+
+import pytest
+
+from harness.isolation.process import Completed
+from harness.judging.device_lock import one_at_a_time
+from harness.judging.local import MEMORY_BYTES, SLOT_BUDGET_BYTES, Judge, _first_error, _Outcome, _verdict
+from harness.nouns.build import Build, Diagnostic
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import MachineError
+from harness.nouns.task import Signature, Task, TensorSpec, Workload
+from harness.processes.runner_process import how_it_ended
+from harness.wire.layout import slot_bytes
+
+FACTS = {
+    "candidate": "c", "task": "t", "seed": 3, "tier": "none", "precision": "ieee", "ahead": {},
+    "build": Build(library="k.so", seconds=2.0),
+}  # fmt: skip
+TIMING = {
+    "candidate_ms": 1, "baseline_ms": 2, "speedup": 2, "speedup_interval": {"low": 1.9, "high": 2.1}, "rounds": 8,
+    "threads": 1, "converged": True,
+}  # fmt: skip
+
+
+def raw(status="passed", *, distribution="given", seconds=1.0, **fields):
+    errors = {"relative_l2": 0, "max_scaled": 0, "reference_relative_l2": 0, "reference_max_scaled": 0}
+    trial = {"distribution": distribution, "seed": 1, "outputs": [{"output": "y", **errors}]}
+    outcome = {"status": status, "check": "", "message": "", "seconds": {"check": seconds, "load": 0.25}}
+    return outcome | {"correctness": {"trials": [trial]}} | fields
+
+
+def judged(*outcomes):
+    named = [_Outcome.of(name, each) for name, each in zip("abc", outcomes, strict=False)]
+    return _verdict(named, several=len(outcomes) > 1, **FACTS)
+
+
+def test_one_workload_is_the_verdict():
+    verdict = judged(raw(timing=TIMING))
+    assert (verdict.status, verdict.timing.speedup, verdict.workloads) == ("passed", 2, ())
+    assert verdict.seconds == {"build": 2.0, "check": 1.0, "load": 0.25}
+    failed = judged(raw("crashed", check="signal", message="It died."))
+    assert (failed.status, failed.check, failed.message) == ("crashed", "signal", "It died.")
+
+
+def test_of_several_the_last_one_decides_and_the_first_one_is_shown_where_all_passed():
+    passes = raw(timing=TIMING), raw(timing=TIMING | {"speedup": 8}, distribution="wide"), raw(distribution="zeros")
+    verdict = judged(*passes)
+    assert verdict.status == "passed"
+    assert verdict.timing.speedup == pytest.approx(4)  # what is not timed counts for nothing
+    assert verdict.correctness.trials[0].distribution == "given"
+    assert [each.name for each in verdict.workloads] == ["a", "b", "c"]
+    assert verdict.workloads[2].timing is None
+    assert verdict.seconds == {"build": 2.0, "check": 3.0, "load": 0.75}
+    fails = raw("wrong", check="correctness", message="Off.", distribution="wide", seconds=0.00004)
+    verdict = judged(passes[0], fails)
+    assert (verdict.status, verdict.message, verdict.timing) == ("wrong", "Workload b: Off.", None)
+    assert verdict.correctness.trials[0].distribution == "wide"
+    assert verdict.workloads[0].timing.speedup == 2
+    assert verdict.seconds["check"] == 1.0
+
+
+def test_the_first_error_speaks_for_a_failed_build():
+    said = [
+        Diagnostic(severity=severity, file="kernel", line=line, message=f"{severity} {line}")
+        for line, severity in enumerate(("warning", "note", "error", "error"))
+    ]
+    assert _first_error(Build(diagnostics=tuple(said), seconds=1)) == "kernel:2: error 2"
+
+
+@pytest.mark.parametrize(
+    ("ending", "check", "words"),
+    [
+        ({"outcome": "signalled", "signal": "SIGSEGV"}, "signal", "killed by SIGSEGV: an address that is not its own"),
+        ({"outcome": "signalled", "signal": "SIGUSR1"}, "signal", "killed by SIGUSR1."),
+        ({"outcome": "signalled"}, "signal", "killed by SIGKILL."),
+        ({"outcome": "out_of_memory", "note": "used 9 GB"}, "memory", "The kernel used 9 GB."),
+        ({"outcome": "flooded", "note": "too many files"}, "exit", "ended its process: too many files."),
+        ({"outcome": "exited", "exit_code": 7, "stderr": b"x" * 900 + b"bye\xff\n"}, "exit", "with code 7. xxx"),
+    ],
+)
+def test_a_runner_that_is_gone_is_a_crash_with_its_reason(ending, check, words):
+    plain = {"exit_code": None, "signal": None, "stdout": b"", "stderr": b"", "wall_s": 1.0, "note": ""}
+    told = how_it_ended(Completed(**(plain | {"peak_memory_bytes": 0, "strays": 0} | ending)))
+    assert (told["status"], told["check"]) == ("crashed", check)
+    assert words in told["message"]
+    assert len(told["message"]) < 600
+
+
+def test_a_runner_that_never_began_is_the_machines_fault():
+    with pytest.raises(MachineError, match="could not be started: no room"):
+        how_it_ended(Completed("setup_failed", None, None, b"", b"", 0.0, 0, 0, "no room"))
+
+
+class Processor:
+    """What a judge asks of a target here."""
+
+    name = "cpu"
+
+    def facts(self, *, again: bool = False) -> DeviceFacts:
+        return DeviceFacts(
+            device="d", threads=1, simd_floats=8, l1_bytes=1, l2_bytes=1, l3_bytes=1 << 20, peak_gb_s=10,
+            peak_gflop_s=100, source="s",
+        )  # fmt: skip
+
+
+class Card(Processor):
+    name = "cuda"
+
+
+def task(elements):
+    spec = TensorSpec(name="y", shape=(elements,), strides=(1,), dtype="int8")
+    signature = Signature(inputs=(), outputs=(spec,))
+    workload = Workload(name="given", signature=signature, flops=1, bytes_moved=300_000_000)
+    return Task(name="task", source="", workloads=(workload,), op_class="other")
+
+
+def test_a_large_task_has_room_for_two_slots_and_a_larger_one_for_none():
+    judge = Judge(Processor(), tier="none")
+    assert judge._host_bytes(task(5)) == SLOT_BUDGET_BYTES
+    large = task(SLOT_BUDGET_BYTES)
+    assert judge._host_bytes(large) == 2 * slot_bytes(large.signature)
+    assert judge._host_bytes(task(MEMORY_BYTES // 2 + 1)) == MEMORY_BYTES
+    with pytest.raises(MachineError, match=f"task needs .* the judge allows {MEMORY_BYTES}"):
+        judge._host_bytes(task(MEMORY_BYTES))
+    assert Judge(Card(), tier="none")._host_bytes(task(MEMORY_BYTES)) == SLOT_BUDGET_BYTES
+
+
+@pytest.mark.parametrize(("ms", "status"), [(19.0, "refused"), (21.0, "passed")])
+def test_a_time_below_the_floor_is_refused_and_forgotten(ms, status):
+    """300 MB at 1.5 times 10 GB/s take 20 ms."""
+    outcome = _Outcome.of("a", raw(timing=TIMING | {"candidate_ms": ms}))
+    found = Judge(Processor(), tier="none")._with_floor(task(300_000_000), outcome)
+    assert found.status == status
+    assert (found.timing is None, found.check) == ((True, "floor") if status == "refused" else (False, ""))
+    untimed = _Outcome.of("a", raw())
+    assert Judge(Processor(), tier="none")._with_floor(task(5), untimed) is untimed
+
+
+@pytest.mark.parametrize(
+    ("target", "visible", "name"),
+    [("cpu", "0,1", "timing-cpu"), ("cuda", "", "timing-cuda"), ("cuda", "0,1", "timing-cuda-0-1")],
+)
+def test_each_device_has_its_own_turns(tmp_path, monkeypatch, target, visible, name):
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    cache = tmp_path / "cache"
+    with one_at_a_time(target), (cache / f"{name}.lock").open() as lock, pytest.raises(BlockingIOError):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with (cache / f"{name}.lock").open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
+    passed = _Outcome.of("given", raw(timing=TIMING)).on("its forward is random")
+    assert (passed.timing.task_defect, passed.timing.wins) == ("its forward is random", False)
+    wrong = _Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
+    assert wrong.message == "y is wrong. No kernel can be right here: its forward is random."

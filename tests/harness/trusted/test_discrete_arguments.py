@@ -1,0 +1,132 @@
+"""Integers and masks of a bench: what the reference takes is varied, in trials and while timed; the rest stays."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from python_kernels import bench_of
+
+from harness.checks.families import PLANS, STIRRED
+from harness.nouns.task import Signature, TensorSpec
+from harness.trusted import judging
+from harness.trusted.facts.describing import describe
+
+SOURCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(40, 3))
+        self.register_buffer("codes", torch.randint(-9, 10, (40, 3), dtype=torch.int8))
+        self.register_buffer("hidden", torch.ones(6, 6, dtype=torch.bool).triu(1))
+
+    def forward(self, index, flags):
+        DEMAND
+        rows = self.table[index] * self.codes[index]
+        return torch.where(flags, rows, 0.0).sum(-1).masked_fill(self.hidden, 7.0)
+
+def get_inputs():
+    return [torch.randint(0, 40, (6, 6)), torch.rand(6, 6, 1) < 0.5]
+"""
+
+
+def bench_for(source, kernel=None, **further):
+    """A bench on what the file itself describes; without a kernel of its own, one that does nothing."""
+    task = describe(source, "task")
+    signature = Signature.model_validate(task["workloads"][0]["signature"])
+    return bench_of(kernel or (lambda views, numbers: None), source=source, signature=signature, **further)
+
+
+def settle(bench):
+    bench.discrete.settle(bench.reference.inputs, bench.takes, 3)
+
+
+def snapshot(bench, slot, names):
+    return {name: bench.memory.views[slot][name].clone() for name in names}
+
+
+ARGUMENTS = ("index", "flags", "codes", "hidden")
+
+
+def test_every_slot_of_every_round_shows_integers_that_none_showed_before():
+    with bench_for(SOURCE.replace("DEMAND", "")) as bench:
+        settle(bench)
+        assert bench.discrete.refused == []
+        judging._fill_for_timing(bench)
+        seen = [snapshot(bench, slot, ARGUMENTS) for slot in range(4)]
+        for slot in range(4):
+            bench.stir(slot)
+            seen.append(snapshot(bench, slot, ARGUMENTS))
+        for name in ("index", "codes", "hidden"):
+            assert not any(torch.equal(a[name], b[name]) for k, a in enumerate(seen) for b in seen[:k]), name
+        for each in seen:
+            assert int(each["index"].min()) >= 0 and int(each["index"].max()) < 40
+            assert int((each["hidden"] != bench.weights["hidden"]).sum()) in range(1, 5)
+            assert set(each["codes"].unique().tolist()) <= set(range(-9, 10))
+
+
+def test_trials_take_turns_and_replay():
+    with bench_for(SOURCE.replace("DEMAND", "")) as bench:
+        settle(bench)
+        ways = [bench.discrete.ways(name) for name in PLANS["elementwise"]]
+        assert ways[0] == {}
+        assert {way["hidden"] for way in ways if "hidden" in way} >= {"flipped", "cleared", "set", "few"}
+        assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated"}
+        for distribution in PLANS["elementwise"][1:]:
+            bench.fill(0, 9, distribution)
+            first = snapshot(bench, 0, ARGUMENTS)
+            bench.stir(0)
+            bench.fill(0, 9, distribution)
+            assert all(torch.equal(first[name], bench.memory.views[0][name]) for name in ARGUMENTS), distribution
+        bench.fill(1, 9, "given")
+        index, flags = bench.reference.inputs(9)
+        views = bench.memory.views[1]
+        assert torch.equal(views["index"], index) and torch.equal(views["flags"], flags)
+        assert torch.equal(views["codes"], bench.weights["codes"])
+
+
+@pytest.mark.parametrize(
+    ("demand", "still"),
+    [
+        ("assert self.hidden.sum() == 15 and not self.hidden.tril().any()", {"hidden"}),
+        ("assert self.codes.sum() == SUM", set()),
+    ],
+)
+def test_what_the_reference_refuses_stays_and_is_told(demand, still):
+    plain = SOURCE.replace("DEMAND", "")
+    with bench_for(plain) as bench:
+        total = int(bench.weights["codes"].sum())
+    with bench_for(SOURCE.replace("DEMAND", demand.replace("SUM", str(total)))) as bench:
+        settle(bench)
+        judging._fill_for_timing(bench)
+        before = snapshot(bench, 0, ARGUMENTS)
+        bench.stir(0)
+        after = snapshot(bench, 0, ARGUMENTS)
+        bench.reference.run(bench.inputs(0), bench.replicas[0])
+        assert {name for name in ARGUMENTS if torch.equal(before[name], after[name])} == still
+        assert {words.split()[0] for words in bench.discrete.refused} >= still
+
+
+def test_where_nothing_but_the_files_own_is_taken_it_draws_anew():
+    """Rows come in pairs that add up to 39, which no variation knows."""
+    source = SOURCE.replace("DEMAND", "assert (index[:3] + index[3:] == 39).all()").replace(
+        "    return [torch.randint(0, 40, (6, 6))",
+        "    half = torch.randint(0, 40, (3, 6))\n    return [torch.cat([half, 39 - half])",
+    )
+    with bench_for(source) as bench:
+        settle(bench)
+        assert "index" not in bench.discrete.ways(STIRRED)
+        seen = []
+        for _ in range(12):
+            bench.stir(0)
+            seen.append(bench.memory.views[0]["index"].clone())
+            bench.reference.run(bench.inputs(0), bench.replicas[0])
+        assert not any(torch.equal(one, other) for k, one in enumerate(seen) for other in seen[:k])
+
+
+def test_an_argument_that_is_read_by_nothing_costs_no_trial():
+    spec = TensorSpec(name="x", shape=(6, 5), strides=(5, 1), dtype="float32")
+    assert spec.dtype == "float32"
+    with bench_of(lambda views, numbers: None) as bench:
+        bench.discrete.settle(lambda seed: pytest.fail("drawn"), lambda ways: pytest.fail("tried"), 1)

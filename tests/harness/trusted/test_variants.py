@@ -1,0 +1,78 @@
+"""What a task file may declare as its workloads."""
+
+from types import ModuleType
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.nouns.task import Variant
+from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants, held_out_variant
+
+
+def module(**names: object) -> ModuleType:
+    made = ModuleType("task")
+    made.__dict__.update({"get_inputs": lambda rows=2, columns=3: [], "get_init_inputs": lambda eps=1.0: []} | names)
+    return made
+
+
+def test_a_file_without_declaration_has_the_plain_one():
+    assert declared_variants(module()) == (Variant(),)
+
+
+def test_arguments_go_to_the_function_that_takes_them():
+    declared = declared_variants(module(WORKLOADS=[{"rows": 4, "eps": 0.5, "name": "small", "dtype": "float16"}]))
+    (variant,) = declared
+    assert (variant.name, variant.dtype) == ("small", "float16")
+    assert arguments_of(module().get_inputs, variant) == {"rows": 4}
+    assert arguments_of(module().get_init_inputs, variant) == {"eps": 0.5}
+    assert arguments_of(lambda **kwargs: [], variant) == {"rows": 4, "eps": 0.5}
+
+
+def test_a_function_may_make_them_and_names_come_from_arguments():
+    declared = declared_variants(module(get_workloads=lambda: [{"rows": 4}, {"rows": 8, "columns": 9}, {}]))
+    assert [variant.name for variant in declared] == ["rows=4", "rows=8 columns=9", "workload 2"]
+
+
+@pytest.mark.parametrize(
+    ("workloads", "words"),
+    [
+        ([], "at least one"),
+        ({"rows": 3}, "not a list"),
+        ([{"depth": 3}], "takes 'depth'"),
+        ([{"rows": [1, 2]}], "workload 0: arguments.rows"),
+        ([{"dtype": "int8"}], "workload 0: dtype"),
+        ([{"rows": 1}, {"rows": 1}], "two workloads are called 'rows=1'"),
+    ],
+)
+def test_declarations_that_cannot_be_used(workloads, words):
+    with pytest.raises(BadWorkloadError, match=words):
+        declared_variants(module(WORKLOADS=workloads))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_held_out_one_has_odd_sizes_in_between(seed):
+    given = [Variant(arguments={"rows": 64, "columns": 7, "eps": 0.1}), Variant(arguments={"rows": 256, "columns": 7})]
+    held = held_out_variant(given, seed)
+    assert held.arguments["rows"] % 2 == 1
+    assert 64 <= held.arguments["rows"] <= 257
+    assert held.arguments["columns"] == 7
+    assert held == held_out_variant(given, seed)
+
+
+@given(st.sets(st.integers(1, 40), min_size=2, max_size=12), st.integers(0, 99))
+def test_a_held_out_size_is_none_of_the_declared_ones(sizes, seed):
+    declared = [Variant(arguments={"rows": size}, dtype="float16") for size in sizes]
+    held = held_out_variant(declared, seed)
+    rows = held.arguments["rows"]
+    assert rows not in sizes
+    assert rows % 2 == 1
+    assert min(sizes) <= rows <= max(sizes) + 2
+    assert (held.name, held.dtype) == ("held out", "float16")
+
+
+def test_nothing_is_held_out_where_no_size_differs():
+    plain = Variant(arguments={"rows": 4, "flag": True, "eps": 0.5})
+    assert held_out_variant([plain], 1) is None
+    other = Variant(arguments={"rows": 4, "flag": False, "eps": 0.7})
+    assert held_out_variant([plain, other], 1) is None
