@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from langgraph.runtime import RunControl
 from pydantic import ValidationError
@@ -16,14 +16,12 @@ from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import execute
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
-from harness.nouns.errors import UserError
+from harness.nouns.errors import UserError, at_fault
 from harness.nouns.reading import read_text
 from harness.nouns.verdict import Verdict
-from nodes.models.address import check_addresses
-from nodes.roles import Speaker
-from nodes.settings import Settings
+from nodes.models.address import check_addresses, own_addresses
+from nodes.settings import SHORT_NAMES, Budgets, Settings
 from nodes.state import TaskInput
-from nodes.stops import BUDGET_SETTINGS
 
 MOST_SOURCE_BYTES = 16 << 20
 """No file that a person or a model writes is larger."""
@@ -133,7 +131,7 @@ def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = F
     its best kernel. With `trust` a folder from elsewhere may turn isolation off and send keys to its own endpoints.
     """
     folder, manifest = reopen(Path(run), trust=trust)
-    wanted = raised(manifest.settings, _named(more))
+    wanted = raised(manifest.settings, more)
     return carry_on(folder, folder.rewrite(manifest, wanted), observer, deeper=wanted != manifest.settings)
 
 
@@ -181,39 +179,50 @@ def carry_on(
     return RunResult(folder, execute(folder, manifest, watch, control=control, answer=answer, deeper=deeper))
 
 
-def make_settings(given: dict[str, Any]) -> Settings:
-    """Validate settings. Raises `UserError` naming the first that is wrong, and for a key in an address."""
+def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:
+    """Validate settings. Raises `UserError` for the first that is wrong, and for a key in an address.
+
+    `said` tells how a setting was named where not by a name in `given`.
+    """
+    said = said or _said_in(given)
     try:
         settings = Settings.model_validate(_named(given))
     except ValidationError as error:
         first = error.errors()[0]
-        where = ".".join(str(part) for part in first["loc"])
-        raise UserError(
-            f"The setting {where} is not valid: {first['msg']}.", "`cutegen settings` lists them."
-        ) from error
-    models = (settings.model, settings.fallback_model, *map(settings.model_for, get_args(Speaker)))
-    check_addresses(settings.base_url, models)
+        where = said(".".join(str(part) for part in first["loc"]))
+        raise UserError(f"{where} is not valid: {first['msg']}.", "`cutegen settings` lists them.") from error
+    addresses = {name: own_addresses(getattr(settings, name)) for name in settings.model_settings()}
+    for setting, named in (("base_url", [settings.base_url]), *addresses.items()):
+        with at_fault(said(setting)):
+            check_addresses(named)
     return settings
 
 
-def raised(settings: Settings, more: dict[str, Any]) -> Settings:
+def raised(settings: Settings, more: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:
     """Settings with larger budgets. Raises `UserError` for what is no budget, or would be less than before."""
+    said, more, budgets = said or _said_in(more), _named(more), Budgets.model_fields
     for name, value in more.items():
-        if name not in BUDGET_SETTINGS and getattr(settings, name, None) != value:
+        if name not in budgets and getattr(settings, name, None) != value:
             raise UserError(
-                f"The run began with {name}={getattr(settings, name, None)}, not {value}.",
-                f"A resumed run has its settings; only budgets can be raised: {', '.join(BUDGET_SETTINGS)}.",
+                f"The run began with {said(name)}={getattr(settings, name, None)}, not {value}.",
+                f"A resumed run has its settings; only budgets can be raised: {', '.join(map(said, budgets))}.",
             )
-    wanted = make_settings(settings.model_dump() | more)
+    wanted = make_settings(settings.model_dump() | more, said)
     for name in more:
         before, now = getattr(settings, name), getattr(wanted, name)
         if now is not None and (before is None or now < before):
-            raise UserError(f"{name} can only be raised: the run had {before}.", "Begin a new run for less.")
+            raise UserError(f"{said(name)} can only be raised: the run had {before}.", "Begin a new run for less.")
     return wanted
 
 
-def _named(given: dict[str, Any]) -> dict[str, Any]:
-    return {("max_depth" if name == "depth" else name): value for name, value in given.items()}
+def _said_in(given: Mapping[str, Any]) -> Callable[[str], str]:
+    """How a caller from Python names a setting."""
+    return lambda name: SHORT_NAMES[name] if SHORT_NAMES.get(name) in given else name
+
+
+def _named(given: Mapping[str, Any]) -> dict[str, Any]:
+    full = {short: name for name, short in SHORT_NAMES.items()}
+    return {full.get(name, name): value for name, value in given.items()}
 
 
 def _optimize(

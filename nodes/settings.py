@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -13,6 +14,9 @@ from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
 from nodes.roles import Speaker
+
+SHORT_NAMES = {"max_depth": "depth"}
+"""What the Python API and the command line call a setting for short."""
 
 Advance = Literal["best", "latest"]
 ExemplarChoice = Literal["none", "representative", "retrieved"]
@@ -42,18 +46,20 @@ class Gates(BaseModel):
         return gates[op_class]
 
 
-class Settings(BaseModel):
-    """Models, target, limits. Field titles and bounds are what Studio shows as a form."""
+class Group(BaseModel):
+    """Settings that belong together. Studio's form, the options of the commands and their help are made of them."""
 
     # JSON, in which a run keeps its settings, has no infinity.
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", allow_inf_nan=False, title="Settings", protected_namespaces=()
-    )
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, protected_namespaces=())
+
+
+class Models(Group):
+    """Who answers for the agents, and how it is asked."""
 
     model: str = Field(
         default="playbook",
         title="Model",
-        description="playbook, openai:<model>[@<base URL>], manual or replay:<file>, for each agent without its own.",
+        description="playbook, openai:NAME[@URL], manual or replay:FILE, for each agent without a model of its own.",
     )
     generator_model: str = Field(default="", title="Generator's model", description="Empty: the model above.")
     diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")
@@ -67,7 +73,7 @@ class Settings(BaseModel):
     base_url: str = Field(
         default="",
         title="Base URL",
-        description="An OpenAI-compatible endpoint, as http://localhost:8000/v1. Empty: OPENAI_BASE_URL, else OpenAI.",
+        description="OpenAI-compatible endpoint, as http://localhost:8000/v1; else that of OPENAI_BASE_URL, or OpenAI.",
     )
     model_timeout_s: float = Field(default=1800.0, gt=0, title="Seconds one answer may take as a whole")
     model_silence_s: float = Field(
@@ -101,7 +107,13 @@ class Settings(BaseModel):
         description="Dollars per million tokens, by model: input, output, cached. They come before the built-in table.",
     )
 
-    target: TargetChoice = Field(default="auto", title="Target", description="auto: cuda where a GPU answers.")
+
+class Judging(Group):
+    """Where kernels run, and what a verdict holds them to."""
+
+    target: TargetChoice = Field(
+        default="auto", title="Target", description="auto takes cuda where a GPU answers, else cpu."
+    )
     precision: Precision = Field(
         default="ieee", title="Precision", description="tf32 lets candidate and reference both use TF32."
     )
@@ -110,21 +122,34 @@ class Settings(BaseModel):
         ge=1,
         le=1000,
         title="Tolerance",
-        description="Errors so many times as large as PyTorch's own error allows are accepted. 1: none are.",
+        description="Accept errors so many times what PyTorch's own error allows.",
     )
     isolation: TierChoice = Field(
         default="auto",
         title="Isolation",
-        description="What keeps kernels from harm. auto: the strongest here.",
+        description="What keeps kernels from doing harm; auto takes the strongest that works here.",
     )
     seed: int | None = Field(
-        default=None, ge=0, lt=2**63, title="Seed", description="Of the inputs. Empty: drawn anew for each kernel."
+        default=None,
+        ge=0,
+        lt=2**63,
+        title="Seed",
+        description="Draws the inputs that kernels are judged on; without one, new inputs for each kernel.",
     )
+    sanitize: bool = Field(
+        default=True,
+        title="Sanitize the final kernel",
+        description="Watch its every access for memory errors and races before it is reported.",
+    )
+
+
+class Search(Group):
+    """What the agents are shown, and how often they may try."""
 
     exemplar: ExemplarChoice = Field(
         default="representative",
         title="Exemplar kernel",
-        description="Shown to who writes: the class's own, or the one whose header fits the task best.",
+        description="Finished kernel that writers are shown: the class's, or the one whose header fits the task best.",
     )
     max_tool_calls: int = Field(
         default=6,
@@ -132,17 +157,6 @@ class Settings(BaseModel):
         le=100,
         title="Tool calls in one answer",
         description="How often a model may compile, run or look up before it answers. 0: without tools.",
-    )
-
-    max_depth: int = Field(
-        default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
-    )
-    max_attempts: int = Field(
-        default=60,
-        ge=1,
-        le=10_000,
-        title="Attempts",
-        description="Kernels tested before the run ends; each variant of a sweep that ran is one.",
     )
     max_sweep: int = Field(
         default=12,
@@ -158,11 +172,32 @@ class Settings(BaseModel):
     max_reasks: int = Field(
         default=2, ge=0, le=20, title="Re-asks", description="How often an unusable answer goes back to the model."
     )
+    profile_from_depth: Gates = Field(
+        default=Gates(), title="Profile from depth", description="Before it, the optimizer never sees a profile."
+    )
+    advance: Advance = Field(
+        default="best", title="Optimize from", description="The best kernel so far, or the latest that passed."
+    )
+
+
+class Budgets(Group):
+    """What ends a run by its size. All of it may be raised when a run goes on; of an absent one nothing is the most."""
+
+    max_depth: int = Field(
+        default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
+    )
+    max_attempts: int = Field(
+        default=60,
+        ge=1,
+        le=10_000,
+        title="Attempts",
+        description="Kernels tested before the run ends; each variant of a sweep that ran is one.",
+    )
     patience: int | None = Field(
         default=None,
         ge=1,
         title="Patience",
-        description="End after so many optimizations in a row, failed ones included, without a gain. Empty: never.",
+        description="End after so many optimizations in a row, failed ones included, without a gain; else never.",
     )
     target_speedup: float | None = Field(
         default=None, gt=0, title="Target speed-up", description="End when the best kernel's interval lies above it."
@@ -196,27 +231,31 @@ class Settings(BaseModel):
         description="Kernels given to the compiler, those that the models try out included.",
     )
 
-    profile_from_depth: Gates = Field(
-        default=Gates(), title="Profile from depth", description="Before it, the optimizer never sees a profile."
-    )
-    sanitize: bool = Field(
-        default=True,
-        title="Sanitize the final kernel",
-        description="Watch its every access for memory errors and races before it is reported.",
-    )
-    advance: Advance = Field(
-        default="best", title="Optimize from", description="The best kernel so far, or the latest that passed."
-    )
+
+class Settings(Budgets, Search, Judging, Models):
+    """Everything that a run is asked and allowed; pydantic puts the fields of the last group first."""
+
+    model_config = ConfigDict(title="Settings")
+
     run_dir: str | None = Field(
         default=None, title="Run folder", description="Where the conversation is recorded. Empty: nowhere."
     )
 
+    @classmethod
+    def groups(cls) -> Iterator[type[Group]]:
+        """The groups, in the order of their fields."""
+        return reversed([base for base in cls.__bases__ if issubclass(base, Group)])
+
     def model_for(self, role: Speaker) -> str:
         """The model that one agent speaks to."""
-        own: dict[Speaker, str] = {
-            "generator": self.generator_model,
-            "diagnoser": self.diagnoser_model,
-            "repairer": self.repairer_model,
-            "optimizer": self.optimizer_model,
-        }
-        return own[role] or self.model
+        return str(getattr(self, self.model_setting(role)))
+
+    @classmethod
+    def model_settings(cls) -> list[str]:
+        """The settings that name a model."""
+        return [name for name in cls.model_fields if name == "model" or name.endswith("_model")]
+
+    def model_setting(self, role: Speaker) -> str:
+        """The setting that names the model of one agent."""
+        own = f"{role}_model"
+        return own if getattr(self, own) else "model"

@@ -8,12 +8,6 @@ from nodes.history import barren
 from nodes.settings import Settings
 from nodes.state import RunState, Stop, money, present
 
-BUDGET_SETTINGS = (
-    "max_depth", "max_attempts", "max_wall_s", "max_device_s", "max_tokens", "max_dollars", "max_calls", "max_builds",
-    "patience", "target_speedup", "roof_share",
-)  # fmt: skip
-"""What ends a run by its size, and may be raised when it goes on; of the last three nothing is the most."""
-
 Condition = Callable[[RunState, Settings], Iterator[Stop]]
 
 

@@ -10,8 +10,9 @@ import tempfile
 from pathlib import Path
 
 from graph.api import MOST_SOURCE_BYTES
-from graph.cli.errors import IMPROVED, guarded_with_hints
+from graph.cli.errors import IMPROVED
 from graph.cli.optimize import show_run
+from graph.cli.options import Answer
 from graph.runs.folder import RunFolder, reopen
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import printable
@@ -20,21 +21,17 @@ from harness.nouns.reading import read_text
 _CUT = "<!-- Write the answer above this line. The question, for reading: -->"
 
 
-def run(run: Path, file: Path | None, *, edit: bool, as_json: bool) -> int:
+def run(options: Answer) -> int:
     """Do the command; its exit code."""
-    return guarded_with_hints(lambda hints: _run(run, file, hints, edit=edit, as_json=as_json), as_json=as_json)
-
-
-def _run(run: Path, file: Path | None, hints: list[str], *, edit: bool, as_json: bool) -> int:
-    if file is not None and edit:
+    if options.file is not None and options.edit:
         raise UserError("A file and --edit exclude each other.", "Give the answer one way.")
-    folder, manifest = reopen(run)
+    folder, manifest = reopen(options.run)
     question = _question(folder)
-    if file is None and not edit:
+    if options.file is None and not options.edit:
         print(question)
         return IMPROVED
-    answer = _edited(question) if file is None else _read(file)
-    return show_run(folder, manifest, hints, as_json=as_json, answer=answer)
+    answer = _edited(question) if options.file is None else _read(options.file)
+    return show_run(folder, manifest, as_json=options.json, answer=answer)
 
 
 def _question(folder: RunFolder) -> str:

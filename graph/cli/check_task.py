@@ -3,36 +3,31 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
 from graph.api import load_task
-from graph.cli.errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.cli.errors import IMPROVED, NOTHING_FASTER
+from graph.cli.options import CheckTask
 from graph.pages.sheet import Sheet, drawn
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.task_filters import FilterResult, TaskCheck, WorkloadFacts
-from harness.nouns.tier import TierChoice
 from harness.tasks.describing import describe_task
 from harness.tasks.examining import examine_task
 
 
-def run(file: Path, *, isolation: TierChoice, as_json: bool) -> int:
+def run(options: CheckTask) -> int:
     """Do the command; its exit code."""
-
-    def work() -> int:
-        given = load_task(file)
-        tier = resolve_tier(isolation)
-        task = describe_task(given.source, name=given.name, tier=tier)
-        check = examine_task(task, tier=tier)
-        if as_json:
-            print(json.dumps(check.model_dump(mode="json") | {"defects": check.defects}))
-        else:
-            _show(check, Console())
-        return NOTHING_FASTER if check.defects else IMPROVED
-
-    return guarded(work, as_json=as_json)
+    given = load_task(options.file)
+    tier = resolve_tier(options.settings.values["isolation"])
+    task = describe_task(given.source, name=given.name, tier=tier)
+    check = examine_task(task, tier=tier)
+    if options.json:
+        print(json.dumps(check.model_dump(mode="json") | {"defects": check.defects}))
+    else:
+        _show(check, Console())
+    return NOTHING_FASTER if check.defects else IMPROVED
 
 
 def _show(check: TaskCheck, console: Console) -> None:

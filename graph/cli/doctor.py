@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
 from pydantic import TypeAdapter
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from graph.cli.doctor_models import ENDPOINT, check_models
-from graph.cli.errors import IMPROVED, MACHINE_ERROR, guarded
-from graph.cli.settings import settings_with
+from graph.cli.errors import IMPROVED, MACHINE_ERROR
+from graph.cli.options import Doctor
+from graph.cli.settings import settings_of
 from harness.targets.prerequisites import Prerequisite, check_prerequisites
 
 OPTIONAL = frozenset({"OpenMP", "nvcc", "GPU", "ncu", ENDPOINT})
@@ -21,18 +19,14 @@ OPTIONAL = frozenset({"OpenMP", "nvcc", "GPU", "ncu", ENDPOINT})
 STYLES = {"found": "green", "limited": "yellow", "missing": "red"}
 
 
-def run(options: Mapping[str, Any], more: Sequence[str], *, as_json: bool) -> int:
+def run(options: Doctor) -> int:
     """Do the command for a run with these options; its exit code."""
-
-    def work() -> int:
-        checked = (*check_prerequisites(), *check_models(settings_with(options, more)))
-        if as_json:
-            print(TypeAdapter(dict[str, tuple[Prerequisite, ...]]).dump_json({"prerequisites": checked}).decode())
-        else:
-            Console().print(_table(checked))
-        return MACHINE_ERROR if blocking(checked) else IMPROVED
-
-    return guarded(work, as_json=as_json)
+    checked = (*check_prerequisites(), *check_models(settings_of(options.settings)))
+    if options.json:
+        print(TypeAdapter(dict[str, tuple[Prerequisite, ...]]).dump_json({"prerequisites": checked}).decode())
+    else:
+        Console().print(_table(checked))
+    return MACHINE_ERROR if blocking(checked) else IMPROVED
 
 
 def blocking(checked: tuple[Prerequisite, ...]) -> tuple[Prerequisite, ...]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on, load_task, raised
-from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, guarded_with_hints
-from graph.cli.settings import more_with_resume, settings_with
+from graph.api import RunResult, begin, carry_on, load_task
+from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
+from graph.cli.options import Optimize
+from graph.cli.settings import option_of, raised_by, settings_of
 from graph.runs.folder import Manifest, RunFolder, reopen
 from graph.runs.progress import Terminal, spent, table
 from graph.runs.record import Outcome, RunRecord
-from harness.nouns.errors import CutegenError, UserError
+from harness.nouns.errors import CutegenError, UserError, at_fault
 from harness.nouns.frozen import Frozen, printable
 from harness.nouns.verdict import Status, Verdict
 from nodes.models.manual import ManualModel
@@ -33,20 +34,6 @@ _JUDGED_BEFORE = (
     "`cutegen verify KERNEL FILE` judges it again."
 )
 _EARLY: dict[str, int] = {"interrupted": INTERRUPTED, "waiting": WAITING}
-
-
-@dataclass(frozen=True)
-class Options:
-    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
-
-    file: Path | None
-    resume: Path | None
-    out: Path | None
-    as_json: bool
-    settings: dict[str, Any]
-    more: tuple[str, ...] = ()
-    typed: frozenset[str] = frozenset()
-    trust: bool = False
 
 
 class Summary(Frozen):
@@ -71,83 +58,74 @@ class Summary(Frozen):
     artifacts: tuple[Path, ...]
 
 
-def run(options: Options) -> int:
+def run(options: Optimize) -> int:
     """Do the command; its exit code."""
-    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
-
-
-def _run(options: Options, hints: list[str]) -> int:
     if options.resume is None:
-        return show_run(*_fresh(options), hints, as_json=options.as_json)
-    folder, manifest = _again(options)
-    wanted = raised(manifest.settings, more_with_resume(options.settings, options.typed, options.more))
-    changed = folder.rewrite(manifest, wanted)
-    return show_run(folder, changed, hints, as_json=options.as_json, deeper=changed != manifest)
+        return show_run(*_fresh(options), as_json=options.json)
+    folder, manifest = _again(options, options.resume)
+    changed = folder.rewrite(manifest, raised_by(options.settings, manifest.settings))
+    return show_run(folder, changed, as_json=options.json, deeper=changed != manifest)
 
 
 def show_run(
-    folder: RunFolder,
-    manifest: Manifest,
-    hints: list[str],
-    *,
-    as_json: bool,
-    answer: str | None = None,
-    deeper: bool = False,
+    folder: RunFolder, manifest: Manifest, *, as_json: bool, answer: str | None = None, deeper: bool = False
 ) -> int:
-    """Carry the run on before the user's eyes; its exit code. `hints` takes what to say after an error."""
+    """Carry the run on before the user's eyes; its exit code. An error has a note on how to go on."""
     terminal = Terminal(Console(stderr=as_json))
     terminal.console.print(Text(f"{manifest.name} in {short(folder.path)}"), soft_wrap=True)
     try:
         result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper)
     except BaseException as error:
         terminal.stop()
-        hints += _way_on(folder, error)
+        _note_way_on(folder, error)
         raise
     terminal.stop()
     return _finish(result, terminal, as_json=as_json)
 
 
-def _fresh(options: Options) -> tuple[RunFolder, Manifest]:
+def _fresh(options: Optimize) -> tuple[RunFolder, Manifest]:
     if options.file is None:
         raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
     task = load_task(options.file)
-    settings = settings_with(options.settings, options.more)
-    require_models(settings)
+    settings = settings_of(options.settings)
+    require_models(settings, option_of(options.settings))
     return begin(task, settings, options.out)
 
 
-def _again(options: Options) -> tuple[RunFolder, Manifest]:
-    assert options.resume is not None
+def _again(options: Optimize, run: Path) -> tuple[RunFolder, Manifest]:
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
-    folder, manifest = reopen(options.resume, trust=options.trust)
+    folder, manifest = reopen(run, trust=options.trust)
     if options.file is not None and load_task(options.file).source != manifest.source:
         raise UserError(
-            f"{options.file} is not the file that {options.resume} began with.",
+            f"{options.file} is not the file that {run} began with.",
             "Leave the file out, or start a new run.",
         )
     return folder, manifest
 
 
-def require_models(settings: Settings, *, unattended: str = "") -> None:
+def require_models(settings: Settings, said: Callable[[str], str], *, unattended: str = "") -> None:
     """Open each model once, so that a wrong name or a missing key is said before there is a run's folder.
 
-    `unattended` names what cannot wait for a person's answers.
+    `said` is how the user names a setting, `unattended` what cannot wait for a person's answers.
     """
-    for spec in sorted({settings.model_for(role) for role in get_args(Speaker)}):
-        model = open_model(spec, options_of(settings))
+    options = options_of(settings)
+    for setting in sorted({settings.model_setting(role) for role in get_args(Speaker)}):
+        spec = getattr(settings, setting)
+        with at_fault(said(setting)):
+            model = open_model(spec, options.model_copy(update={"fallback": None}))
+        if options.fallback:
+            with at_fault(said("fallback_model")):
+                open_model(spec, options)
         if unattended and isinstance(model, ManualModel):
             raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
 
 
-def _way_on(folder: RunFolder, error: BaseException) -> list[str]:
+def _note_way_on(folder: RunFolder, error: BaseException) -> None:
     """What is kept, and the command that goes on, where there is something to go on with."""
-    resumable = isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists()
-    if not resumable:
-        return []
-    kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
-    command = f"cutegen optimize --resume {shlex.quote(short(folder.path))}"
-    return [f"{kept}Go on with: {command}"]
+    if isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists():
+        kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
+        error.add_note(f"{kept}Go on with: cutegen optimize --resume {shlex.quote(short(folder.path))}")
 
 
 def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:

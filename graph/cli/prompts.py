@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 
 from graph.api import load_task
-from graph.cli.errors import IMPROVED, guarded
+from graph.cli.errors import IMPROVED
+from graph.cli.options import Prompts
 from graph.cli.prompt_samples import H200, sample_requests
 from graph.runs.folder import RunFolder
 from harness.isolation.tiers import resolve_tier
@@ -48,26 +49,21 @@ class Prompt(Frozen):
         return self.steady_tokens / max(1, self.tokens)
 
 
-def run(
-    path: Path, *, target: TargetChoice, role: Speaker | None, exemplar: ExemplarChoice, tokens: bool, as_json: bool
-) -> int:
+def run(options: Prompts) -> int:
     """Do the command; its exit code."""
-
-    def work() -> int:
-        found = recorded(path) if path.is_dir() else rendered(path, target, exemplar)
-        chosen = [prompt for prompt in found if role in (None, prompt.role)]
-        if not chosen:
-            raise UserError(f"Nobody spoke to the {role} in {path}.", "Leave --role out to see who was spoken to.")
-        if as_json:
-            left_out = {"text"} if tokens else set()
-            print(json.dumps([prompt.model_dump(exclude=left_out) for prompt in chosen]))
-        elif tokens:
-            Console().print(_table(chosen))
-        else:
-            print(printable("\n".join(_shown(chosen))))
-        return IMPROVED
-
-    return guarded(work, as_json=as_json)
+    path = options.path
+    found = recorded(path) if path.is_dir() else rendered(path, **options.settings.values)
+    chosen = [prompt for prompt in found if options.role in (None, prompt.role)]
+    if not chosen:
+        raise UserError(f"Nobody spoke to the {options.role} in {path}.", "Leave --role out to see who was spoken to.")
+    if options.json:
+        left_out = {"text"} if options.tokens else set()
+        print(json.dumps([prompt.model_dump(exclude=left_out) for prompt in chosen]))
+    elif options.tokens:
+        Console().print(_table(chosen))
+    else:
+        print(printable("\n".join(_shown(chosen))))
+    return IMPROVED
 
 
 def rendered(file: Path, target: TargetChoice, exemplar: ExemplarChoice) -> list[Prompt]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from pydantic import BaseModel
@@ -12,8 +12,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from graph.api import make_settings
-from graph.cli.errors import IMPROVED, guarded
+from graph.api import make_settings, raised
+from graph.cli.command import spelt
+from graph.cli.errors import IMPROVED
+from graph.cli.options import Given, ListSettings
 from harness.nouns.errors import UserError
 from nodes.settings import Settings
 
@@ -22,42 +24,44 @@ _OWN = ("run_dir",)
 """What `--out` says, in a way of its own."""
 
 
-def settings_with(options: Mapping[str, Any], more: Sequence[str]) -> Settings:
-    """The command's own options, and beside them what `--set` names. Raises `UserError`."""
-    return make_settings(_put_all(dict(options), options, more))
+def settings_of(given: Given) -> Settings:
+    """The settings of a new run. Raises `UserError`."""
+    return make_settings(dict(given.values) | _set(given), option_of(given))
 
 
-def more_with_resume(options: Mapping[str, Any], typed: Collection[str], more: Sequence[str]) -> dict[str, Any]:
-    """What the command says of a resumed run's settings: the options that were `typed`, and what `--set` names."""
-    return _put_all({name: value for name, value in options.items() if name in typed}, options, more)
+def raised_by(given: Given, has: Settings) -> Settings:
+    """A resumed run's settings with the budgets that the user raises. Raises `UserError`, as for any other change."""
+    return raised(has, {name: given.values[name] for name in given.typed} | _set(given), option_of(given))
 
 
-def none_with_resume(more: Sequence[str]) -> None:
+def none_with_resume(given: Given) -> None:
     """Raises `UserError` where a resumed run is given settings: it has its own."""
-    if more:
+    if given.more:
         raise UserError("--set and --resume exclude each other.", "A resumed run has its settings; begin a new one.")
 
 
-def same_with_resume(options: Mapping[str, Any], typed: Collection[str], has: Settings) -> None:
-    """Raises `UserError` where the command's own options, as far as they were `typed`, differ from a resumed run's."""
-    for name in [name for name in options if name in typed and options[name] != getattr(has, name)]:
-        raise UserError(
-            f"The run began with {name}={getattr(has, name)}, not {options[name]}.",
-            "A resumed run has its settings: leave the option out, or begin a new one.",
-        )
+def require_same(given: Given, has: Settings) -> None:
+    """Raises `UserError` where an option that the user typed differs from a resumed run's setting."""
+    for name in sorted(given.typed):
+        if given.values[name] != getattr(has, name):
+            raise UserError(
+                f"The run began with {spelt(name)}={getattr(has, name)}, not {given.values[name]}.",
+                "A resumed run has its settings: leave the option out, or begin a new one.",
+            )
 
 
-def run(*, as_json: bool) -> int:
+def option_of(given: Given) -> Callable[[str], str]:
+    """How the user says a setting."""
+    return lambda name: spelt(name) if name in given.values else f"--set {name}"
+
+
+def run(options: ListSettings) -> int:
     """Do the command; its exit code."""
-
-    def work() -> int:
-        if as_json:
-            print(json.dumps(Settings.model_json_schema()))
-        else:
-            Console().print(_table())
-        return IMPROVED
-
-    return guarded(work, as_json=as_json)
+    if options.json:
+        print(json.dumps(Settings.model_json_schema()))
+    else:
+        Console().print(_table())
+    return IMPROVED
 
 
 def names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, str]]:
@@ -73,15 +77,17 @@ def names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple
             yield f"{prefix}{name}", default, meaning
 
 
-def _put_all(given: dict[str, Any], options: Mapping[str, Any], more: Sequence[str]) -> dict[str, Any]:
-    for item in more:
+def _set(given: Given) -> dict[str, Any]:
+    """What `--set` says."""
+    said: dict[str, Any] = {}
+    for item in given.more:
         name, equals, text = item.partition("=")
         if not equals:
             raise UserError(f"--set {item} gives no value.", "Write it as --set max_dollars=5.")
-        if name in options:
-            raise UserError(f"--set {name} has an option of its own.", "See --help.")
-        _put(given, name, _value(text))
-    return given
+        if name in given.values:
+            raise UserError(f"--set {name} has an option of its own.", f"It is {spelt(name)}.")
+        _put(said, name, _value(text))
+    return said
 
 
 def _put(given: dict[str, Any], name: str, value: object) -> None:
@@ -108,6 +114,8 @@ def _table() -> Table:
     table.add_column("setting", no_wrap=True)
     table.add_column("default", no_wrap=True)
     table.add_column("what it means", overflow="fold")
-    for name, default, meaning in names():
-        table.add_row(Text(name), Text(default), Text(meaning))
+    for group in Settings.groups():
+        table.add_row(Text(group.__name__, style="bold"), Text(), Text(group.__doc__ or "", style="bold"))
+        for name, default, meaning in names(group):
+            table.add_row(Text(name), Text(default), Text(meaning))
     return table

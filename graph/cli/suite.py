@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+import sys
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER, guarded_with_hints
+from graph.cli.errors import DEFECT, IMPROVED, INTERRUPTED, MACHINE_ERROR, NOTHING_FASTER
 from graph.cli.optimize import require_models, short
-from graph.cli.settings import none_with_resume, same_with_resume, settings_with
+from graph.cli.options import Suite
+from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
 from graph.pages.sheet import drawn
 from graph.runs.folder import claimed
 from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
@@ -30,36 +30,13 @@ MOST_JOBS = 8
 TABLE_WIDTH = 152
 
 
-@dataclass(frozen=True)
-class Options:
-    """The command's options. `settings` are those that the command line can set, `typed` those that it did."""
-
-    suite: str | None
-    ids: str
-    scale: float
-    resume: Path | None
-    out: Path | None
-    jobs: int | None
-    minutes: float | None
-    dollars: float | None
-    compile_baseline: bool
-    as_json: bool
-    settings: dict[str, Any]
-    more: tuple[str, ...] = ()
-    typed: frozenset[str] = frozenset()
-
-
-def run(options: Options) -> int:
+def run(options: Suite) -> int:
     """Do the command; its exit code."""
-    return guarded_with_hints(lambda hints: _run(options, hints), as_json=options.as_json)
-
-
-def _run(options: Options, hints: list[str]) -> int:
-    folder, manifest = _again(options) if options.resume is not None else _fresh(options)
+    folder, manifest = _fresh(options) if options.resume is None else _again(options, options.resume)
     target = choose_target(manifest.settings.target)
     resolve_tier(manifest.settings.isolation)
     jobs = options.jobs or default_jobs(target.name)
-    console = Console(stderr=options.as_json)
+    console = Console(stderr=options.json)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console.width = TABLE_WIDTH
     console.print(Text(f"{manifest.name}: {len(manifest.tasks)} tasks on {target.name} in {short(folder.path)}"))
@@ -81,12 +58,13 @@ def _run(options: Options, hints: list[str]) -> int:
                     compile_baseline=options.compile_baseline,
                 )
                 record = suite.run()
-        except KeyboardInterrupt:
-            hints.append(_way_on(folder))
+        except KeyboardInterrupt as error:
+            error.add_note(_way_on(folder))
             raise
+    _finish(record, folder, console, as_json=options.json)
     if record.outcome != "finished":
-        hints.append(_way_on(folder))
-    return _finish(record, folder, console, as_json=options.as_json)
+        print(_way_on(folder), file=sys.stderr)
+    return exit_code(record)
 
 
 def default_jobs(target: str) -> int:
@@ -94,27 +72,26 @@ def default_jobs(target: str) -> int:
     return max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)) if target == "cuda" else 1
 
 
-def _fresh(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
-    if options.suite is None:
+def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
+    if options.name is None:
         raise UserError("No suite was given.", "Name a bundled one (level1) or a folder, or an earlier with --resume.")
-    settings = settings_with(options.settings, options.more)
-    require_models(settings, unattended="A suite")
+    settings = settings_of(options.settings)
+    require_models(settings, option_of(options.settings), unattended="A suite")
     choose_target(settings.target)  # before there is a folder
-    name, tasks = load_suite(options.suite, ids=options.ids, scale=options.scale)
+    name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale)
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)
 
 
-def _again(options: Options) -> tuple[SuiteFolder, SuiteManifest]:
-    assert options.resume is not None
-    none_with_resume(options.more)
-    given = options.suite is not None or options.out is not None or options.ids or options.scale != 1.0
+def _again(options: Suite, path: Path) -> tuple[SuiteFolder, SuiteManifest]:
+    none_with_resume(options.settings)
+    given = options.name is not None or options.out is not None or options.ids or options.scale != 1.0
     if given:
         raise UserError(
             "A resumed suite has its tasks and its folder already.",
             "Beside --resume give only --jobs, --minutes, --dollars, --compile-baseline.",
         )
-    folder, manifest = reopen_suite(options.resume)
-    same_with_resume(options.settings, options.typed, manifest.settings)
+    folder, manifest = reopen_suite(path)
+    require_same(options.settings, manifest.settings)
     return folder, manifest
 
 
@@ -122,7 +99,7 @@ def _way_on(folder: SuiteFolder) -> str:
     return f"Go on with: cutegen suite --resume {shlex.quote(short(folder.path))}"
 
 
-def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_json: bool) -> int:
+def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_json: bool) -> None:
     if as_json:
         print(record.model_dump_json())
     else:
@@ -137,7 +114,6 @@ def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_js
         if record.scale == 1.0 and any(row.status == "machine_failed" for row in record.rows):
             console.print("Tasks that are too large for this machine shrink with --scale 0.5.")
         console.print(Text(f"In {short(folder.path)}: {folder.page.name} {folder.results.name}"), soft_wrap=True)
-    return exit_code(record)
 
 
 def exit_code(record: SuiteRecord) -> int:

@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.errors import IMPROVED, NOTHING_FASTER, guarded
+from graph.cli.errors import IMPROVED, NOTHING_FASTER
+from graph.cli.options import Verify
 from graph.pages.report import WorstError, worst_errors
 from graph.pages.sheet import Sheet, drawn
 from graph.verify import verify
-from harness.nouns.candidate import TargetChoice
-from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Verdict
 from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance, say_trials
 
 
-def run(
-    kernel: Path,
-    file: Path,
-    *,
-    target: TargetChoice,
-    seed: int | None,
-    tolerance: float = 1.0,
-    isolation: TierChoice,
-    sanitize: bool = False,
-    compile_baseline: bool = False,
-    caller: bool = False,
-    as_json: bool,
-) -> int:
+def run(options: Verify) -> int:
     """Do the command; its exit code."""
-
-    def work() -> int:
-        verdict = verify(
-            kernel,
-            file,
-            target=target,
-            seed=seed,
-            tolerance=tolerance,
-            isolation=isolation,
-            sanitize=sanitize,
-            compile_baseline=compile_baseline,
-            caller=caller,
-        )
-        if as_json:
-            print(verdict.model_dump_json())
-        else:
-            _show(verdict, Console())
-        return IMPROVED if verdict.passed else NOTHING_FASTER
-
-    return guarded(work, as_json=as_json)
+    verdict = verify(
+        options.kernel,
+        options.file,
+        sanitize=options.sanitize,
+        compile_baseline=options.compile_baseline,
+        caller=options.caller,
+        **options.settings.values,
+    )
+    if options.json:
+        print(verdict.model_dump_json())
+    else:
+        _show(verdict, Console())
+    return IMPROVED if verdict.passed else NOTHING_FASTER
 
 
 def _show(verdict: Verdict, console: Console) -> None:

@@ -15,8 +15,8 @@ from rich.status import Status
 from rich.table import Table
 from rich.text import Text
 
-from graph.cli.errors import raise_if_stopped
 from graph.runs.folder import machine_error
+from graph.runs.interrupts import raise_if_stopped
 from nodes.state import FellBack, Step, Usage
 
 DOING = {

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class CutegenError(RuntimeError):
     """A failure that stops the run. `str()` is one sentence naming what failed and why, then the remedy."""
@@ -18,3 +21,12 @@ class UserError(CutegenError):
 
 class MachineError(CutegenError):
     """This machine lacks something: a compiler, a GPU, a permission, room on the disk."""
+
+
+@contextmanager
+def at_fault(option: str) -> Iterator[None]:
+    """What is wrong with an option's value is told with the option's name. Raises the `UserError` raised within."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(f"{option}: {error.problem}", error.remedy) from error

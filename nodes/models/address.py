@@ -43,11 +43,15 @@ def find(name: str, base_url: str | None) -> Address:
     return Address(model=model, base_url=url, host=host, key=key, variable=variable)
 
 
-def check_addresses(base_url: str, models: Iterable[str]) -> None:
+def check_addresses(addresses: Iterable[str]) -> None:
     """Raises `UserError` as `find` does, for each address that settings name: they are written down, used or not."""
-    own = (address for model in models for address in _OWN_ADDRESS.split(model, maxsplit=1)[1:])
-    for url in filter(None, (base_url, *own)):
+    for url in filter(None, addresses):
         _host(url)
+
+
+def own_addresses(model: str) -> list[str]:
+    """The address that stands in a model's name, if any."""
+    return _OWN_ADDRESS.split(model, maxsplit=1)[1:]
 
 
 def key_variable(host: str) -> str:

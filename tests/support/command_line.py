@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from graph.cli import app; app()")
+COMMAND = (sys.executable, "-c", "from graph.cli.main import app; app()")
 WITHIN_S = 240.0
 UNWATCHED = ("--target", "cpu", "--set", "sanitize=false")
 """For what does not depend on how a run ends: the sanitizers' build takes longer than the kernel's."""

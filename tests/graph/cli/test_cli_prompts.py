@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 from command_line import REPOSITORY, cutegen, softsign
 from softsign_script import KERNEL, SOURCE
+from typer.testing import CliRunner
 
 from graph.cli.errors import USER_ERROR
+from graph.cli.main import app
 from graph.cli.prompt_samples import H200, PROCESSOR, later_requests, sample_requests
-from graph.cli.prompts import LIMITS, prompt_of, run
+from graph.cli.prompts import LIMITS, prompt_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.task import OpClass, Task
 from harness.tasks.describing import describe_task
@@ -115,38 +116,36 @@ def test_a_task_s_prompts_from_the_command_line(tmp_path: Path) -> None:
     assert all("aten.abs.default" in prompt["text"] and prompt["tokens"] > 1000 for prompt in found)
 
 
-def told(path: Path, capsys: pytest.CaptureFixture[str], **options: Any) -> tuple[int, str, str]:
+def told(path: Path, *options: str) -> tuple[int, str, str]:
     """The command's exit code and what it prints, without a process of its own."""
-    given = {"target": "cpu", "role": None, "exemplar": "representative", "tokens": False, "as_json": False} | options
-    code = run(path, **given)
-    printed = capsys.readouterr()
-    return code, printed.out, printed.err
+    done = CliRunner().invoke(app, ["prompts", str(path), *options])
+    return done.exit_code, done.stdout, done.stderr
 
 
-def test_sizes_alone_without_a_gpu(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = told(softsign(tmp_path), capsys, target="cuda", exemplar="none", tokens=True)
+def test_sizes_alone_without_a_gpu(tmp_path: Path) -> None:
+    code, out, _ = told(softsign(tmp_path), "--target", "cuda", "--exemplar", "none", "--tokens")
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()] == ["agent", *LIMITS]
 
 
-def test_a_run_s_prompts_are_those_that_were_asked(capsys: pytest.CaptureFixture[str]) -> None:
-    [repairer] = json.loads(told(RUN, capsys, role="repairer", as_json=True)[1])
+def test_a_run_s_prompts_are_those_that_were_asked() -> None:
+    [repairer] = json.loads(told(RUN, "--role", "repairer", "--json")[1])
     assert "Your answer cannot be used." in repairer["text"]
     assert 0.5 < repairer["steady_tokens"] / repairer["tokens"] < 1
-    sizes = json.loads(told(RUN, capsys, tokens=True, as_json=True)[1])
+    sizes = json.loads(told(RUN, "--tokens", "--json")[1])
     assert {size["role"] for size in sizes} == set(LIMITS) and all("text" not in size for size in sizes)
-    assert told(RUN, capsys, role="generator")[1].startswith("You write the first kernel")
-    assert "<!-- optimizer -->\n\nYou make a correct kernel faster" in told(RUN, capsys)[1]
+    assert told(RUN, "--role", "generator")[1].startswith("You write the first kernel")
+    assert "<!-- optimizer -->\n\nYou make a correct kernel faster" in told(RUN)[1]
 
 
-def test_what_is_no_task_and_no_run_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_task_and_no_run_is_said(tmp_path: Path) -> None:
     for path, said in ((tmp_path, "cannot be read as a conversation"), (tmp_path / "none.py", "none.py")):
-        code, _, error = told(path, capsys)
+        code, _, error = told(path)
         assert code == USER_ERROR and said in error
 
 
-def test_a_role_that_never_spoke_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_role_that_never_spoke_is_said(tmp_path: Path) -> None:
     first, *_ = (RUN / "conversation.jsonl").read_text(encoding="utf-8").splitlines()
     (tmp_path / "conversation.jsonl").write_text(f"{first}\n", encoding="utf-8")
-    code, _, error = told(tmp_path, capsys, role="optimizer")
+    code, _, error = told(tmp_path, "--role", "optimizer")
     assert code == USER_ERROR and "Nobody spoke to the optimizer" in error

@@ -1,15 +1,22 @@
 """`--set NAME=VALUE` and `cutegen settings`: every setting is within the command line's reach, and none twice."""
 
 import json
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 from command_line import cutegen, one_object, softsign
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from graph.api import make_settings, raised
-from graph.cli.settings import names, same_with_resume, settings_with
+from graph.cli.main import app
+from graph.cli.options import Given
+from graph.cli.settings import names, require_same, settings_of
 from graph.runs.folder import create
 from graph.suites.ablation import begin_ablation
 from graph.suites.folder import create_suite
@@ -19,6 +26,73 @@ from nodes.settings import Gates, Settings
 from nodes.state import TaskInput
 
 OPTIONS = {"target": "cpu", "max_depth": 3}
+
+
+def settings_with(options: dict[str, Any], more: Sequence[str]) -> Settings:
+    return settings_of(Given(options, more=tuple(more)))
+
+
+@cache
+def options_of(command: str) -> dict[str, typer.core.TyperOption]:
+    """A command's options, by the names that its function gets them under."""
+    shown = typer.main.get_command(app)
+    assert isinstance(shown, typer.core.TyperGroup)
+    whole = shown.commands[command].make_context(command, [], resilient_parsing=True).command
+    return {each.name: each for each in whole.params if each.name and isinstance(each, typer.core.TyperOption)}
+
+
+def test_an_option_is_what_the_settings_say_of_it() -> None:
+    """Name, default, bounds, choices and help of every option that is a setting, in every command."""
+    shown = typer.main.get_command(app)
+    assert isinstance(shown, typer.core.TyperGroup)
+    own = {("ablate", "max_depth"): 14}
+    checked = set()
+    for command in shown.commands:
+        for name in set(options_of(command)) & set(Settings.model_fields) - {"sanitize"}:
+            option, field = options_of(command)[name], Settings.model_fields[name]
+            assert option.opts == [{"max_depth": "--depth", "base_url": "--base-url"}.get(name, f"--{name}")]
+            assert option.default == own.get((command, name), field.default), (command, name)
+            assert (option.help or "").replace("\\[", "[") == field.description
+            checked.add(name)
+    named = {"target", "model", "base_url", "max_depth", "isolation", "seed", "patience", "tolerance", "exemplar"}
+    assert checked == named
+    for command, told in (
+        ("prompts", "<none|representative|retrieved>"),
+        ("suite", "[0<=x<=1000]"),
+        ("optimize", "[x>=0]"),
+    ):
+        assert told in CliRunner(env={"COLUMNS": "200"}).invoke(app, [command, "--help"]).output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--set", "max_tokens=many"), "--set max_tokens is not valid"),
+        (("--seed", 2**63), "--seed is not valid: Input should be less than"),
+        (("--set", "max_depth=3"), "--set max_depth has an option of its own. It is --depth."),
+        (("--model", "oracle"), '--model: There is no model "oracle".'),
+        (("--set", "repairer_model=oracle"), '--set repairer_model: There is no model "oracle".'),
+        (("--base-url", "nowhere"), '--base-url: The base URL "nowhere" is no web address.'),
+        (
+            ("--set", "fallback_model=openai:m@http://me:secret@host/v1"),
+            "--set fallback_model: The base URL of host holds a user, a password or a query.",
+        ),
+    ],
+)
+def test_a_rejected_value_is_named_by_the_option_that_was_typed(
+    arguments: tuple[object, ...], said: str, tmp_path: Path
+) -> None:
+    done = CliRunner().invoke(app, ["optimize", str(softsign(tmp_path)), *map(str, arguments)])
+    assert done.exit_code == 2
+    assert f"cutegen: {said}" in done.stderr
+
+
+def test_from_python_it_is_named_by_the_word_that_was_given() -> None:
+    for wrong in ({"depth": -1}, {"max_depth": -1}):
+        with pytest.raises(UserError, match=rf"^{next(iter(wrong))} is not valid"):
+            make_settings(wrong)
+    with pytest.raises(UserError, match=r"^depth can only be raised"):
+        raised(make_settings({"depth": 3}), {"depth": 2})
 
 
 def test_what_is_set_stands_beside_the_options() -> None:
@@ -41,7 +115,6 @@ def test_numbers_and_texts_keep_their_kind(tokens: int, model: str) -> None:
         ("max_dollars", "gives no value"),
         ("max_dolars=3", "Did you mean max_dollars"),
         ("colour=red", "no setting colour"),
-        ("max_depth=3", "an option of its own"),
         ("run_dir=/tmp", "no setting run_dir"),
         ("profile_from_depth.gemm=-1", "profile_from_depth.gemm is not valid"),
         ("profile_from_depth=1", "no setting profile_from_depth"),
@@ -106,16 +179,17 @@ def test_a_resumed_run_is_not_given_other_options_than_it_began_with(tmp_path: P
     for command, folder in (("ablate", "ablation"), ("suite", "suite")):
         done = cutegen(command, "--resume", tmp_path / folder, "--target", "cpu", "--depth", 5)
         assert done.returncode == 2, done.stderr
-        assert "The run began with max_depth=3, not 5." in done.stderr
+        assert "The run began with --depth=3, not 5." in done.stderr
     for options, said in (
-        (("--target", "cuda", "--depth", 5), "The run began with target=cpu, not cuda."),
-        (("--depth", 2), "max_depth can only be raised: the run had 3."),
-        (("--set", "max_sweep=3"), "The run began with max_sweep=12, not 3."),
+        (("--target", "cuda", "--depth", 5), "The run began with --target=cpu, not cuda."),
+        (("--depth", 2), "--depth can only be raised: the run had 3."),
+        (("--set", "max_sweep=3"), "The run began with --set max_sweep=12, not 3."),
     ):
         done = cutegen("optimize", "--resume", tmp_path / "run", *options)
         assert done.returncode == 2, done.stderr
         assert said in done.stderr
-    same_with_resume({"target": "cpu", "max_depth": 3, "model": "manual"}, {"target", "max_depth"}, settings)
+    given = Given({"target": "cpu", "max_depth": 3, "model": "manual"}, frozenset({"target", "max_depth"}))
+    require_same(given, settings)
 
 
 def test_budgets_can_be_raised_and_nothing_else() -> None:

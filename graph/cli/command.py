@@ -1,0 +1,117 @@
+"""A command's options as the command line takes them: its own class's, and those that `Settings` says all about."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import MISSING, fields
+from inspect import Parameter, Signature
+from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
+
+import typer
+from typer.core import TyperCommand
+
+from graph.cli.options import Given, Offer
+
+_More = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="Any other setting, as often as needed: see `cutegen settings`."),
+]
+
+
+class Options(Protocol):
+    """The options of a command: a dataclass whose fields are annotated as typer has it, or with an `Offer`."""
+
+    @property
+    def json(self) -> bool:
+        """Whether one JSON object is printed."""
+        ...
+
+
+Chosen = TypeVar("Chosen", bound=Options)
+
+
+class LateCommand(TyperCommand):
+    """Its callback gives the command's function, once it is called or asked for its help: `Settings` costs 0.15 s."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
+    ) -> Any:  # typer's own classes of contexts differ by its version
+        """The context of the whole command."""
+        assert self.callback is not None
+        alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
+        alone.command(self.name, help=self.help, epilog=self.epilog)(self.callback())
+        return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+
+
+def function_of(options: type[Chosen], work: Callable[[Chosen], int]) -> Callable[..., None]:
+    """What typer makes a command of: it ends with the exit code of `work`, which gets the options."""
+    hints = get_type_hints(options, include_extras=True)
+    offers = {name: offer for name, hint in hints.items() if (offer := _offer(hint)) is not None}
+
+    def call(context: typer.Context, **values: Any) -> None:
+        from graph.cli.errors import guarded
+
+        for name, offer in offers.items():
+            values[name] = _taken(offer, context, values)
+        chosen = options(**values)
+        raise typer.Exit(guarded(lambda: work(chosen), as_json=chosen.json))
+
+    parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+    for field in fields(options):  # type: ignore[arg-type]
+        if field.name in offers:
+            parameters += _offered(offers[field.name])
+        else:
+            parameters.append(_parameter(field.name, hints[field.name], field.default))
+    call.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {}
+    return call
+
+
+def spelt(name: str) -> str:
+    """The option of a setting that has one."""
+    from nodes.settings import SHORT_NAMES
+
+    return f"--{SHORT_NAMES.get(name, name).replace('_', '-')}"
+
+
+def _offer(hint: Any) -> Offer | None:
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Offer)), None)
+
+
+def _taken(offer: Offer, context: typer.Context, values: dict[str, Any]) -> Given:
+    """Take the settings out of the values of all options."""
+    sources = {name: context.get_parameter_source(name) for name in offer.names}
+    return Given(
+        values={name: values.pop(name) for name in offer.names},
+        typed=frozenset(
+            name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"
+        ),
+        more=tuple(values.pop("more", None) or ()),
+    )
+
+
+def _offered(offer: Offer) -> Iterator[Parameter]:
+    """The options of settings: their types, bounds, defaults and help are the settings' own."""
+    from nodes.settings import Settings
+
+    for name in offer.names:
+        field = Settings.model_fields[name]
+        option = typer.Option(
+            spelt(name),
+            help=(field.description or "").replace("[", r"\["),  # rich would read a tag
+            min=_bound(field.metadata, "ge"),
+            max=_bound(field.metadata, "le"),
+        )
+        yield _parameter(name, Annotated[field.annotation, option], offer.defaults.get(name, field.default))
+    if offer.others:
+        yield _parameter("more", _More, None)
+
+
+def _bound(metadata: Sequence[object], kind: str) -> float | None:
+    return next((getattr(each, kind) for each in metadata if hasattr(each, kind)), None)
+
+
+def _parameter(name: str, hint: Any, default: object) -> Parameter:
+    return Parameter(
+        name, Parameter.KEYWORD_ONLY, default=Parameter.empty if default is MISSING else default, annotation=hint
+    )

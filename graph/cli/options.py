@@ -1,0 +1,185 @@
+"""The options of each command, spelt once. Those that are settings are only named: the rest about them is theirs.
+
+`--help` needs this module, so that nothing heavy is imported here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nodes.roles import Speaker
+
+
+class Offer:
+    """Which settings a command has options for, with the defaults that differ from the settings' own."""
+
+    def __init__(self, *names: str, others: bool = False, **defaults: object) -> None:
+        """With `others` the command reaches every other setting by `--set`."""
+        self.names, self.others, self.defaults = names, others, defaults
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the command line says of the settings.
+
+    `values` has every setting that the command offers, `typed` are those of them that the user did type, and `more` is
+    what `--set` says.
+    """
+
+    values: Mapping[str, Any]
+    typed: frozenset[str] = frozenset()
+    more: tuple[str, ...] = ()
+
+
+RunSettings = Annotated[Given, Offer("target", "model", "base_url", "max_depth", "isolation", "seed", others=True)]
+SuiteSettings = Annotated[
+    Given, Offer("target", "model", "base_url", "max_depth", "isolation", "patience", others=True)
+]
+AblationSettings = Annotated[
+    Given, Offer("target", "model", "base_url", "max_depth", "isolation", others=True, max_depth=14)
+]
+VerdictSettings = Annotated[Given, Offer("target", "isolation", "seed", "tolerance")]
+
+Module = Annotated[Path, typer.Argument(help="The Python file with the reference module.")]
+Scale = Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")]
+CompileBaseline = Annotated[
+    bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; progress goes to stderr.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimize:
+    """Of `cutegen optimize`."""
+
+    file: Annotated[
+        Path | None,
+        typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
+    ] = None
+    settings: RunSettings
+    out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
+    ] = None
+    trust: Annotated[
+        bool,
+        typer.Option("--trust", help="Resume a folder from elsewhere that runs kernels unisolated or sends a key."),
+    ] = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """Of `cutegen answer`."""
+
+    run: Annotated[Path, typer.Argument(help="The folder of a run that began with --model manual.")]
+    file: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The answer; - reads it from stdin. Without one the question is shown.", show_default=False
+        ),
+    ] = None
+    edit: Annotated[bool, typer.Option("--edit", help="Write the answer in $EDITOR.")] = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Suite:
+    """Of `cutegen suite`."""
+
+    name: Annotated[
+        str | None, typer.Argument(help="A bundled suite (level1) or a folder of task files.", show_default=False)
+    ] = None
+    ids: Annotated[str, typer.Option(help="Only these tasks, as 1-18,23.", show_default="all")] = ""
+    scale: Scale = 1.0
+    settings: SuiteSettings
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Tasks side by side.", show_default="8 on a GPU, 1 on cpu"),
+    ] = None
+    minutes: Annotated[
+        float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
+    ] = None
+    dollars: Annotated[
+        float | None, typer.Option(min=0.0, help="Then end after the present steps, too.", show_default=False)
+    ] = None
+    compile_baseline: CompileBaseline = False
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/<suite>-<id>")] = None
+    resume: Annotated[Path | None, typer.Option(help="Go on with the suite in this folder.", show_default=False)] = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ablate:
+    """Of `cutegen ablate`."""
+
+    task: Annotated[
+        str | None, typer.Argument(help="A task file, or one of a suite, as level1:8.", show_default=False)
+    ] = None
+    profile_from: Annotated[str, typer.Option(help="The depths from which a profile is shown.")] = "1,11"
+    scale: Scale = 1.0
+    settings: AblationSettings
+    out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/ablate-<task>-<id>")] = (
+        None
+    )
+    resume: Annotated[Path | None, typer.Option(help="Go on with the ablation in this folder.", show_default=False)] = (
+        None
+    )
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verify:
+    """Of `cutegen verify`."""
+
+    kernel: Annotated[Path, typer.Argument(help="A kernel's C++ or CUDA source, or a Python file with ModelNew.")]
+    file: Module
+    settings: VerdictSettings
+    sanitize: Annotated[
+        bool, typer.Option("--sanitize", help="Also watch every access for memory errors and races.")
+    ] = False
+    compile_baseline: CompileBaseline = False
+    caller: Annotated[bool, typer.Option("--caller", help="Also time the exported drop-in as its caller meets it.")] = (
+        False
+    )
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CheckTask:
+    """Of `cutegen check-task`."""
+
+    file: Module
+    settings: Annotated[Given, Offer("isolation")]
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prompts:
+    """Of `cutegen prompts`."""
+
+    path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run.")]
+    settings: Annotated[Given, Offer("target", "exemplar")]
+    role: Annotated[Speaker | None, typer.Option(help="Only this agent's.", show_default="all four")] = None
+    tokens: Annotated[bool, typer.Option("--tokens", help="Only how many tokens they are, about.")] = False
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ListSettings:
+    """Of `cutegen settings`."""
+
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doctor:
+    """Of `cutegen doctor`."""
+
+    settings: Annotated[Given, Offer("model", "base_url", others=True)]
+    json: Json = False
