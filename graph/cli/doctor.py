@@ -13,7 +13,7 @@ from graph.cli.options import Doctor
 from graph.cli.settings import settings_of
 from harness.targets.prerequisites import Prerequisite, check_prerequisites
 
-OPTIONAL = frozenset({"OpenMP", "nvcc", "GPU", "ncu", ENDPOINT})
+OPTIONAL = frozenset({"OpenMP", "objdump", "nvcc", "GPU", "ncu", ENDPOINT})
 """What a run on this machine's processor with the playbook does without."""
 
 STYLES = {"found": "green", "limited": "yellow", "missing": "red"}

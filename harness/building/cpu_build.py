@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from harness.building.compilation import LIBRARY, OBJECT, Messages, Toolchain
+from harness.building.disassembly import COMMAND
 from harness.building.gcc import parse_messages
+from harness.building.loop_remarks import loop_remarks
 from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE, PRELUDE_NAME
 from harness.building.runner import run_edges
 from harness.building.store import Store, require_room, write_text
-from harness.building.toolchain import Compiler, headers, host_compiler, tvm_ffi_folder
-from harness.building.vectorizer import parse_remarks
+from harness.building.toolchain import Compiler, disassembler, headers, host_compiler, tvm_ffi_folder
+from harness.building.vectorizer import missed_loops
 from harness.isolation.scratch import left_behind
 from harness.machine.processor import processor
 from harness.nouns.errors import MachineError
@@ -27,7 +30,11 @@ _FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wno-unknown-pragmas", "-fdiagnostics-plain-output",
     "-fno-diagnostics-show-option", "-fmax-errors=10",
 )  # fmt: skip
-_REMARKS = "remarks.txt"
+# Line tables beside the code, which they leave as it is; the library goes without. They tell loops of the source apart.
+_LINES, _WITHOUT_LINES = "-g1", "-Wl,--strip-debug"
+_REMARKS, _DISASSEMBLY = "remarks.txt", "disassembly.txt"
+_DISASSEMBLY_BYTES = 32 << 20
+"""Ten times what the largest exemplar's takes."""
 _PRECOMPILED = f"{PRELUDE_NAME}.gch"
 _PRECOMPILED_BYTES = 300 << 20
 
@@ -63,29 +70,45 @@ class CpuToolchain(Toolchain):
     @property
     def identity(self) -> tuple[str, ...]:
         """Flags, prelude, and the processor because of -march=native: a cache may be shared between machines."""
-        return (*compile_flags(), *link_flags(), PRELUDE, processor().identity)
+        remarks = (_LINES, _WITHOUT_LINES, str(disassembler()))
+        return (*compile_flags(), *link_flags(), *remarks, PRELUDE, processor().identity)
 
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
         """The precompiled header's folder: shared by all builds, which may read it but not write it."""
         return (precompiled_prelude(self, tier).parent,)
 
     def edges(self) -> Sequence[Edge]:
-        """Compile, with the vectorizer's remarks on the side, then link."""
+        """Compile, with the vectorizer's remarks on the side, then link and, where there is objdump, disassemble."""
         prelude = PRELUDES.entry(self.key()) / PRELUDE_NAME
-        remarks = f"-fopt-info-vec-optimized-missed={_REMARKS}"
-        compiling = (*self.compiler.command, *compile_flags(), remarks, "-include", str(prelude))
+        remarks = f"-fopt-info-vec-missed={_REMARKS}"
+        compiling = (*self.compiler.command, *compile_flags(), _LINES, remarks, "-include", str(prelude))
+        linking = (*self.compiler.command, OBJECT, *link_flags(), _WITHOUT_LINES, "-o", LIBRARY)
+        found = disassembler()
         return (
             Edge("compile", (*compiling, "-c", self.source_name, "-o", OBJECT), (self.source_name,), OBJECT),
-            Edge("link", (*self.compiler.command, OBJECT, *link_flags(), "-o", LIBRARY), (OBJECT,), LIBRARY),
+            Edge("link", linking, (OBJECT,), LIBRARY),
+            *([_disassembling(found)] if found else []),
         )
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
-        """g++'s messages and, where it got that far, the loops of the kernel that were not vectorized."""
-        text = left_behind(folder / _REMARKS)
+        """g++'s messages and, where it got that far, what became of the kernel's loops."""
         return Messages(
             diagnostics=parse_messages(output, kernel_file=self.source_name, source=source),
-            remarks=parse_remarks(text, kernel_file=self.source_name, source=source),
+            remarks=loop_remarks(
+                left_behind(folder / _DISASSEMBLY, _DISASSEMBLY_BYTES),
+                kernel_file=self.source_name,
+                source=source,
+                missed=missed_loops(left_behind(folder / _REMARKS), kernel_file=self.source_name),
+            ),
         )
+
+
+def _disassembling(objdump: Path) -> Edge:
+    """Whatever becomes of it, the build does not fail by it: remarks are all that is lost."""
+    command = (
+        f"{shlex.join([str(objdump), *COMMAND, OBJECT])} 2>/dev/null | head -c {_DISASSEMBLY_BYTES} > {_DISASSEMBLY}"
+    )
+    return Edge("disassemble", ("sh", "-c", command), (OBJECT,), _DISASSEMBLY)
 
 
 def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
@@ -102,7 +125,7 @@ def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
 
 def _precompile(toolchain: CpuToolchain, tier: Tier, key: str) -> None:
     compiler = toolchain.compiler
-    command = (*compiler.command, *compile_flags(), "-x", "c++-header", PRELUDE_NAME, "-o", _PRECOMPILED)
+    command = (*compiler.command, *compile_flags(), _LINES, "-x", "c++-header", PRELUDE_NAME, "-o", _PRECOMPILED)
     with PRELUDES.staging() as folder:
         require_room(folder, _PRECOMPILED_BYTES)
         write_text(folder / PRELUDE_NAME, PRELUDE)

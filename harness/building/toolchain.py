@@ -144,6 +144,19 @@ def host_libraries() -> tuple[Path, ...]:
 
 
 @lru_cache(maxsize=1)
+def disassembler() -> Path | None:
+    """The objdump that belongs to the compiler; None where there is none, or one too old to name inlined callers."""
+    named = _said(host_compiler().command, "-print-prog-name=objdump").stdout.strip()
+    found = shutil.which(named or "objdump")
+    if found is None:
+        return None
+    try:
+        return Path(found) if "--inlines" in _said((found,), "--help").stdout else None
+    except MachineError:
+        return None
+
+
+@lru_cache(maxsize=1)
 def cuda_compiler() -> Compiler:
     """nvcc of $CUDA_HOME, else of PATH, else of /usr/local/cuda."""
     home = _cuda_home()

@@ -35,7 +35,7 @@ class Resources(Frozen):
 class Build(Frozen):
     """Outcome of one compilation: `library` where it succeeded, else at least one error among `diagnostics`.
 
-    `remarks` are the optimizer's own remarks on the candidate's lines (a loop that was not vectorized).
+    `remarks` tell by line what the compiler made of the candidate's loops: vectors, multiply-adds, spills, calls left.
     `load_time` names what of the candidate's own would run when the library is loaded.
     """
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 import shutil
 import sys
@@ -20,6 +21,7 @@ from harness.building.toolchain import (
     cuda_compiler,
     cuda_include,
     cute_include,
+    disassembler,
     host_compiler,
     ninja,
     tvm_ffi_folder,
@@ -65,6 +67,7 @@ def check_prerequisites() -> tuple[Prerequisite, ...]:
         _python(),
         _attempt("C++ compiler", "target cpu", lambda: _first_version(host_compiler().version)),
         _attempt("OpenMP", "target cpu on more than one core", _try_openmp),
+        _attempt("objdump", "remarks on loops, target cpu", _disassembler),
         _attempt("ninja", "building kernels", lambda: f"{ask_version((str(ninja()),))} ({ninja()})"),
         _attempt("CuTe headers", "building kernels", _cutlass_version),
         _attempt("CUDA headers", "building kernels", lambda: str(cuda_include())),
@@ -123,6 +126,17 @@ def _try_openmp() -> str:
         problem = f"{compiler.command[0]} does not build and run an OpenMP program."
         raise MachineError(problem, "Install the compiler's OpenMP runtime (libgomp for g++).")
     return f"{int(threads[1])} threads"
+
+
+def _disassembler() -> str:
+    found = disassembler()
+    if found is None:
+        problem = "no objdump of binutils 2.36 or later: nothing is said of what became of a kernel's loops"
+        raise MachineError(problem, "Install binutils (apt install binutils), those of the C++ compiler.")
+    unread = (
+        "" if platform.machine() == "x86_64" else "; loops are read on x86-64 alone, and nothing is said of them here"
+    )
+    return f"{found}{unread}"
 
 
 def _cutlass_version() -> str:

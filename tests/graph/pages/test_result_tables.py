@@ -187,5 +187,5 @@ def test_only_what_every_run_needs_and_is_missing_blocks() -> None:
     for status in ("found", "limited", "missing"):
         everything = tuple(Prerequisite(name=name, status=status, detail="d", needed_for="n") for name in names)
         stopped = {each.name for each in blocking(everything)}
-        assert stopped == ({*names} - {"OpenMP", "nvcc", "GPU", "ncu"} if status == "missing" else set())
-    assert {"OpenMP", "nvcc", "GPU", "ncu"} < OPTIONAL
+        assert stopped == ({*names} - {"OpenMP", "objdump", "nvcc", "GPU", "ncu"} if status == "missing" else set())
+    assert {"OpenMP", "objdump", "nvcc", "GPU", "ncu"} < OPTIONAL

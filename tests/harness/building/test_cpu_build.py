@@ -114,8 +114,9 @@ def test_a_source_that_takes_too_long_is_a_failed_build(compile_cpu, fresh):
 
 
 def test_a_source_that_takes_all_memory_is_a_failed_build(compile_cpu, fresh):
-    source = fresh("#include <array>\nstd::array<char, 1 << 28> big = {1, 2, 3};\nint run() { return big[0]; }")
-    build = compile_cpu(source, memory_bytes=200 << 20)
+    tree = "template <int N, int K> struct F { static constexpr int v = F<N - 1, 2 * K>::v + F<N - 1, 2 * K + 1>::v; };"
+    leaf = "template <int K> struct F<0, K> { static constexpr int v = 1; };"
+    build = compile_cpu(fresh(f"{tree}\n{leaf}\nint run() {{ return F<24, 0>::v; }}"), memory_bytes=300 << 20)
     assert not build.succeeded
     assert "memory" in build.diagnostics[0].message
 

@@ -11,14 +11,14 @@ from harness.building import toolchain
 from harness.targets.prerequisites import check_prerequisites
 
 NAMES = [
-    "Python", "C++ compiler", "OpenMP", "ninja", "CuTe headers", "CUDA headers", "tvm-ffi", "torch", "nvcc", "GPU",
-    "ncu", "isolation", "cache folder",
+    "Python", "C++ compiler", "OpenMP", "objdump", "ninja", "CuTe headers", "CUDA headers", "tvm-ffi", "torch", "nvcc",
+    "GPU", "ncu", "isolation", "cache folder",
 ]  # fmt: skip
 
 
 @pytest.fixture
 def looked_up_anew():
-    lookups = (toolchain.host_compiler, toolchain.cuda_compiler, toolchain.cute_include)
+    lookups = (toolchain.host_compiler, toolchain.disassembler, toolchain.cuda_compiler, toolchain.cute_include)
     for lookup in lookups:
         lookup.cache_clear()
     yield
@@ -33,7 +33,17 @@ def check():
 def test_this_machine_can_do_what_the_tests_do():
     found = check()
     assert list(found) == NAMES
-    for name in ("Python", "C++ compiler", "OpenMP", "ninja", "CuTe headers", "CUDA headers", "tvm-ffi", "torch"):
+    for name in (
+        "Python",
+        "C++ compiler",
+        "OpenMP",
+        "objdump",
+        "ninja",
+        "CuTe headers",
+        "CUDA headers",
+        "tvm-ffi",
+        "torch",
+    ):
         assert found[name].status == "found", found[name]
     assert found["C++ compiler"].detail.startswith("g++")
     assert found["OpenMP"].detail.endswith(" threads")
@@ -64,6 +74,18 @@ def test_a_compiler_without_openmp(looked_up_anew, monkeypatch, tmp_path):
     monkeypatch.setenv("CXX", str(compiler))
     found = check()
     assert found["C++ compiler"].status == "found" and found["OpenMP"].status == "missing"
+
+
+def test_an_objdump_too_old_to_name_inlined_callers_is_none(looked_up_anew, monkeypatch, tmp_path):
+    old = tmp_path / "objdump"
+    old.write_text("#!/bin/sh\necho ' -l, --line-numbers'\n")
+    old.chmod(0o755)
+    compiler = tmp_path / "g++"
+    compiler.write_text(f"#!/bin/sh\n[ $1 = -print-prog-name=objdump ] && echo {old} && exit\nexec g++ $@\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CXX", str(compiler))
+    found = check()["objdump"]
+    assert found.status == "missing" and "nothing is said" in found.detail and "binutils" in found.remedy
 
 
 def test_a_cache_that_cannot_be_written(monkeypatch, tmp_path):

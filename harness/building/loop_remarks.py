@@ -1,0 +1,185 @@
+"""What became of a kernel's loops: one remark a loop, counted in its machine code."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from harness.building.disassembly import Instruction, read_functions
+from harness.building.machine_loops import MachineLoop, innermost_loops
+from harness.building.source_loops import SourceLoop, source_loops
+from harness.building.x86 import Work, has_frame_pointer, work_of
+from harness.nouns.build import Diagnostic
+
+MAX_REMARKS = 8
+_MAX_COPIES = 2
+"""So many remarks on one line at most: templates and inlining make copies of a loop."""
+_INSIDE = 0.8
+"""This share of a machine loop's instructions lies in the source loop that it comes from. The rest is what g++ moved
+in from around it."""
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """One machine loop with its place: the line of its `for`, or the line that it was inlined into from a header."""
+
+    line: int
+    source: SourceLoop | None
+    function: str
+    callers: tuple[int, ...]
+    depth: int
+    branches: bool
+    work: Work
+
+    @property
+    def weight(self) -> tuple[int, int, int]:
+        """Orders the copies of one loop: the widest vectors are what most of its turns run in."""
+        return self.work.bits, self.work.moved_bits, self.work.instructions
+
+
+def loop_remarks(
+    disassembly: str, *, kernel_file: str, source: str, missed: Mapping[int, str] | None = None
+) -> tuple[Diagnostic, ...]:
+    """What each innermost loop of the kernel computes and touches in one turn, the deepest ones, in the lines' order.
+
+    `disassembly` is objdump's; `missed` says by line why g++'s vectorizer left a loop alone, and is repeated only where
+    no copy of that loop computes with vectors.
+    """
+    written = source_loops(source)
+    copies = []
+    for function in read_functions(disassembly, kernel_file=kernel_file):
+        if any(each.lines for each in function.instructions):
+            framed = has_frame_pointer(function.instructions)
+            copies += [
+                _placed(loop, written, framed) for loop in innermost_loops(function) if _lines(loop.instructions)
+            ]
+    groups: dict[tuple[object, ...], list[_Copy]] = defaultdict(list)
+    for copy in copies:
+        if _counts(copy):
+            groups[copy.line, copy.function, copy.callers].append(copy)
+    said = [(max(group, key=lambda each: each.weight), _say(group, written, missed or {})) for group in groups.values()]
+    return _selected(said)
+
+
+def _selected(said: Sequence[tuple[_Copy, str]]) -> tuple[Diagnostic, ...]:
+    """The deepest and busiest, each sentence once, sorted by lines."""
+    ranked = sorted(said, key=lambda each: (-each[0].depth, -each[0].work.floats, each[0].line))
+    kept: dict[tuple[int, str], None] = {}
+    times: Counter[int] = Counter()
+    for copy, message in ranked:
+        if (copy.line, message) not in kept and times[copy.line] < _MAX_COPIES:
+            kept[copy.line, message] = None
+            times[copy.line] += 1
+    chosen = sorted(list(kept)[:MAX_REMARKS])
+    return tuple(Diagnostic(severity="note", file="kernel", line=line, message=message) for line, message in chosen)
+
+
+def _counts(copy: _Copy) -> bool:
+    """Whether the loop works on data at all: some only count, wait, multiply a shape, or put a message together."""
+    work = copy.work
+    touches = work.stores or work.scatters or work.gathers or (copy.source and work.loads and work.bits)
+    return bool(work.floats or (touches and (work.bits or work.moved_bits or work.loads)))
+
+
+def _lines(instructions: Iterable[Instruction]) -> list[tuple[int, ...]]:
+    return [each.lines for each in instructions if each.lines]
+
+
+def _placed(loop: MachineLoop, written: Sequence[SourceLoop], framed: bool) -> _Copy:
+    lines = _lines(loop.instructions)
+    turns = [each for each in loop.turns if each.lines]
+    foreign = bool(turns) and all(each.foreign for each in turns)
+    source = _source_of(lines, _lines(turns), written, foreign=foreign)
+    around = next(iter(_lines(turns)), lines[0])
+    line = source.line if source else around[0]
+    callers = tuple(each for each in around if each != line and not (source and source.holds(each)))
+    work = work_of(loop.instructions, framed=framed)
+    return _Copy(line, source, loop.function, callers, loop.depth, loop.branches, work)
+
+
+def _source_of(
+    lines: Sequence[tuple[int, ...]],
+    turns: Sequence[tuple[int, ...]],
+    written: Sequence[SourceLoop],
+    *,
+    foreign: bool,
+) -> SourceLoop | None:
+    """The innermost written loop that the instructions lie in or were inlined into, and that the jumps round belong to.
+
+    `foreign` jumps are of a header's code: a condition, or a loop of its own. That lies in written ones, but nothing of
+    it in their parentheses; it has no written loop.
+    """
+    named = {line for chain in lines for line in chain}
+    fitting = []
+    for loop in written:
+        inside = [depth for chain in lines if (depth := _depth(loop, chain)) is not None]
+        around = [depth for chain in turns or lines if (depth := _depth(loop, chain)) is not None]
+        controlled = not foreign or not named.isdisjoint(loop.control)
+        if around and controlled and len(inside) >= _INSIDE * len(lines):
+            # The jump tells the loop: code that was inlined into it may stand inside of another one's lines.
+            fitting.append((min(around), loop.last - loop.first, loop.line, loop))
+    return min(fitting, key=lambda each: each[:3])[-1] if fitting else None
+
+
+def _depth(loop: SourceLoop, chain: Sequence[int]) -> int | None:
+    """Through how many calls code at these lines was inlined into the loop; None where it was not."""
+    return next((depth for depth, line in enumerate(chain) if loop.holds(line)), None)
+
+
+def _say(group: Sequence[_Copy], written: Sequence[SourceLoop], missed: Mapping[int, str]) -> str:
+    """The copy that most turns run in, and whether scalar ones stand beside it."""
+    main = max(group, key=lambda each: each.weight)
+    where = f" (called in line {main.callers[0]})" if main.callers else ""
+    words = f"{_kind(main.work)}{where}: {_amounts(main.work)} in {main.work.instructions} instructions"
+    words += ", over all ways through it" if main.branches else " a turn"
+    if main.work.bits and any(not copy.work.bits for copy in group):
+        words += "; a scalar copy beside it, for the rest or for memory that overlaps"
+    reason = "" if main.work.bits or main.source is None else _reason(main.source, written, missed)
+    return f"{words}; g++ on vectors: {reason}" if reason else words
+
+
+def _kind(work: Work) -> str:
+    if work.bits:
+        names = {4: "floats", 8: "doubles", 2: "halves"}
+        ((size, _),) = work.types.most_common(1) or [(0, 0)]
+        elements = f" of {work.bits // 8 // size} {names[size]}" if size else ""
+        return f"loop in {work.bits}-bit vectors{elements}"
+    if work.scalar_floats:
+        return "scalar loop, no vectors"
+    return f"loop that moves {work.moved_bits} bits at a time" if work.moved_bits else "scalar loop, no vectors"
+
+
+def _amounts(work: Work) -> str:
+    others = work.floats - work.fmas - work.divisions
+    scalar = f" ({work.scalar_floats} of them scalar)" if work.scalar_floats and work.bits else ""
+    amounts = (
+        _amount(work.fmas, "FMA"),
+        _amount(work.divisions, "division or root", "divisions or roots"),
+        _amount(others, "other float operation" if work.fmas or work.divisions else "float operation"),
+    )
+    floats = [each for each in amounts if each]
+    memory = (
+        _amount(work.loads, "load"),
+        _amount(work.stores, "store"),
+        _amount(work.gathers, "gather"),
+        _amount(work.scatters, "scatter"),
+        _amount(
+            work.stack,
+            "access of the stack (spills, or an array there)",
+            "accesses of the stack (spills, or an array there)",
+        ),
+        f"calls of {', '.join(dict.fromkeys(work.calls))}" if work.calls else "",
+    )
+    return ", ".join([*floats[:-1], *(f"{each}{scalar}" for each in floats[-1:]), *filter(None, memory)]) or "no data"
+
+
+def _amount(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}" if number else ""
+
+
+def _reason(loop: SourceLoop, written: Sequence[SourceLoop], missed: Mapping[int, str]) -> str:
+    """Why the vectorizer left this loop alone, where it spoke of a line that is in no loop further in."""
+    inner = [each for each in written if each is not loop and loop.first <= each.first and each.last <= loop.last]
+    own = (line for line in sorted(missed) if loop.holds(line) and not any(each.holds(line) for each in inner))
+    return next((missed[line] for line in own), "")
