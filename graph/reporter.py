@@ -6,14 +6,14 @@ from graph.export.drop_in import export_drop_in
 from harness.judging.caller import with_callers_clock
 from harness.judging.device_lock import held_s
 from nodes.node import Update
-from nodes.node_context import Workshop
-from nodes.state import Best, Result, RunState, present
+from nodes.node_context import NodeContext
+from nodes.state import Best, Result, RunState, require
 
 
-def reporter(state: RunState, workshop: Workshop) -> Update:
+def reporter(state: RunState, node_context: NodeContext) -> Update:
     """Sum the run up. The best verified kernel is part of it, whatever ended the run."""
     before = held_s()
-    best = _as_called(state.best, state, workshop) if state.best else None
+    best = _as_called(state.best, state, node_context) if state.best else None
     timing = best.verdict.timing if best else None
     device_seconds = held_s() - before
     result = Result(
@@ -24,14 +24,14 @@ def reporter(state: RunState, workshop: Workshop) -> Update:
         usage=state.usage,
         seconds=state.seconds,
         device_seconds=state.device_seconds + device_seconds + state.usage.device_seconds,
-        stop=present(state.stop_reason, "stop_reason"),
+        stop=require(state.stop_reason, "stop_reason"),
     )
     return {"result": result, "best": best, "device_seconds": device_seconds}
 
 
-def _as_called(best: Best, state: RunState, workshop: Workshop) -> Best:
+def _as_called(best: Best, state: RunState, node_context: NodeContext) -> Best:
     """The best kernel, whose verdict also tells how fast the exported module is for a caller."""
-    task = present(state.task, "task")
+    task = require(state.task, "task")
     drop_in = export_drop_in(task, best.candidate)
-    verdict = with_callers_clock(workshop.judge(state), task, best.candidate, best.verdict, drop_in)
+    verdict = with_callers_clock(node_context.judge(state), task, best.candidate, best.verdict, drop_in)
     return best.model_copy(update={"verdict": verdict})

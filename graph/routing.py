@@ -6,7 +6,7 @@ from typing import Literal
 
 from nodes.gate import gate_open
 from nodes.settings import Settings
-from nodes.state import RunState, present
+from nodes.state import RunState, require
 from nodes.stops import broke_off, out_of_repairs
 
 AfterFailure = Literal["diagnoser", "optimizer", "generator"]
@@ -30,8 +30,8 @@ def after_tester(
     state: RunState, settings: Settings
 ) -> Literal["diagnoser", "generator", "profiler", "optimizer", "sanitizer"]:
     """A failure is diagnosed; a pass is optimized, and first profiled where the gate is open."""
-    passed = present(state.verdict, "verdict").passed
-    if state.mending:
+    passed = require(state.verdict, "verdict").passed
+    if state.final_repair:
         return "sanitizer" if passed or broke_off(state, settings) else "diagnoser"
     if state.stop_reason:
         return "sanitizer"
@@ -42,13 +42,13 @@ def after_tester(
 
 def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "sanitizer"]:
     """A diagnosis is acted on."""
-    ended = state.gave_up if state.mending else state.stop_reason
+    ended = state.gave_up if state.final_repair else state.stop_reason
     return "sanitizer" if ended else "repairer"
 
 
 def after_repairer(state: RunState, settings: Settings) -> Literal["tester", "generator", "optimizer", "sanitizer"]:
     """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on."""
-    if state.mending:
+    if state.final_repair:
         return "sanitizer" if state.gave_up else "tester"
     if state.stop_reason:
         return "sanitizer"
@@ -76,7 +76,7 @@ def after_sweeper(state: RunState, settings: Settings) -> Literal["tester", "san
 
 def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser", "reporter"]:
     """A finding is diagnosed like any failure; otherwise the run is at its end."""
-    return "diagnoser" if state.mending else "reporter"
+    return "diagnoser" if state.final_repair else "reporter"
 
 
 def _after_failure(state: RunState, settings: Settings) -> AfterFailure:

@@ -26,7 +26,7 @@ from nodes.generator import generator
 from nodes.intake import intake
 from nodes.models.select import open_model
 from nodes.node import Admission, Agent, as_node
-from nodes.node_context import ModelShelf, OpenModel
+from nodes.node_context import ModelCache, OpenModel
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
@@ -73,7 +73,7 @@ def build_graph(
 
     `admit` is asked about settings and state before each node, and raises for what it does not take.
     """
-    shelf = ModelShelf(open_model)
+    shelf = ModelCache(open_model)
     graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
     for agent, description in NODES:
         name = agent.__name__

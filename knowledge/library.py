@@ -19,7 +19,7 @@ _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
 # Too frequent to tell one section from another.
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
-Extent = Literal["whole", "mending", "brief"]
+Extent = Literal["whole", "final_repair", "brief"]
 """How much of a guide on writing: without how one begins for who mends lines; little beside a long kernel for a GPU."""
 
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor")
@@ -64,7 +64,7 @@ def guide_names() -> tuple[str, ...]:
 def writing(target: Target, extent: Extent = "whole") -> str:
     """How a kernel is written with CuTe."""
     introduction, *parts = guide("cute" if target == "cuda" else "cpu")
-    if extent == "mending":
+    if extent == "final_repair":
         parts = [part for part in parts if part.title not in _FOR_BEGINNERS]
     elif extent == "brief":
         parts = [part for part in parts if part.title in _BRIEF]

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from nodes.node import Update
-from nodes.node_context import Workshop
-from nodes.state import RunState, Step, present
+from nodes.node_context import NodeContext
+from nodes.state import RunState, Step, require
 from nodes.turn.agent_common import best_speedup, ended, request_for
 from nodes.turn.answers import parse_diagnosis
 from nodes.turn.speak import TurnEndedError, speak
 from nodes.turn.toolbox import tools_for
 
 
-def diagnoser(state: RunState, workshop: Workshop) -> Update:
+def diagnoser(state: RunState, node_context: NodeContext) -> Update:
     """Ask for a structured diagnosis of the failed verdict."""
-    candidate = present(state.candidate, "candidate")
-    request = request_for("diagnoser", state, workshop, candidate=candidate, verdict=state.verdict)
+    candidate = require(state.candidate, "candidate")
+    request = request_for("diagnoser", state, node_context, candidate=candidate, verdict=state.verdict)
     try:
         said = speak(
-            request, parse_diagnosis, workshop=workshop, state=state, tools=tools_for("diagnoser", state, workshop)
+            request,
+            parse_diagnosis,
+            node_context=node_context,
+            state=state,
+            tools=tools_for("diagnoser", state, node_context),
         )
     except TurnEndedError as error:
         return ended("diagnoser", state, error)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from harness.nouns.candidate import Candidate
 from nodes.node import Update
-from nodes.node_context import Workshop
-from nodes.state import RunState, Step, Stop, present
+from nodes.node_context import NodeContext
+from nodes.state import RunState, Step, Stop, require
 from nodes.turn.agent_common import author, ended, request_for, require_untried
 from nodes.turn.answers import Declined, Written, parse_kernel
 from nodes.turn.speak import TurnEndedError, speak
 from nodes.turn.toolbox import tools_for
 
 
-def generator(state: RunState, workshop: Workshop) -> Update:
+def generator(state: RunState, node_context: NodeContext) -> Update:
     """Write a kernel from the task alone; a new start is shown the kernel that failed and why."""
-    request = request_for("generator", state, workshop, candidate=state.candidate, verdict=state.verdict)
+    request = request_for("generator", state, node_context, candidate=state.candidate, verdict=state.verdict)
 
     def written(text: str) -> Written | Declined:
         answer = parse_kernel(text, move_required=False)
@@ -26,9 +26,9 @@ def generator(state: RunState, workshop: Workshop) -> Update:
         said = speak(
             request,
             written,
-            workshop=workshop,
+            node_context=node_context,
             state=state,
-            tools=tools_for("generator", state, workshop),
+            tools=tools_for("generator", state, node_context),
         )
     except TurnEndedError as error:
         return ended("generator", state, error)
@@ -36,7 +36,7 @@ def generator(state: RunState, workshop: Workshop) -> Update:
         step = Step(depth=0, agent="generator", message=said.answer.reason, usage=said.usage)
         stop = Stop(name="declined", message=said.answer.reason)
         return {"history": (step,), "usage": said.usage, "stop_reason": stop}
-    candidate = _kernel(said.answer.source, state, author=author("generator", workshop, said.usage))
+    candidate = _kernel(said.answer.source, state, author=author("generator", node_context, said.usage))
     step = Step(
         depth=0,
         agent="generator",
@@ -59,4 +59,4 @@ def generator(state: RunState, workshop: Workshop) -> Update:
 
 
 def _kernel(source: str, state: RunState, author: str) -> Candidate:
-    return Candidate(source=source, target=present(state.target, "target"), author=author)
+    return Candidate(source=source, target=require(state.target, "target"), author=author)

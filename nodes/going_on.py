@@ -43,7 +43,7 @@ def deeper(state: RunState, best: Best, settings: Settings) -> Update:
         "diagnosis": None,
         "repairs": 0,
         "gave_up": False,
-        "mending": False,
+        "final_repair": False,
         "result": None,
     }
     return {**update, "stop_reason": after_test(state.model_copy(update=update), settings)}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TypeVar
 
 from harness.nouns.frozen import Frozen
-from harness.nouns.verdict import Duel, Outcome, Verdict, outcome_of
+from harness.nouns.verdict import HeadToHead, Outcome, Verdict, outcome_of
 from nodes.state import Best, Step, Variant
 from tools.sweep import say_values
 
@@ -70,7 +70,7 @@ def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
     return tuple(tried for tried in optimizations(history) if tried.failed and tried.parent != digest)
 
 
-def barren(history: Sequence[Step]) -> int:
+def steps_without_gain(history: Sequence[Step]) -> int:
     """How many optimizations brought no gain since the last that did. Those that stayed undecided are none of them."""
     count = 0
     for tried in reversed(optimizations(history)):
@@ -91,14 +91,18 @@ def outcome_against(verdict: Verdict, best: Best | None) -> Outcome | None:
         return None
     if best is None or best.verdict.timing is None:
         return "faster"
-    duel = duel_with(best, verdict)
-    return duel.outcome if duel else outcome_of(verdict.timing.speedup_interval, best.verdict.timing.speedup)
+    head_to_head = head_to_head_with(best, verdict)
+    return (
+        head_to_head.outcome
+        if head_to_head
+        else outcome_of(verdict.timing.speedup_interval, best.verdict.timing.speedup)
+    )
 
 
-def duel_with(best: Best | None, verdict: Verdict) -> Duel | None:
-    """The verdict's duel, where it was against this kernel."""
-    duel = verdict.timing.duel if verdict.timing else None
-    return duel if duel and best and duel.rival == best.candidate.digest else None
+def head_to_head_with(best: Best | None, verdict: Verdict) -> HeadToHead | None:
+    """The verdict's head-to-head, where it was against this kernel."""
+    head_to_head = verdict.timing.head_to_head if verdict.timing else None
+    return head_to_head if head_to_head and best and head_to_head.incumbent == best.candidate.digest else None
 
 
 def say_variant(variant: Variant) -> str:
@@ -109,12 +113,13 @@ def say_variant(variant: Variant) -> str:
 
 
 def say_decision(step: Step) -> str:
-    """What a test decided, and by which duel against the best kernel of its time; empty where nothing was decided."""
+    """What a test decided, and by which head-to-head against the best kernel of its time; empty where nothing was
+    decided."""
     decision = "kept" if step.improved else "undecided" if step.undecided else "not kept"
-    if step.duel is None:
+    if step.head_to_head is None:
         return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
-    duel = step.duel
-    return f"{decision}, {duel.speedup:.2f}x the best before it ({duel.interval.low:.2f} to {duel.interval.high:.2f})"
+    met = step.head_to_head
+    return f"{decision}, {met.speedup:.2f}x the best before it ({met.interval.low:.2f} to {met.interval.high:.2f})"
 
 
 def _begun(move: Step, kernel: str) -> Tried:

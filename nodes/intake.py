@@ -10,23 +10,23 @@ from harness.nouns.errors import UserError
 from harness.tasks.describing import describe_task
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.state import RunState
 from tools.judges import choose_target
 
 
-def intake(state: RunState, workshop: Workshop) -> Update:
+def intake(state: RunState, node_context: NodeContext) -> Update:
     """Describe the task. Raises `UserError` for a file that is none, or whose forward is random, `MachineError` where
     nothing can run it.
 
     Target and isolation are settled here once, so that a resumed run goes on with the same. The same task again goes on
     from its best kernel.
     """
-    target = choose_target(workshop.settings.target)
-    tier = resolve_tier(workshop.settings.isolation)
-    best = best_to_go_on_from(state, target.name, tier, workshop.settings)
+    target = choose_target(node_context.settings.target)
+    tier = resolve_tier(node_context.settings.isolation)
+    best = best_to_go_on_from(state, target.name, tier, node_context.settings)
     if best is not None:
-        return deeper(state, best, workshop.settings)
+        return deeper(state, best, node_context.settings)
     task = describe_task(state.source, name=state.name, tier=tier)
     if task.defect:
         raise UserError(

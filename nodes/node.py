@@ -12,13 +12,13 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
 from nodes.turn.agent_loop import TurnGraph
 
 Update = dict[str, Any]
-Agent = Callable[[RunState, Workshop], Update]
+Agent = Callable[[RunState, NodeContext], Update]
 Admission = Callable[[Settings, RunState], None]
 
 
@@ -34,7 +34,7 @@ class StateWriteError(TypeError):
     """A node wrote something that the state has no place for. Written unchecked, it would make the run unreadable."""
 
 
-def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admit: Admission | None = None) -> Node:
+def as_node(agent: Agent, shelf: ModelCache, turn: TurnGraph | None = None, admit: Admission | None = None) -> Node:
     """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes.
 
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
@@ -44,10 +44,10 @@ def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admi
 
     def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
         started = time.monotonic()
-        workshop = workshop_of(runtime, shelf)
+        node_context = node_context_of(runtime, shelf)
         if admit:
-            admit(workshop.settings, state)
-        given = agent(state, workshop if turn is None else replace(workshop, turn=turn))
+            admit(node_context.settings, state)
+        given = agent(state, node_context if turn is None else replace(node_context, turn=turn))
         begun = {field: value.value for field, value in given.items() if isinstance(value, Overwrite)}
         update = {field: value for field, value in given.items() if field not in begun}
         # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
@@ -61,10 +61,10 @@ def as_node(agent: Agent, shelf: ModelShelf, turn: TurnGraph | None = None, admi
     return node
 
 
-def workshop_of(runtime: Runtime[Settings], shelf: ModelShelf) -> Workshop:
+def node_context_of(runtime: Runtime[Settings], shelf: ModelCache) -> NodeContext:
     """The surroundings of this invocation. Plain Python passes no context where the caller gives none."""
     thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
-    return Workshop(settings=runtime.context or Settings(), shelf=shelf, thread_id=thread_id)
+    return NodeContext(settings=runtime.context or Settings(), shelf=shelf, thread_id=thread_id)
 
 
 def validated(update: Update, *, writer: str) -> Update:

@@ -14,7 +14,7 @@ from harness.nouns.verdict import Verdict
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
-from nodes.state import RunState, present
+from nodes.state import RunState, require
 from nodes.turn.agent_loop import TURN, TurnGraph
 from tools.judges import judge_for
 from tools.kernel_tools import KernelTools
@@ -24,7 +24,7 @@ OpenModel = Callable[[str, ModelOptions], BaseChatModel]
 _KEPT = 64
 
 
-class ModelShelf:
+class ModelCache:
     """The opened models, one for each run and name: a replay remembers what it has already answered.
 
     Threads may share it. A run that goes without a thread id shares its models with other such runs of this graph.
@@ -64,11 +64,11 @@ def options_of(settings: Settings) -> ModelOptions:
 
 
 @dataclass(frozen=True)
-class Workshop:
+class NodeContext:
     """The surroundings of one step of one run."""
 
     settings: Settings
-    shelf: ModelShelf
+    shelf: ModelCache
     thread_id: str | None = None
     turn: TurnGraph = TURN
 
@@ -76,20 +76,21 @@ class Workshop:
         """The model that the agent speaks to."""
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
-    def judge(self, state: RunState, *, hurried: bool = False) -> Judge:
-        """The judge of the run's target; a hurried one finds out less of a kernel, which is enough to rank several."""
-        target, tier = present(state.target, "target"), present(state.tier, "tier")
-        return judge_for(target, tier, self.settings.precision, self.settings.tolerance, hurried=hurried)
+    def judge(self, state: RunState, *, quick: bool = False) -> Judge:
+        """The judge of the run's target; a quick one finds out less of a kernel, which is enough to rank several."""
+        target, tier = require(state.target, "target"), require(state.tier, "tier")
+        return judge_for(target, tier, self.settings.precision, self.settings.tolerance, quick=quick)
 
-    def tools(self, state: RunState, *, hurried: bool = False, rival: Verdict | None = None) -> KernelTools:
-        """The tools by which the run's kernels are compiled, run and profiled; against the best one, or a `rival`."""
-        rival = rival or (state.best.verdict if state.best else None)
+    def tools(self, state: RunState, *, quick: bool = False, incumbent: Verdict | None = None) -> KernelTools:
+        """The tools by which the run's kernels are compiled, run and profiled; against the best one, or an
+        `incumbent`."""
+        incumbent = incumbent or (state.best.verdict if state.best else None)
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
         return KernelTools(
-            present(state.task, "task"),
-            self.judge(state, hurried=hurried),
+            require(state.task, "task"),
+            self.judge(state, quick=quick),
             seed=self.settings.seed,
             known=known,
-            rival=rival,
+            incumbent=incumbent,
         )

@@ -6,48 +6,48 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
 from nodes.gate import gate_open
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Step, Stop, present
+from nodes.state import Best, RunState, Step, Stop, require
 from nodes.turn.agent_common import author, best_speedup, ended, request_for, require_untried
 from nodes.turn.answers import AnswerError, Declined, Written, parse_move
 from nodes.turn.speak import TurnEndedError, speak
 from nodes.turn.toolbox import tools_for
 
 
-def optimizer(state: RunState, workshop: Workshop) -> Update:
+def optimizer(state: RunState, node_context: NodeContext) -> Update:
     """Ask for one move from the kernel that `base` names; the model may answer that none is left.
 
     A move whose best values the model cannot know comes as a sweep, which the sweeper settles before the test.
     """
-    start = base(state, workshop.settings)
+    start = base(state, node_context.settings)
     request = request_for(
         "optimizer",
         state,
-        workshop,
+        node_context,
         candidate=start.candidate,
         verdict=start.verdict,
-        profile=shown_profile(state, start, workshop.settings),
-        max_sweep=workshop.settings.max_sweep,
+        profile=shown_profile(state, start, node_context.settings),
+        max_sweep=node_context.settings.max_sweep,
     )
 
     def moved(text: str) -> Written | Declined:
-        answer = parse_move(text, max_sweep=workshop.settings.max_sweep)
+        answer = parse_move(text, max_sweep=node_context.settings.max_sweep)
         if isinstance(answer, Written) and not answer.sweep and answer.source.strip() == start.candidate.source.strip():
             raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
         if isinstance(answer, Written) and not answer.sweep:
             require_untried(start.candidate.model_copy(update={"source": answer.source}), state.history)
         return answer
 
-    tools = tools_for("optimizer", state, workshop, profiled=request.profile is not None)
+    tools = tools_for("optimizer", state, node_context, profiled=request.profile is not None)
     try:
-        said = speak(request, moved, workshop=workshop, state=state, tools=tools)
+        said = speak(request, moved, node_context=node_context, state=state, tools=tools)
     except TurnEndedError as error:
         return ended("optimizer", state, error)
     step = Step(depth=state.depth, agent="optimizer", speedup=best_speedup(state.best), usage=said.usage)
     if isinstance(said.answer, Declined):
         return _no_move(said.answer.reason, step)
-    return _move(said.answer, start.candidate, author("optimizer", workshop, said.usage), step)
+    return _move(said.answer, start.candidate, author("optimizer", node_context, said.usage), step)
 
 
 def _no_move(reason: str, step: Step) -> Update:
@@ -87,13 +87,13 @@ def base(state: RunState, settings: Settings) -> Best:
 
     After a move that could not be repaired it is the best in either case.
     """
-    best = present(state.best, "best")
+    best = require(state.best, "best")
     passed = state.candidate is not None and state.verdict is not None and state.verdict.passed
     if settings.advance == "best" or not passed:
         return best
     return Best(
-        candidate=present(state.candidate, "candidate"),
-        verdict=present(state.verdict, "verdict"),
+        candidate=require(state.candidate, "candidate"),
+        verdict=require(state.verdict, "verdict"),
         profile=state.profile,
     )
 

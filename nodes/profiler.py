@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.judging.device_lock import held_s
 from harness.nouns.profile import Profile
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.optimizer import base
 from nodes.state import RunState, Step
 from nodes.stops import after_profile
@@ -13,11 +13,11 @@ from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
 
 
-def profiler(state: RunState, workshop: Workshop) -> Update:
+def profiler(state: RunState, node_context: NodeContext) -> Update:
     """Profile the base kernel; one that has a profile already keeps it."""
-    start = base(state, workshop.settings)
+    start = base(state, node_context.settings)
     before = held_s()
-    profile = start.profile or _profile(state, workshop, start.candidate.source)
+    profile = start.profile or _profile(state, node_context, start.candidate.source)
     device_seconds = held_s() - before
     best = state.best
     if best is not None and best.candidate.digest == start.candidate.digest:
@@ -32,7 +32,7 @@ def profiler(state: RunState, workshop: Workshop) -> Update:
     )
     update: Update = {"profile": profile, "best": best, "device_seconds": device_seconds}
     after = state.model_copy(update={**update, "device_seconds": state.device_seconds + device_seconds})
-    return {**update, "history": (step,), "stop_reason": after_profile(after, workshop.settings)}
+    return {**update, "history": (step,), "stop_reason": after_profile(after, node_context.settings)}
 
 
 def _told(profile: Profile) -> str:
@@ -42,6 +42,6 @@ def _told(profile: Profile) -> str:
     return f"{stands}. Without counters: {profile.unprofiled}" if profile.unprofiled else stands
 
 
-def _profile(state: RunState, workshop: Workshop, source: str) -> Profile:
-    profile: Profile = call_tool(workshop.tools(state).profile_kernel, source)
+def _profile(state: RunState, node_context: NodeContext, source: str) -> Profile:
+    profile: Profile = call_tool(node_context.tools(state).profile_kernel, source)
     return profile

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from harness.nouns.candidate import Candidate
 from nodes.node import Update
-from nodes.node_context import Workshop
-from nodes.state import RunState, Step, Usage, present
+from nodes.node_context import NodeContext
+from nodes.state import RunState, Step, Usage, require
 from nodes.stops import after_giving_up
 from nodes.turn.agent_common import author, best_speedup, ended, request_for, require_untried
 from nodes.turn.answers import AnswerError, Declined, parse_patch
@@ -14,11 +14,11 @@ from nodes.turn.toolbox import tools_for
 from tools.structure import lost
 
 
-def repairer(state: RunState, workshop: Workshop) -> Update:
+def repairer(state: RunState, node_context: NodeContext) -> Update:
     """Ask for edits and apply them; edits that do not fit the kernel go back to the model."""
-    broken = present(state.candidate, "candidate")
+    broken = require(state.candidate, "candidate")
     request = request_for(
-        "repairer", state, workshop, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
+        "repairer", state, node_context, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
     )
 
     def patched(text: str) -> str | Declined:
@@ -31,17 +31,22 @@ def repairer(state: RunState, workshop: Workshop) -> Update:
         return mended
 
     try:
-        said = speak(request, patched, workshop=workshop, state=state, tools=tools_for("repairer", state, workshop))
+        said = speak(
+            request, patched, node_context=node_context, state=state, tools=tools_for("repairer", state, node_context)
+        )
     except TurnEndedError as error:
         return ended("repairer", state, error)
     if isinstance(said.answer, Declined):
-        return _given_up(state, workshop, said.answer.reason, said.usage)
+        return _given_up(state, node_context, said.answer.reason, said.usage)
     candidate = Candidate(
-        source=said.answer, target=broken.target, author=author("repairer", workshop, said.usage), parent=broken.digest
+        source=said.answer,
+        target=broken.target,
+        author=author("repairer", node_context, said.usage),
+        parent=broken.digest,
     )
     if state.best is not None and candidate.digest == state.best.candidate.digest:
         return _given_up(
-            state, workshop, "The repair takes the move back: the best kernel stands as it was.", said.usage
+            state, node_context, "The repair takes the move back: the best kernel stands as it was.", said.usage
         )
     step = _step(state, said.usage).model_copy(update={"candidate": candidate.digest, "parent": broken.digest})
     return {"candidate": candidate, "repairs": state.repairs + 1, "history": (step,), "usage": said.usage}
@@ -59,9 +64,9 @@ def _require_structure(broken: Candidate, mended: str, state: RunState) -> None:
         )
 
 
-def _given_up(state: RunState, workshop: Workshop, reason: str, usage: Usage) -> Update:
+def _given_up(state: RunState, node_context: NodeContext, reason: str, usage: Usage) -> Update:
     """No further repair: the way on is the same as after the last one allowed."""
-    stop = after_giving_up(state.model_copy(update={"gave_up": True}), workshop.settings)
+    stop = after_giving_up(state.model_copy(update={"gave_up": True}), node_context.settings)
     step = _step(state, usage).model_copy(update={"message": reason})
     return {"gave_up": True, "history": (step,), "usage": usage, "stop_reason": stop}
 

@@ -8,7 +8,7 @@ from harness.judging.device_lock import held_s
 from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.verdict import Verdict
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.state import Best, RunState, Step
 from nodes.stops import may_mend
 from nodes.turn.agent_common import best_speedup
@@ -16,25 +16,25 @@ from tools.kernel_tools import call_tool
 from tools.wording import say_sanitizers
 
 
-def sanitizer(state: RunState, workshop: Workshop) -> Update:
+def sanitizer(state: RunState, node_context: NodeContext) -> Update:
     """From the best kernel downwards, until one is clean or could not be watched. None is left: the run has no best.
 
     A kernel with a finding is withdrawn. While repairs and budgets last it goes to the diagnoser first, and comes back
     here when a repair of it has passed, or none could be had; then the best kernel before it takes its place.
     """
-    if state.best is None or not workshop.settings.sanitize:
-        return {"mending": False}
+    if state.best is None or not node_context.settings.sanitize:
+        return {"final_repair": False}
     began, before = time.monotonic(), held_s()
     steps: list[Step] = []
     waiting = [*state.earlier, state.best]
     best: Best | None = None
-    sent_back: Update = {"mending": False}
-    while waiting and best is None and not sent_back["mending"]:
+    sent_back: Update = {"final_repair": False}
+    while waiting and best is None and not sent_back["final_repair"]:
         held = waiting.pop()
-        verdict = _watched(held, state, workshop)
+        verdict = _watched(held, state, node_context)
         if verdict.passed:
             best = held.model_copy(update={"verdict": verdict})
-        elif may_mend(_after(state, time.monotonic() - began, held_s() - before), workshop.settings):
+        elif may_mend(_after(state, time.monotonic() - began, held_s() - before), node_context.settings):
             sent_back = _sent_back(held, verdict, state)
             best = waiting.pop() if waiting else None
         steps.append(_step(held, verdict, state, best))
@@ -47,8 +47,8 @@ def sanitizer(state: RunState, workshop: Workshop) -> Update:
     }
 
 
-def _watched(held: Best, state: RunState, workshop: Workshop) -> Verdict:
-    runs: tuple[SanitizerRun, ...] = call_tool(workshop.tools(state).sanitize_kernel, held.candidate.source)
+def _watched(held: Best, state: RunState, node_context: NodeContext) -> Verdict:
+    runs: tuple[SanitizerRun, ...] = call_tool(node_context.tools(state).sanitize_kernel, held.candidate.source)
     return held.verdict.sanitized(runs)
 
 
@@ -62,9 +62,9 @@ def _sent_back(held: Best, verdict: Verdict, state: RunState) -> Update:
         "move": moves[-1] if moves else "",
         "diagnosis": None,
         "profile": None,
-        "repairs": state.repairs if state.mending else 0,
+        "repairs": state.repairs if state.final_repair else 0,
         "gave_up": False,
-        "mending": True,
+        "final_repair": True,
     }
 
 

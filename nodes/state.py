@@ -8,11 +8,11 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.nouns.candidate import Candidate, TargetName
-from harness.nouns.frozen import Frozen, Label, Said
+from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
-from harness.nouns.verdict import Duel, Status, Verdict
+from harness.nouns.verdict import HeadToHead, Status, Verdict
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Agent
 from tools.sweep import Sweep
@@ -43,7 +43,7 @@ class FellBack(Frozen):
 
     model: str
     answered_by: str
-    because: Said
+    because: SanitizedText
 
     @property
     def sentence(self) -> str:
@@ -115,23 +115,23 @@ class Step(Frozen):
     """One line of the run's history. `speedup` is the best so far after this step, absent before the first pass.
 
     The steps of sweeper, tester and repairer repeat the move that they belong to. `variants` are what a sweep tried.
-    A test's `duel` is the one against the best kernel of that time. `undecided`: the kernel is right and was not kept,
-    and may be faster all the same.
+    A test's `head_to_head` is the one against the best kernel of that time. `undecided`: the kernel is right and was
+    not kept, and may be faster all the same.
     """
 
     depth: int
     agent: Agent
-    move: Said = ""
+    move: SanitizedText = ""
     candidate: str | None = None
     parent: str | None = None
     status: Status | None = None
-    message: Said = ""
+    message: SanitizedText = ""
     seconds: float = 0.0
     candidate_speedup: float | None = None
     speedup: float | None = None
     improved: bool = False
     undecided: bool = False
-    duel: Duel | None = None
+    head_to_head: HeadToHead | None = None
     usage: Usage = Usage()
     variants: tuple[Variant, ...] = ()
 
@@ -193,8 +193,8 @@ class RunState(BaseModel):
 
     `depth` counts optimizations that passed, `attempts` kernels tested, `repairs` those in a row of the present
     kernel; `gave_up` says that the repairer sees no further one.
-    `mending` says that the run has come to its end, and that its final kernel is being repaired because a sanitizer
-    found fault with it; `repairs` then counts those of the whole ending.
+    `final_repair` says that the run has come to its end, and that its final kernel is being repaired because a
+    sanitizer found fault with it; `repairs` then counts those of the whole ending.
     `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
     one, they are what is left.
     `sweep` names the values that the candidate's constants may take, until the sweeper has chosen among them.
@@ -219,7 +219,7 @@ class RunState(BaseModel):
     attempts: int = 0
     repairs: int = 0
     gave_up: bool = False
-    mending: bool = False
+    final_repair: bool = False
     regenerations: int = 0
     diagnosis: Diagnosis | None = None
     profile: Profile | None = None
@@ -244,7 +244,7 @@ class RunState(BaseModel):
         return self.task.digest if self.task else ""
 
 
-def present(value: Value | None, field: str) -> Value:
+def require(value: Value | None, field: str) -> Value:
     """The value of a field that an earlier node has written; its absence is an error in the wiring."""
     if value is None:
         raise RuntimeError(f'the state has no "{field}" yet: a node ran before the one that writes it')

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from nodes.history import barren
+from nodes.history import steps_without_gain
 from nodes.settings import Settings
-from nodes.state import RunState, Stop, money, present
+from nodes.state import RunState, Stop, money, require
 
 Condition = Callable[[RunState, Settings], Iterator[Stop]]
 
@@ -18,7 +18,7 @@ def out_of_repairs(state: RunState, settings: Settings) -> bool:
 
 def may_mend(state: RunState, settings: Settings) -> bool:
     """Whether a final kernel that a sanitizer found fault with is repaired before another one takes its place."""
-    repairs = state.repairs if state.mending else 0
+    repairs = state.repairs if state.final_repair else 0
     return repairs < settings.max_repairs and over_budget(state, settings) is None
 
 
@@ -29,14 +29,14 @@ def broke_off(state: RunState, settings: Settings) -> bool:
 
 def after_test(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after a test, the happiest first. What ended a run stays the reason while it is mended."""
-    if state.mending:
+    if state.final_repair:
         return state.stop_reason
     return _first((_target_speedup, _depth, _patience, _repairs, *BUDGETS), state, settings)
 
 
 def after_giving_up(state: RunState, settings: Settings) -> Stop | None:
     """The reason to end after a repair that the repairer declined."""
-    if state.mending:
+    if state.final_repair:
         return state.stop_reason
     return _first((_patience, _repairs), state, settings)
 
@@ -56,7 +56,7 @@ def _first(conditions: Sequence[Condition], state: RunState, settings: Settings)
 
 
 def _passed(state: RunState) -> bool:
-    return present(state.verdict, "verdict").passed
+    return require(state.verdict, "verdict").passed
 
 
 def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
@@ -84,7 +84,7 @@ def _depth(state: RunState, settings: Settings) -> Iterator[Stop]:
 
 def _patience(state: RunState, settings: Settings) -> Iterator[Stop]:
     settled = _passed(state) or out_of_repairs(state, settings)
-    if settings.patience is not None and settled and barren(state.history) >= settings.patience:
+    if settings.patience is not None and settled and steps_without_gain(state.history) >= settings.patience:
         yield Stop(name="patience", message=f"{settings.patience} optimizations in a row brought no gain.")
 
 

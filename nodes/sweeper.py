@@ -15,8 +15,8 @@ from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Timing, Verdict
 from nodes.node import Update
-from nodes.node_context import Workshop
-from nodes.state import RunState, Step, Stop, Usage, Variant, present
+from nodes.node_context import NodeContext
+from nodes.state import RunState, Step, Stop, Usage, Variant, require
 from nodes.stops import over_budget
 from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import KernelTools, call_tool
@@ -39,14 +39,14 @@ class Entry:
         return self.verdict.timing if self.verdict else None
 
 
-def sweeper(state: RunState, workshop: Workshop) -> Update:
+def sweeper(state: RunState, node_context: NodeContext) -> Update:
     """Go on with the fastest right variant, which the tester then judges like any kernel.
 
     Where none is right it goes on with the first one, so that its failure is diagnosed. A budget that is spent on the
     way ends the sweep, not what it has found. Killed, it begins again, with every build at hand.
     """
-    written, sweep = present(state.candidate, "candidate"), present(state.sweep, "sweep")
-    contest = _Contest(state, workshop)
+    written, sweep = require(state.candidate, "candidate"), require(state.sweep, "sweep")
+    contest = _Contest(state, node_context)
     entries = contest.run(entries_of(written, sweep))
     winner = contest.winner(entries)
     chosen = winner or entries[0]
@@ -84,36 +84,36 @@ def entries_of(written: Candidate, sweep: Sweep) -> list[Entry]:
 def ranked(entries: Sequence[Entry]) -> list[Entry]:
     """The right variants by their time against the best kernel, or, where not all met it, the baseline."""
     right = [(entry, entry.timing) for entry in entries if entry.timing]
-    met = all(timing.duel for _, timing in right)
+    met = all(timing.head_to_head for _, timing in right)
     return [entry for entry, _ in sorted(right, key=lambda pair: _merit(pair[1], met), reverse=True)]
 
 
 def beyond_noise(first: Entry, second: Entry) -> bool:
     """Whether the timings of two right variants, each against the same kernel, leave no doubt that one is faster."""
-    ours, theirs = present(first.timing, "timing"), present(second.timing, "timing")
-    if ours.duel and theirs.duel:
-        return ours.duel.interval.low > theirs.duel.interval.high
+    ours, theirs = require(first.timing, "timing"), require(second.timing, "timing")
+    if ours.head_to_head and theirs.head_to_head:
+        return ours.head_to_head.interval.low > theirs.head_to_head.interval.high
     return ours.speedup_interval.low > theirs.speedup_interval.high
 
 
 def _merit(timing: Timing, met: bool) -> float:
-    return timing.duel.speedup if met and timing.duel else timing.speedup
+    return timing.head_to_head.speedup if met and timing.head_to_head else timing.speedup
 
 
 class _Contest:
     """Builds and judges variants while the run's budgets last, and counts what they used up."""
 
-    def __init__(self, state: RunState, workshop: Workshop) -> None:
+    def __init__(self, state: RunState, node_context: NodeContext) -> None:
         self.device_seconds = 0.0
         self.ran = 0
         self._built: set[str] = set()
         self._counting = Lock()
         self._began = time.monotonic()
         self._state = state
-        self._workshop = workshop
-        self._settings = workshop.settings
-        self._judge = workshop.judge(state)
-        self._tools = workshop.tools(state, hurried=True)
+        self._node_context = node_context
+        self._settings = node_context.settings
+        self._judge = node_context.judge(state)
+        self._tools = node_context.tools(state, quick=True)
 
     @property
     def usage(self) -> Usage:
@@ -122,7 +122,7 @@ class _Contest:
 
     def run(self, entries: Sequence[Entry]) -> list[Entry]:
         """The entries with their verdicts, as far as the budgets reached. What the screen refuses is not built."""
-        task = present(self._state.task, "task")
+        task = require(self._state.task, "task")
         refused = {entry.candidate.digest for entry in entries if self._judge.screen(task, entry.candidate)}
         wanted = [entry for entry in entries if entry.candidate.digest not in refused]
         for building in [_builders().submit(copy_context().run, self._build, entry) for entry in wanted]:
@@ -136,9 +136,9 @@ class _Contest:
         if len(best) < 2 or beyond_noise(best[0], best[1]) or self._exhausted():
             return best[0] if best else None
         first, second = best
-        tools = self._workshop.tools(self._state, hurried=True, rival=first.verdict)
-        duel = self._run(tools, second).timing
-        return second if duel and duel.duel and duel.duel.speedup > 1 else first
+        tools = self._node_context.tools(self._state, quick=True, incumbent=first.verdict)
+        head_to_head = self._run(tools, second).timing
+        return second if head_to_head and head_to_head.head_to_head and head_to_head.head_to_head.speedup > 1 else first
 
     def stop(self) -> Stop | None:
         """The budget that is spent, if one is."""

@@ -6,11 +6,11 @@ from harness.judging.device_lock import held_s
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
-from nodes.history import duel_with, outcome_against
+from nodes.history import head_to_head_with, outcome_against
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Step, present
+from nodes.state import Best, RunState, Step, require
 from nodes.stops import after_test
 from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
@@ -18,24 +18,24 @@ from tools.kernel_tools import call_tool
 MAX_MESSAGE_CHARS = 300
 
 
-def tester(state: RunState, workshop: Workshop) -> Update:
+def tester(state: RunState, node_context: NodeContext) -> Update:
     """Judge the kernel, and keep it where it is the best one now."""
-    candidate = present(state.candidate, "candidate")
-    verdict, device_seconds = _judge(state, candidate, workshop)
-    return told(state, verdict, device_seconds, workshop.settings)
+    candidate = require(state.candidate, "candidate")
+    verdict, device_seconds = _judge(state, candidate, node_context)
+    return apply_verdict(state, verdict, device_seconds, node_context.settings)
 
 
-def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:
+def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:
     """What a verdict changes. A pass is one depth, except for the first kernel; only a gain replaces the best.
 
     What a busy machine left undecided is neither kept nor held against the move.
     The repair of a final kernel is no depth either: its move was counted when the kernel passed.
     """
-    candidate = present(state.candidate, "candidate")
+    candidate = require(state.candidate, "candidate")
     outcome = outcome_against(verdict, state.best)
     gained = outcome == "faster"
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
-    depth = state.depth + (verdict.passed and state.best is not None and not state.mending)
+    depth = state.depth + (verdict.passed and state.best is not None and not state.final_repair)
     step = Step(
         depth=depth,
         agent="tester",
@@ -48,7 +48,7 @@ def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Set
         speedup=best_speedup(best),
         improved=gained,
         undecided=outcome == "undecided",
-        duel=duel_with(state.best, verdict),
+        head_to_head=head_to_head_with(state.best, verdict),
     )
     update: Update = {
         "verdict": verdict,
@@ -56,7 +56,7 @@ def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Set
         "earlier": (*state.earlier, state.best) if gained and state.best else state.earlier,
         "depth": depth,
         "attempts": state.attempts + 1,
-        "repairs": 0 if verdict.passed and not state.mending else state.repairs,
+        "repairs": 0 if verdict.passed and not state.final_repair else state.repairs,
         "profile": None,
         "device_seconds": device_seconds,
     }
@@ -70,12 +70,12 @@ def told(state: RunState, verdict: Verdict, device_seconds: float, settings: Set
     return {**update, "history": (step,), "stop_reason": after_test(after, settings)}
 
 
-def _judge(state: RunState, candidate: Candidate, workshop: Workshop) -> tuple[Verdict, float]:
+def _judge(state: RunState, candidate: Candidate, node_context: NodeContext) -> tuple[Verdict, float]:
     """The verdict, and the seconds that the kernel held the device for."""
-    judge, task = workshop.judge(state), present(state.task, "task")
+    judge, task = node_context.judge(state), require(state.task, "task")
     if judge.screen(task, candidate) is not None:
         return judge.evaluate(task, candidate), 0.0
-    tools = workshop.tools(state)
+    tools = node_context.tools(state)
     build: Build = call_tool(tools.compile_kernel, candidate.source)
     if not build.succeeded:
         return judge.evaluate(task, candidate, build), 0.0

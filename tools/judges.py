@@ -11,8 +11,8 @@ from harness.nouns.verdict import Precision
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
 
-HURRIED_S = 0.25
-HURRIED_TRIALS = 1
+QUICK_S = 0.25
+QUICK_TRIALS = 1
 
 
 def choose_target(requested: TargetChoice) -> Target:
@@ -24,13 +24,13 @@ def choose_target(requested: TargetChoice) -> Target:
 
 @lru_cache(maxsize=16)
 def judge_for(
-    target: TargetName, tier: Tier, precision: Precision, tolerance: float = 1.0, *, hurried: bool = False
+    target: TargetName, tier: Tier, precision: Precision, tolerance: float = 1.0, *, quick: bool = False
 ) -> Judge:
     """The judge that runs in this process with this target, isolation, precision and tolerance share.
 
-    A hurried one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.
+    A quick one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.
     """
     made = resolve_target(target)
-    if not hurried:
+    if not quick:
         return Judge(made, tier=tier, precision=precision, tolerance=tolerance)
-    return Judge(made, tier=tier, precision=precision, tolerance=tolerance, timing_s=HURRIED_S, trials=HURRIED_TRIALS)
+    return Judge(made, tier=tier, precision=precision, tolerance=tolerance, timing_s=QUICK_S, trials=QUICK_TRIALS)

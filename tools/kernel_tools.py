@@ -34,7 +34,7 @@ class KernelTools:
     """Tools for one task and one judge. What was built or judged before is remembered by the source's digest.
 
     `seed` fixes the inputs that kernels are run on. `known` are verdicts of an earlier step: profiling needs one.
-    `rival` is the passed verdict of the kernel that a new one is timed against, beside the reference.
+    `incumbent` is the passed verdict of the kernel that a new one is timed against, beside the reference.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class KernelTools:
         *,
         seed: int | None = None,
         known: tuple[Verdict, ...] = (),
-        rival: Verdict | None = None,
+        incumbent: Verdict | None = None,
     ) -> None:
         self._task = task
         self._judge = judge
         self._seed = seed
-        self._rival = rival
+        self._incumbent = incumbent
         self._builds = {verdict.candidate: verdict.build for verdict in known if verdict.build is not None}
         self._verdicts = {verdict.candidate: verdict for verdict in known}
         self.compile_kernel = _tool(self.compile, "compile_kernel", "Compile a kernel; says what the compiler says.")
@@ -100,7 +100,7 @@ class KernelTools:
     def _judged(self, source: str) -> Verdict:
         candidate = self._candidate(source)
         known = self._builds.get(candidate.digest)  # else the judge builds, after its screen
-        verdict = self._judge.evaluate(self._task, candidate, known, seed=self._seed, rival=self._rival)
+        verdict = self._judge.evaluate(self._task, candidate, known, seed=self._seed, incumbent=self._incumbent)
         self._verdicts[candidate.digest] = verdict
         return verdict
 

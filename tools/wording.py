@@ -83,12 +83,12 @@ def say_timing(timing: Timing, target: TargetName) -> str:
         f"{timing.candidate_ms:.4g} ms a call against {timing.baseline_ms:.4g} ms of {timing.baseline} PyTorch"
         f"{threads}: {timing.speedup:.3f}x (95 % interval {interval.low:.3f} to {interval.high:.3f})."
     )
-    if timing.duel is None:
+    if timing.head_to_head is None:
         return words
-    duel = timing.duel
+    met = timing.head_to_head
     return (
-        f"{words} Against the best kernel before it, in the same rounds: {duel.speedup:.3f}x "
-        f"({duel.interval.low:.3f} to {duel.interval.high:.3f}){UNDECIDED if duel.outcome == 'undecided' else ''}."
+        f"{words} Against the best kernel before it, in the same rounds: {met.speedup:.3f}x "
+        f"({met.interval.low:.3f} to {met.interval.high:.3f}){UNDECIDED if met.outcome == 'undecided' else ''}."
     )
 
 

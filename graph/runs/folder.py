@@ -30,7 +30,7 @@ MOST_MANIFEST_BYTES = 64 << 20
 class Manifest(Frozen):
     """What a run was asked to do: enough to begin it, and to go on with it after a kill."""
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     id: str
     name: Label
     source: str

@@ -31,7 +31,7 @@ from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from nodes.models.manual import Question
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Step, TaskInput, present
+from nodes.state import Best, RunState, Step, TaskInput, require
 
 Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
@@ -89,10 +89,10 @@ class Session:
         if snapshot.created_at is not None and not snapshot.next and not deeper:
             return None
         fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
-        way_on: Command[Any] | TaskInput | None = None if snapshot.next else fresh
+        route: Command[Any] | TaskInput | None = None if snapshot.next else fresh
         meter = Meter([each for each in observers if isinstance(each, Listener)], self._state().usage)
         stream = self.graph.stream(
-            way_on if answer is None else Command(resume=answer),
+            route if answer is None else Command(resume=answer),
             {**self.config, "callbacks": [meter]},
             context=self.manifest.settings,
             stream_mode=["tasks", "updates"],
@@ -194,7 +194,7 @@ class Session:
             if best is not None and best.profile is not None:
                 profiles[best.candidate.digest] = best.profile
             if profile is not None and (best is None or best.profile != profile):  # advance="latest": not the best's
-                profiles[present(candidate, "candidate").digest] = profile
+                profiles[require(candidate, "candidate").digest] = profile
         return candidates, verdicts, profiles
 
 

@@ -26,7 +26,7 @@ class RunRecord(Frozen):
     never hold a key of a model endpoint.
     """
 
-    schema_version: Literal[1] = 1
+    schema_version: Literal[2] = 2
     id: str
     outcome: Outcome
     stop_reason: str = ""

@@ -5,19 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from harness.nouns.verdict import AsCalled, CallerTiming, Compiled, Duel, Interval, Timing
+from harness.nouns.verdict import AsCalled, CallerTiming, Compiled, HeadToHead, Interval, Timing
 
 
 def combined(timings: Sequence[Timing]) -> Timing:
     """The only timing itself, or the geometric mean of several.
 
     Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
-    half widths are the root of the sum of their squares, divided by their number. A duel and a
+    half widths are the root of the sum of their squares, divided by their number. A head-to-head and a
     compiled baseline stand where all have one. Of the clocks those are kept that moved, and of busy hours the first.
     """
     if len(timings) == 1:
         return timings[0]
-    duels = [timing.duel for timing in timings if timing.duel is not None]
+    head_to_heads = [timing.head_to_head for timing in timings if timing.head_to_head is not None]
     compiled = [timing.compiled for timing in timings if timing.compiled is not None]
     return timings[0].model_copy(
         update={
@@ -27,7 +27,7 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "speedup_interval": _interval([(timing.speedup, timing.speedup_interval) for timing in timings]),
             "rounds": min(timing.rounds for timing in timings),
             "converged": all(timing.converged for timing in timings),
-            "duel": _duel(duels) if len(duels) == len(timings) else None,
+            "head_to_head": _head_to_head(head_to_heads) if len(head_to_heads) == len(timings) else None,
             "compiled": _compiled(compiled) if len(compiled) == len(timings) else None,
             "compiled_failure": next((timing.compiled_failure for timing in timings if timing.compiled_failure), ""),
             "clocks": next(
@@ -61,13 +61,13 @@ def _called(parts: list[AsCalled]) -> AsCalled:
     )
 
 
-def _duel(duels: list[Duel]) -> Duel:
-    return duels[0].model_copy(
+def _head_to_head(head_to_heads: list[HeadToHead]) -> HeadToHead:
+    return head_to_heads[0].model_copy(
         update={
-            "rival_ms": _mean([duel.rival_ms for duel in duels]),
-            "speedup": _mean([duel.speedup for duel in duels]),
-            "interval": _interval([(duel.speedup, duel.interval) for duel in duels]),
-            "rounds": min(duel.rounds for duel in duels),
+            "incumbent_ms": _mean([head_to_head.incumbent_ms for head_to_head in head_to_heads]),
+            "speedup": _mean([head_to_head.speedup for head_to_head in head_to_heads]),
+            "interval": _interval([(head_to_head.speedup, head_to_head.interval) for head_to_head in head_to_heads]),
+            "rounds": min(head_to_head.rounds for head_to_head in head_to_heads),
         }
     )
 

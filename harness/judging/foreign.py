@@ -54,7 +54,7 @@ class ModuleJudge(Judge):
         build: Build | None = None,
         *,
         seed: int | None = None,
-        rival: Verdict | None = None,
+        incumbent: Verdict | None = None,
         compile_baseline: bool = False,
     ) -> Verdict:
         """As a kernel's, with the timing marked advisory. Raises `MachineError`, and `UserError` for a task's fault."""
@@ -65,7 +65,9 @@ class ModuleJudge(Judge):
             )
         if build is None and self.screen(task, candidate) is None:
             build = self._order(task, candidate)
-        verdict = super().evaluate(task, candidate, build, seed=seed, rival=rival, compile_baseline=compile_baseline)
+        verdict = super().evaluate(
+            task, candidate, build, seed=seed, incumbent=incumbent, compile_baseline=compile_baseline
+        )
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})

@@ -137,14 +137,15 @@ class Judge:
         build: Build | None = None,
         *,
         seed: int | None = None,
-        rival: Verdict | None = None,
+        incumbent: Verdict | None = None,
         compile_baseline: bool = False,
     ) -> Verdict:
         """Screen, build unless a `build` is given, check, then time the candidate. `seed` replays a verdict.
 
         A source that the screen refuses is not built: its verdict holds a build only where one was given.
-        With the passed verdict of a `rival` that kernel runs in the same rounds, and the timing holds their duel; with
-        `compile_baseline` torch.compile's version of the reference does; compiled before the device's turn begins.
+        With the passed verdict of an `incumbent` that kernel runs in the same rounds, and the timing holds their
+        head-to-head; with `compile_baseline` torch.compile's version of the reference does, compiled before the
+        device's turn begins.
         Raises `MachineError` where the machine, not the candidate, failed.
         """
         chosen = secrets.randbits(31) if seed is None else seed
@@ -167,7 +168,7 @@ class Judge:
         self.target.require_device()
         ahead_s = compile_once(self.target, self.tier, self.precision, task) if compile_baseline else 0.0
         with one_at_a_time(self.target.name):
-            outcomes = self._workloads(task, build.library, chosen, rival, compile_baseline)
+            outcomes = self._workloads(task, build.library, chosen, incumbent, compile_baseline)
         if task.defect:
             outcomes[-1] = outcomes[-1].on(task.defect)
         several = len(task.workloads) + len(task.held_out) > 1
@@ -205,7 +206,7 @@ class Judge:
             )
 
     def _workloads(
-        self, task: Task, library: Path, seed: int, rival: Verdict | None, compile_baseline: bool
+        self, task: Task, library: Path, seed: int, incumbent: Verdict | None, compile_baseline: bool
     ) -> list[_Outcome]:
         """Each workload's outcome, in a process of its own; held-out ones, then all by turns. Ends with a failure."""
         outcomes: list[_Outcome] = []
@@ -213,7 +214,7 @@ class Judge:
             alone = task.only(workload)
             order = compile_order(task) if compile_baseline else None
             further = {"timed": workload not in task.held_out, "compile": order}
-            raw = self._run(alone, library, seed, rival, further)
+            raw = self._run(alone, library, seed, incumbent, further)
             outcomes.append(self._with_floor(alone, _Outcome.of(workload.name, raw)))
             if outcomes[-1].status != "passed":
                 return outcomes
@@ -238,16 +239,18 @@ class Judge:
         return replace(outcome, status="refused", check="floor", message=floor, timing=None)
 
     def _run(
-        self, task: Task, library: Path, seed: int, rival: Verdict | None, further: dict[str, Any]
+        self, task: Task, library: Path, seed: int, incumbent: Verdict | None, further: dict[str, Any]
     ) -> dict[str, Any]:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
         with self._stage(task, library, seed) as stage:
             payload, links = stage.payload | further, [stage.link]
-            if rival and rival.build and rival.build.library and rival.build.library.exists():
-                other, link = start_runner(stage.held, rival.build.library, stage.around, stage.scratch / "rival")
-                payload["rival"] = {
-                    "digest": rival.candidate,
-                    "library": str(rival.build.library),
+            if incumbent and incumbent.build and incumbent.build.library and incumbent.build.library.exists():
+                other, link = start_runner(
+                    stage.held, incumbent.build.library, stage.around, stage.scratch / "incumbent"
+                )
+                payload["incumbent"] = {
+                    "digest": incumbent.candidate,
+                    "library": str(incumbent.build.library),
                     "pid": other.pid,
                 }
                 links.append(link)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import PlainSerializer, model_validator
 
-from harness.nouns.frozen import Frozen, Said
+from harness.nouns.frozen import Frozen, SanitizedText
 
 # Dumped as text everywhere: a graph server shows a path that it keeps in its own way as a list of folder names.
 PathAsText = Annotated[Path, PlainSerializer(str, return_type=str)]
@@ -17,10 +17,10 @@ class Diagnostic(Frozen):
     """One message of the compiler. `file` is "kernel" for the candidate itself, else a header's short name."""
 
     severity: Literal["error", "warning", "note"]
-    file: Said
+    file: SanitizedText
     line: int
     column: int = 0
-    message: Said
+    message: SanitizedText
 
 
 class Resources(Frozen):

@@ -21,7 +21,7 @@ def printable(text: str) -> str:
     return _STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
-Said = Annotated[str, AfterValidator(printable)]
+SanitizedText = Annotated[str, AfterValidator(printable)]
 """What a kernel, a compiler, a task file or a model said: all of them choose its characters."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.nouns.frozen import Frozen, Said
+from harness.nouns.frozen import Frozen, SanitizedText
 
 
 class Refusal(Frozen):
@@ -12,7 +12,7 @@ class Refusal(Frozen):
     """
 
     kind: str
-    message: Said
+    message: SanitizedText
     line: int | None = None
 
     @property

@@ -6,7 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from harness.nouns.frozen import Frozen, Said
+from harness.nouns.frozen import Frozen, SanitizedText
 
 MAX_FINDINGS = 5
 
@@ -14,8 +14,8 @@ MAX_FINDINGS = 5
 class Finding(Frozen):
     """One defect. `kind` in the tool's own word, `message` a sentence, `line` the kernel's own where it is known."""
 
-    kind: Said
-    message: Said
+    kind: SanitizedText
+    message: SanitizedText
     line: int | None = None
 
 
@@ -41,7 +41,7 @@ class SanitizerRun(Frozen):
     tool: str
     status: Literal["clean", "found", "skipped"]
     findings: tuple[Finding, ...] = Field(default=(), max_length=MAX_FINDINGS)
-    note: Said = ""
+    note: SanitizedText = ""
     unwatched: str = ""
     seconds: float = 0.0
     ended: bool = True

@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.nouns.form import Form
-from harness.nouns.frozen import Frozen, PlainName, Said
+from harness.nouns.frozen import Frozen, PlainName, SanitizedText
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
@@ -190,7 +190,7 @@ class Task(Frozen):
     op_class: OpClass
     program: Program | None = None
     trace_failure: str = ""
-    defect: Said = ""
+    defect: SanitizedText = ""
     takes: Form | None = None
     returns: Form | None = None
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.nouns.build import Build
-from harness.nouns.frozen import Frozen, Said
+from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.sanitizer_run import SanitizerRun, first_finding
 from harness.nouns.tier import Tier as Tier
 
@@ -89,7 +89,7 @@ class Untried(Frozen):
 
     distribution: str
     seed: int
-    reason: Said
+    reason: SanitizedText
 
 
 class Correctness(Frozen):
@@ -100,19 +100,20 @@ class Correctness(Frozen):
     """
 
     trials: tuple[Trial, ...]
-    no_oracle: Said = ""
+    no_oracle: SanitizedText = ""
     untried: tuple[Untried, ...] = ()
 
 
-class Duel(Frozen):
-    """A candidate against an earlier kernel in the same rounds. `speedup` is rival / candidate: above 1 is faster.
+class HeadToHead(Frozen):
+    """A candidate against an earlier kernel in the same rounds. `speedup` is incumbent / candidate: above 1 is faster.
 
-    Both it and its interval, a 99.5 % one, are those of each side's faster half (`timing.statistics`); `rival_ms` is
+    Both it and its interval, a 99.5 % one, are those of each side's faster half (`timing.statistics`); `incumbent_ms`
+    is
     the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
     """
 
-    rival: str = Field(description="the earlier kernel's digest")
-    rival_ms: float = Field(gt=0)
+    incumbent: str = Field(description="the earlier kernel's digest")
+    incumbent_ms: float = Field(gt=0)
     speedup: float = Field(gt=0)
     interval: Interval
     rounds: int = Field(ge=1)
@@ -213,11 +214,11 @@ class Headline(Frozen):
 class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
-    The interval is a bootstrap over the paired rounds. `duel` is there where a rival ran in the same rounds;
-    `advisory` says why the time is not to be compared with a kernel's, where it is not.
-    `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
-    `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
-    `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
+    The interval is a bootstrap over the paired rounds. `head_to_head` is there where an incumbent ran in the same
+       rounds; `advisory` says why the time is not to be compared with a kernel's, where it is not.
+       `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
+       `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
+       `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
     """
 
     candidate_ms: float = Field(gt=0)
@@ -229,7 +230,7 @@ class Timing(Frozen):
     threads: int
     converged: bool
     hopeless: str = Field(default="", description="why it was timed only briefly: many times slower than the baseline")
-    duel: Duel | None = None
+    head_to_head: HeadToHead | None = None
     compiled: Compiled | None = None
     compiled_failure: str = ""
     task_defect: str = ""
@@ -325,8 +326,8 @@ class Verdict(Frozen):
     correctness: Correctness | None = None
     timing: Timing | None = None
     workloads: tuple[WorkloadResult, ...] = ()
-    check: Said = ""
-    message: Said = ""
+    check: SanitizedText = ""
+    message: SanitizedText = ""
     seconds: dict[str, float] = Field(default_factory=dict)
     sanitizers: tuple[SanitizerRun, ...] = ()
 

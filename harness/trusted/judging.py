@@ -25,7 +25,7 @@ from harness.trusted.reference import Reference
 from harness.trusted.repeats import needs_repeating, repeated
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.timing.bursts import Kernel, message_cost
-from harness.trusted.timing.clock import HOPELESS, Rival, RivalFailedError, set_pace, time_by_turns
+from harness.trusted.timing.clock import HOPELESS, Incumbent, IncumbentFailedError, set_pace, time_by_turns
 from harness.trusted.timing.compiled import CompiledReference, compile_reference
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import Bench, MessageCost, plan_trials, run_trial
@@ -50,13 +50,13 @@ class WrongError(Exception):
     """A trial found a wrong output."""
 
 
-def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) -> dict[str, Any]:
+def judge(payload: dict[str, Any], runner_fd: int, incumbent_fd: int | None = None) -> dict[str, Any]:
     """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
 
     `payload`: source, name, variant, signature, op_class, multiplies, steps, indexed (see `Task`), library, seed,
     runner_pid, device, precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all),
     load_within_s, timed (else it is only checked), compile (what `compile_reference` takes, or nothing); with
-    `rival_fd` also rival: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
+    `incumbent_fd` also incumbent: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
     """
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
@@ -76,8 +76,8 @@ def judge(payload: dict[str, Any], runner_fd: int, rival_fd: int | None = None) 
                 seconds["compile"] = compiled.seconds
             with _phase(seconds, "time"):
                 bench.device.before_timing()
-                rival = None if rival_fd is None else _rival(bench, payload["rival"], rival_fd)
-                timing = _timed(bench, payload, timeout_s, (rival, compiled), _timed_allowances(trials))
+                incumbent = None if incumbent_fd is None else _incumbent(bench, payload["incumbent"], incumbent_fd)
+                timing = _timed(bench, payload, timeout_s, (incumbent, compiled), _timed_allowances(trials))
                 defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
                 outcome["timing"] = timing.model_copy(
                     update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
@@ -216,15 +216,15 @@ def raise_if_wrong(trial: Trial) -> None:
         )
 
 
-def _rival(bench: Bench, rival: dict[str, Any], descriptor: int) -> Rival | None:
+def _incumbent(bench: Bench, incumbent: dict[str, Any], descriptor: int) -> Incumbent | None:
     """The earlier kernel over the same inputs; None where it does not even load any more."""
-    link, memory = RunnerLink(descriptor, rival["pid"]), bench.memory.beside()
+    link, memory = RunnerLink(descriptor, incumbent["pid"]), bench.memory.beside()
     try:
         link.share(memory, bench.numbers)
-        link.load(rival["library"])
+        link.load(incumbent["library"])
     except CandidateFailedError:
         return None
-    return Rival(rival["digest"], Kernel(link, memory))
+    return Incumbent(incumbent["digest"], Kernel(link, memory))
 
 
 def _compiled(bench: Bench, order: dict[str, Any] | None) -> CompiledReference | None:
@@ -239,19 +239,19 @@ def _timed(
     bench: Bench,
     payload: dict[str, Any],
     timeout_s: float,
-    others: tuple[Rival | None, CompiledReference | None],
+    others: tuple[Incumbent | None, CompiledReference | None],
     allowances: list[float],
 ) -> Timing:
     """Time the candidate beside the others, then verify what its timed calls left behind. Raises `UserError`."""
-    rival, compiled = others
+    incumbent, compiled = others
 
     def as_chosen() -> Timing:
         _fill_for_timing(bench)
         pace = set_pace(bench, timeout_s)
         outputs = TimedOutputs(bench, allowances)
         try:
-            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, rival=rival, compiled=compiled)
-        except RivalFailedError:
+            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, incumbent=incumbent, compiled=compiled)
+        except IncumbentFailedError:
             timing = time_by_turns(bench, pace, payload["timing_s"], outputs, compiled=compiled)
         bench.results.clear()
         outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])

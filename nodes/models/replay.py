@@ -173,7 +173,7 @@ def _blurred(prompt: Sequence[Said]) -> str:
     """The code as it stands, and the words around it: seeds, times, rates and machines differ from run to run.
 
     Of what a tool says on a kernel, the first line: the rest is the compiler's or machine's. So is in that line
-    whether the machine was too busy for its duel.
+    whether the machine was too busy for its head-to-head.
     """
     return " ".join(word for said in prompt for word in (f"[{said.type}]", *_steady(_lasting(said))))
 

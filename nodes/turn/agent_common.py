@@ -8,35 +8,35 @@ from typing import Any
 from harness.nouns.candidate import Candidate, TargetName
 from harness.wire.entry import stub
 from nodes.node import Update
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.roles import Speaker
-from nodes.state import Best, RunState, Step, Usage, present
+from nodes.state import Best, RunState, Step, Usage, require
 from nodes.turn.answers import AnswerError
 from nodes.turn.request import Request
 from nodes.turn.speak import TurnEndedError
 
 
-def request_for(role: Speaker, state: RunState, workshop: Workshop, **facts: Any) -> Request:
+def request_for(role: Speaker, state: RunState, node_context: NodeContext, **facts: Any) -> Request:
     """The request of one role: the task, the machine, the history, and the role's own `facts`."""
-    task = present(state.task, "task")
-    target: TargetName = present(state.target, "target")
+    task = require(state.task, "task")
+    target: TargetName = require(state.target, "target")
     return Request(
         role=role,
         task=task,
         target=target,
-        precision=workshop.settings.precision,
-        tolerance=workshop.settings.tolerance,
-        exemplar=workshop.settings.exemplar,
-        device=workshop.judge(state).target.facts(),
+        precision=node_context.settings.precision,
+        tolerance=node_context.settings.tolerance,
+        exemplar=node_context.settings.exemplar,
+        device=node_context.judge(state).target.facts(),
         stub=stub(task, target),
         history=state.history,
         **facts,
     )
 
 
-def author(role: Speaker, workshop: Workshop, usage: Usage) -> str:
+def author(role: Speaker, node_context: NodeContext, usage: Usage) -> str:
     """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
-    model = usage.fell_back[-1].answered_by if usage.fell_back else workshop.settings.model_for(role)
+    model = usage.fell_back[-1].answered_by if usage.fell_back else node_context.settings.model_for(role)
     return f"{role}:{model}"
 
 
@@ -63,5 +63,5 @@ def ended(role: Speaker, state: RunState, error: TurnEndedError) -> Update:
     return {
         "history": (step,),
         "usage": error.usage,
-        **({"gave_up": True} if state.mending else {"stop_reason": error.stop}),
+        **({"gave_up": True} if state.final_repair else {"stop_reason": error.stop}),
     }

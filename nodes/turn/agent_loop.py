@@ -120,7 +120,7 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     }
 
 
-def way_on(turn: TurnState) -> Literal["speak", "tools", "__end__"]:
+def route(turn: TurnState) -> Literal["speak", "tools", "__end__"]:
     """From either node: calls are served, an answer or a spent budget ends the turn, anything else is asked again."""
     if turn.answered or turn.stop:
         return "__end__"
@@ -134,8 +134,8 @@ def build_turn() -> TurnGraph:
     graph.add_node("speak", speak, metadata={"description": "Asks the agent's model once."})
     graph.add_node("tools", tools, metadata={"description": "Serves one tool call of the model."})
     graph.add_edge(START, "speak")
-    graph.add_conditional_edges("speak", way_on)
-    graph.add_conditional_edges("tools", way_on)
+    graph.add_conditional_edges("speak", route)
+    graph.add_conditional_edges("tools", route)
     return graph.compile(name="turn")
 
 

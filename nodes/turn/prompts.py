@@ -129,7 +129,7 @@ def _knowledge(request: Request) -> dict[str, Any]:
 
 def _extent(request: Request, exemplar: str) -> library.Extent:
     if request.role in ("diagnoser", "repairer"):
-        return "mending"
+        return "final_repair"
     return "brief" if request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS else "whole"
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from langchain_core.tools import BaseTool
 
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.state import RunState, Stop, Usage
 from nodes.turn.agent_loop import TurnContext, TurnState
 from nodes.turn.prompts import messages_for
@@ -38,7 +38,7 @@ def speak(
     request: Request,
     parse: Callable[[str], Answer],
     *,
-    workshop: Workshop,
+    node_context: NodeContext,
     state: RunState,
     tools: Sequence[BaseTool] = (),
 ) -> Spoken[Answer]:
@@ -51,14 +51,14 @@ def speak(
     context = TurnContext(
         prompt=messages_for(request),
         parse=parse,
-        model=workshop.model(request.role),
+        model=node_context.model(request.role),
         tools=tuple(tools),
-        settings=workshop.settings,
+        settings=node_context.settings,
         run=state,
     )
     # As plain data: the checkpoint of a beginning turn then needs no type of its own to be read.
     begun: Any = {"role": request.role}
-    turn = TurnState.model_validate(workshop.turn.invoke(begun, context=context))
+    turn = TurnState.model_validate(node_context.turn.invoke(begun, context=context))
     if turn.stop is not None:
         raise TurnEndedError(turn.stop, turn.usage)
     return Spoken(parse(str(turn.messages[-1].text)), turn.usage)

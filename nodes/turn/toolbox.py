@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from langchain_core.tools import BaseTool
 
-from nodes.node_context import Workshop
+from nodes.node_context import NodeContext
 from nodes.roles import Speaker
 from nodes.state import RunState
 from tools.library_tool import LOOK_UP
 
 
-def tools_for(role: Speaker, state: RunState, workshop: Workshop, *, profiled: bool = False) -> tuple[BaseTool, ...]:
+def tools_for(
+    role: Speaker, state: RunState, node_context: NodeContext, *, profiled: bool = False
+) -> tuple[BaseTool, ...]:
     """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
-    if workshop.settings.max_tool_calls == 0:
+    if node_context.settings.max_tool_calls == 0:
         return ()
-    kernel = workshop.tools(state)
+    kernel = node_context.tools(state)
     match role:
         case "generator" | "repairer":
             return (LOOK_UP, kernel.compile_kernel)

@@ -8,14 +8,14 @@ from typing import Literal
 from graph.runs.machine import Machine
 from graph.suites.ablation import Ablation
 from graph.suites.record import SuiteRecord
-from harness.nouns.frozen import Frozen, Said
+from harness.nouns.frozen import Frozen, SanitizedText
 
 
 class FailedTest(Frozen):
     """A test's name, and the end of what pytest said of it."""
 
     test: str
-    said: Said
+    said: SanitizedText
 
 
 class GpuTests(Frozen):

@@ -186,23 +186,23 @@ def test_a_stop_reason_leads_to_the_sanitizer_from_everywhere(state: RunState, s
 def test_the_repair_of_a_final_kernel_ends_at_the_sanitizer(state: RunState, settings: Settings, spent: bool) -> None:
     """However it goes: the run is at its end, and neither a move nor a new start comes after it."""
     attempts = settings.max_attempts if spent else 0
-    mending = state.model_copy(update={"mending": True, "stop_reason": STOP, "attempts": attempts})
-    assert mending.verdict is not None
-    assert routing.after_sanitizer(mending, settings) == "diagnoser"
-    assert routing.after_diagnoser(mending, settings) == ("sanitizer" if mending.gave_up else "repairer")
-    assert routing.after_repairer(mending, settings) == ("sanitizer" if mending.gave_up else "tester")
-    more = not (mending.verdict.passed or spent or out_of_repairs(mending, settings))
-    assert routing.after_tester(mending, settings) == ("diagnoser" if more else "sanitizer")
-    assert after_test(mending, settings) == after_giving_up(mending, settings) == STOP
+    final_repair = state.model_copy(update={"final_repair": True, "stop_reason": STOP, "attempts": attempts})
+    assert final_repair.verdict is not None
+    assert routing.after_sanitizer(final_repair, settings) == "diagnoser"
+    assert routing.after_diagnoser(final_repair, settings) == ("sanitizer" if final_repair.gave_up else "repairer")
+    assert routing.after_repairer(final_repair, settings) == ("sanitizer" if final_repair.gave_up else "tester")
+    more = not (final_repair.verdict.passed or spent or out_of_repairs(final_repair, settings))
+    assert routing.after_tester(final_repair, settings) == ("diagnoser" if more else "sanitizer")
+    assert after_test(final_repair, settings) == after_giving_up(final_repair, settings) == STOP
 
 
 @given(states(), settings_of_any_kind)
 def test_a_finding_is_repaired_within_the_repairs_of_one_kernel_and_the_budgets(
     state: RunState, settings: Settings
 ) -> None:
-    first = state.model_copy(update={"mending": False})
+    first = state.model_copy(update={"final_repair": False})
     assert may_mend(first, settings) == (settings.max_repairs > 0)
-    again = state.model_copy(update={"mending": True})
+    again = state.model_copy(update={"final_repair": True})
     assert may_mend(again, settings) == (state.repairs < settings.max_repairs)
     for spent in ({"attempts": settings.max_attempts}, {"usage": Usage(dollars=settings.max_dollars)}):
         assert not may_mend(first.model_copy(update=spent), settings)

@@ -72,8 +72,8 @@ def test_the_fastest_right_variant_becomes_the_moves_kernel(swept: tuple[RunStat
     assert state.best is not None
     assert state.best.candidate.source == FASTEST
     assert state.best.verdict.timing is not None
-    assert state.best.verdict.timing.duel is not None
-    assert state.best.verdict.timing.duel.interval.low > 1
+    assert state.best.verdict.timing.head_to_head is not None
+    assert state.best.verdict.timing.head_to_head.interval.low > 1
     assert (state.depth, state.sweep) == (1, None)
 
 

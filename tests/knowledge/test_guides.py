@@ -89,11 +89,11 @@ def test_each_class_and_target_has_its_moves() -> None:
 
 
 def test_who_mends_or_has_a_long_kernel_to_read_gets_less_of_the_guide() -> None:
-    whole, mending, brief = (library.writing("cuda", extent) for extent in ("whole", "mending", "brief"))
+    whole, final_repair, brief = (library.writing("cuda", extent) for extent in ("whole", "final_repair", "brief"))
     assert len(brief) < len(whole) / 2
     assert "## Mistakes seen most often" in brief and "## Copies" not in brief
-    assert "## Order of work" in whole and "## Order of work" not in mending and "## Copies" in mending
-    assert "## Order of work" not in library.writing("cpu", "mending")
+    assert "## Order of work" in whole and "## Order of work" not in final_repair and "## Copies" in final_repair
+    assert "## Order of work" not in library.writing("cpu", "final_repair")
     titles = {part.title for name in ("cute", "cpu") for part in library.guide(name)}
     assert {*library._BRIEF, *library._FOR_BEGINNERS} < titles
 

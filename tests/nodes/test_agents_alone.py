@@ -14,7 +14,7 @@ from nodes.generator import generator
 from nodes.models.scripted import ScriptedModel
 from nodes.models.usage import Bill
 from nodes.node import validated
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.optimizer import optimizer
 from nodes.repairer import repairer
 from nodes.settings import Gates, Settings
@@ -40,7 +40,7 @@ TAKEN_BACK = (
 def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[dict[str, Any], list[Request]]:
     """What the agent writes into the state, and the requests that it made."""
     model = ScriptedModel(answers=list(answers))
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
     update = validated(agent(state, shop), writer="agent")
     assert update["usage"].calls == len(answers)
     assert update["history"][-1].usage == update["usage"]
@@ -217,8 +217,8 @@ def test_where_one_model_went_on_for_another_the_kernel_is_its_work() -> None:
     message = AIMessage("```cpp\nint first;\n```")
     because = FellBack(model="openai:m", answered_by="openai:small", because="It is down.")
     Bill(dollars=0.0, fell_back=because).attach(message)
-    shop = Workshop(
-        settings=Settings(), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[message]))
+    shop = NodeContext(
+        settings=Settings(), shelf=ModelCache(lambda spec, options: ScriptedModel(answers=[message]))
     )  # fmt: skip
     update = generator(run(), shop)
     assert update["candidate"].author == "generator:openai:small"

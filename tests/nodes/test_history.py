@@ -8,8 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from run_samples import attempt, best, kernel, not_built, passed, wrong
 
-from harness.nouns.verdict import Duel, Interval, Verdict
-from nodes.history import barren, failed_elsewhere, led_to, optimizations, outcome_against, say_decision, tried_from
+from harness.nouns.verdict import HeadToHead, Interval, Verdict
+from nodes.history import (
+    failed_elsewhere,
+    led_to,
+    optimizations,
+    outcome_against,
+    say_decision,
+    steps_without_gain,
+    tried_from,
+)
 from nodes.state import Best, Step, Variant
 
 FIRST = kernel("first\n")
@@ -37,7 +45,7 @@ def test_each_optimization_is_told_with_its_end() -> None:
 def test_what_has_no_test_yet_has_neither_failed_nor_ended() -> None:
     begun = (*HISTORY, attempt("packing", PACKING, wrong(PACKING))[0])
     assert optimizations(begun)[-1].outcome == "not tested"
-    assert barren(begun) == 3
+    assert steps_without_gain(begun) == 3
     assert [tried.outcome for tried in failed_elsewhere(begun, FIRST.digest)] == [optimizations(HISTORY)[2].outcome]
     diagnosed = (*HISTORY, Step(depth=1, agent="diagnoser", candidate=PACKING.digest, message="It is off by one."))
     assert optimizations(diagnosed) == optimizations(HISTORY)
@@ -53,7 +61,7 @@ def test_a_repair_that_passes_replaces_the_failure_before_it() -> None:
     )
     assert optimizations(history)[-1].outcome == "kept"
     assert optimizations(history)[-1].parent == THREADS.digest
-    assert barren(history) == 0
+    assert steps_without_gain(history) == 0
 
 
 def test_a_sweep_is_told_variant_by_variant() -> None:
@@ -108,9 +116,9 @@ def test_failures_are_told_to_those_who_start_elsewhere() -> None:
 
 
 def test_barren_counts_from_the_last_gain() -> None:
-    assert barren(()) == 0
-    assert barren(HISTORY) == 2
-    assert barren(HISTORY[:4]) == 0
+    assert steps_without_gain(()) == 0
+    assert steps_without_gain(HISTORY) == 2
+    assert steps_without_gain(HISTORY[:4]) == 0
 
 
 def gains(verdict: Verdict, now: Best | None) -> bool:
@@ -131,32 +139,41 @@ def test_a_later_kernel_has_to_be_faster_beyond_the_noise() -> None:
     assert not gains(wrong(TILES), now)
 
 
-def met(rival: str, low: float, speedup: float = 2.0) -> Verdict:
+def met(incumbent: str, low: float, speedup: float = 2.0) -> Verdict:
     """A right kernel that ran in the same rounds as another one, and was faster than it by at least `low`."""
     verdict = passed(TILES, speedup, low=speedup - 0.1, high=speedup + 0.1)
     assert verdict.timing is not None
-    duel = Duel(rival=rival, rival_ms=1.0, speedup=low + 0.1, interval=Interval(low=low, high=low + 0.2), rounds=8)
-    return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+    head_to_head = HeadToHead(
+        incumbent=incumbent, incumbent_ms=1.0, speedup=low + 0.1, interval=Interval(low=low, high=low + 0.2), rounds=8
+    )
+    return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": head_to_head})})
 
 
 def test_where_two_kernels_met_their_duel_decides_and_nothing_else() -> None:
     now = best(speedup=2.0)
-    rival = now.candidate.digest
-    assert gains(met(rival, 1.001), now), "the machine was slower in these rounds, for both of them"
-    assert gains(met(rival, 1.001, speedup=1.0), now)
-    assert not gains(met(rival, 1.0), now)
-    assert not gains(met(rival, 0.99, speedup=3.0), now), "the machine was faster in these rounds, for both of them"
+    incumbent = now.candidate.digest
+    assert gains(met(incumbent, 1.001), now), "the machine was slower in these rounds, for both of them"
+    assert gains(met(incumbent, 1.001, speedup=1.0), now)
+    assert not gains(met(incumbent, 1.0), now)
+    assert not gains(met(incumbent, 0.99, speedup=3.0), now), "the machine was faster in these rounds, for both of them"
 
 
 def test_a_kernel_that_may_be_faster_by_a_gain_that_matters_is_undecided() -> None:
     now = best(speedup=2.0)
-    rival = now.candidate.digest
-    duels = {(0.63, 4.35): "undecided", (0.97, 1.04): "not faster", (1.0, 1.06): "undecided", (0.5, 0.9): "not faster"}
-    for (low, high), outcome in duels.items():
+    incumbent = now.candidate.digest
+    head_to_heads = {
+        (0.63, 4.35): "undecided",
+        (0.97, 1.04): "not faster",
+        (1.0, 1.06): "undecided",
+        (0.5, 0.9): "not faster",
+    }
+    for (low, high), outcome in head_to_heads.items():
         verdict = passed(TILES, 2.0)
-        duel = Duel(rival=rival, rival_ms=1.0, speedup=low, interval=Interval(low=low, high=high), rounds=8)
+        head_to_head = HeadToHead(
+            incumbent=incumbent, incumbent_ms=1.0, speedup=low, interval=Interval(low=low, high=high), rounds=8
+        )
         assert verdict.timing is not None
-        timing = verdict.timing.model_copy(update={"duel": duel})
+        timing = verdict.timing.model_copy(update={"head_to_head": head_to_head})
         assert outcome_against(verdict.model_copy(update={"timing": timing}), now) == outcome
     assert outcome_against(passed(TILES, 2.0, low=1.5, high=2.2), now) == "undecided", "they did not meet"
     assert outcome_against(passed(TILES, 2.0, low=1.5, high=2.1), now) == "not faster"
@@ -164,12 +181,14 @@ def test_a_kernel_that_may_be_faster_by_a_gain_that_matters_is_undecided() -> No
 
 
 def test_what_is_undecided_is_told_with_its_interval_and_ends_nothing() -> None:
-    duel = Duel(rival=THREADS.digest, rival_ms=9.7, speedup=1.2, interval=Interval(low=0.63, high=4.35), rounds=120)
+    head_to_head = HeadToHead(
+        incumbent=THREADS.digest, incumbent_ms=9.7, speedup=1.2, interval=Interval(low=0.63, high=4.35), rounds=120
+    )
     move, test = attempt("tiles", TILES, passed(TILES, 2.0))
-    open_still = test.model_copy(update={"undecided": True, "duel": duel})
+    open_still = test.model_copy(update={"undecided": True, "head_to_head": head_to_head})
     history = (*HISTORY[:4], move, open_still)
-    assert barren(history) == 0
-    assert barren((*HISTORY, move, open_still)) == 2
+    assert steps_without_gain(history) == 0
+    assert steps_without_gain((*HISTORY, move, open_still)) == 2
     (told,) = tried_from(history, THREADS.digest)
     assert (told.gained, told.failed, told.undecided) == (False, False, True)
     assert told.outcome.startswith("undecided, 1.20x the best before it (0.63 to 4.35): the machine was")
@@ -244,34 +263,40 @@ def test_whatever_a_run_tried_is_told_once_with_its_end_and_where_it_began(told:
             it.kernel for it in made if it.parent != digest and it.end == "failed"
         ]
     gains_at = [number for number, it in enumerate(made) if it.end == "kept"]
-    assert barren(history) == len(made) - (gains_at[-1] + 1 if gains_at else 0)
+    assert steps_without_gain(history) == len(made) - (gains_at[-1] + 1 if gains_at else 0)
 
 
 @given(
-    duels=st.lists(st.tuples(st.floats(0.5, 2.0), st.floats(0.5, 2.0)), max_size=8),
+    head_to_heads=st.lists(st.tuples(st.floats(0.5, 2.0), st.floats(0.5, 2.0)), max_size=8),
     noise=st.floats(0.0, 0.5),
 )
 def test_the_best_kernel_only_ever_becomes_faster_than_the_best_before_it(
-    duels: list[tuple[float, float]], noise: float
+    head_to_heads: list[tuple[float, float]], noise: float
 ) -> None:
     """Whatever the clock says against PyTorch in the rounds of each: their own ratio decides."""
     held = best(speedup=1.0)
-    for number, (ratio, against_pytorch) in enumerate(duels):
+    for number, (ratio, against_pytorch) in enumerate(head_to_heads):
         candidate = kernel(f"kernel {number}\n", parent=held.candidate)
         verdict = passed(candidate, against_pytorch)
         assert verdict.timing is not None
         span = Interval(low=ratio - noise, high=ratio + noise)
-        duel = Duel(rival=held.candidate.digest, rival_ms=1.0, speedup=ratio, interval=span, rounds=8)
-        verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+        head_to_head = HeadToHead(
+            incumbent=held.candidate.digest, incumbent_ms=1.0, speedup=ratio, interval=span, rounds=8
+        )
+        verdict = verdict.model_copy(
+            update={"timing": verdict.timing.model_copy(update={"head_to_head": head_to_head})}
+        )
         assert gains(verdict, held) is (ratio - noise > 1)
         if gains(verdict, held):
             held = held.model_copy(update={"candidate": candidate, "verdict": verdict})
 
 
 def test_a_decision_is_told_by_the_duel_that_made_it() -> None:
-    duel = Duel(rival="r", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8)
-    test = Step(depth=1, agent="tester", status="passed", candidate_speedup=2.0, duel=duel)
+    head_to_head = HeadToHead(
+        incumbent="r", incumbent_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8
+    )
+    test = Step(depth=1, agent="tester", status="passed", candidate_speedup=2.0, head_to_head=head_to_head)
     assert say_decision(test) == "not kept, 1.25x the best before it (1.20 to 1.30)"
     assert say_decision(test.model_copy(update={"improved": True})).startswith("kept, 1.25x")
-    assert say_decision(test.model_copy(update={"improved": True, "duel": None})) == "kept"
+    assert say_decision(test.model_copy(update={"improved": True, "head_to_head": None})) == "kept"
     assert say_decision(Step(depth=1, agent="tester", status="wrong")) == ""

@@ -13,16 +13,16 @@ from run_samples import best, kernel, passed, run
 from nodes.models.scripted import ScriptedModel
 from nodes.models.select import ModelOptions
 from nodes.node import StateWriteError, as_node, validated
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
-from nodes.state import RunState, Step, TaskInput, Usage, present
+from nodes.state import RunState, Step, TaskInput, Usage, require
 
 
 def opened(spec: str, options: ModelOptions) -> ScriptedModel:
     return ScriptedModel(answers=[spec])
 
 
-SHELF = ModelShelf(opened)
+SHELF = ModelCache(opened)
 
 
 def test_right_values_pass_unchanged() -> None:
@@ -48,10 +48,10 @@ def test_a_wrong_write_is_an_error_that_names_the_writer_and_the_field(update: d
 
 
 def test_the_seconds_go_into_the_steps_and_the_clock() -> None:
-    seen: list[Workshop] = []
+    seen: list[NodeContext] = []
 
-    def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
-        seen.append(workshop)
+    def agent(state: RunState, node_context: NodeContext) -> dict[str, Any]:
+        seen.append(node_context)
         return {"depth": state.depth + 1, "history": (Step(depth=1, agent="tester"),)}
 
     update = as_node(agent, SHELF)(run(depth=3), runtime=Runtime(context=Settings(max_depth=1)))
@@ -61,7 +61,7 @@ def test_the_seconds_go_into_the_steps_and_the_clock() -> None:
 
 
 def test_a_turn_that_was_broken_off_counts_with_all_it_took() -> None:
-    def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
+    def agent(state: RunState, node_context: NodeContext) -> dict[str, Any]:
         spent = Usage(calls=2, seconds=500.0, device_seconds=40.0)
         return {"usage": spent, "history": (Step(depth=0, agent="optimizer"),)}
 
@@ -70,14 +70,14 @@ def test_a_turn_that_was_broken_off_counts_with_all_it_took() -> None:
 
 
 def test_without_a_context_the_defaults_hold() -> None:
-    def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
-        return {"move": workshop.settings.model}
+    def agent(state: RunState, node_context: NodeContext) -> dict[str, Any]:
+        return {"move": node_context.settings.model}
 
     assert as_node(agent, SHELF)(run(), runtime=Runtime())["move"] == "playbook"
 
 
 def test_a_misspelt_field_of_an_agent_does_not_get_through() -> None:
-    def agent(state: RunState, workshop: Workshop) -> dict[str, Any]:
+    def agent(state: RunState, node_context: NodeContext) -> dict[str, Any]:
         return {"attempt": 1}
 
     with pytest.raises(StateWriteError, match="the agent wrote"):
@@ -85,15 +85,15 @@ def test_a_misspelt_field_of_an_agent_does_not_get_through() -> None:
 
 
 def test_a_run_keeps_its_models_and_shares_none_with_another() -> None:
-    shop = Workshop(settings=Settings(optimizer_model="other"), shelf=SHELF, thread_id="a")
+    shop = NodeContext(settings=Settings(optimizer_model="other"), shelf=SHELF, thread_id="a")
     assert shop.model("generator") is shop.model("repairer")
     assert shop.model("generator") is not shop.model("optimizer")
-    neighbour = Workshop(settings=Settings(), shelf=SHELF, thread_id="b")
+    neighbour = NodeContext(settings=Settings(), shelf=SHELF, thread_id="b")
     assert neighbour.model("generator") is not shop.model("generator")
 
 
 def test_the_shelf_does_not_grow_for_ever() -> None:
-    shelf = ModelShelf(opened)
+    shelf = ModelCache(opened)
     first = shelf.get("0", "playbook", ModelOptions())
     for number in range(1, 200):
         shelf.get(str(number), "playbook", ModelOptions())
@@ -102,9 +102,9 @@ def test_the_shelf_does_not_grow_for_ever() -> None:
 
 
 def test_a_missing_field_is_an_error_of_the_wiring() -> None:
-    assert present(best(), "best") == best()
+    assert require(best(), "best") == best()
     with pytest.raises(RuntimeError, match='no "task" yet'):
-        present(None, "task")
+        require(None, "task")
 
 
 def test_costs_add_up() -> None:

@@ -8,7 +8,7 @@ from run_samples import best, kernel, passed, run, wrong
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from nodes.diagnoser import diagnoser
 from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.repairer import repairer
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
@@ -28,12 +28,12 @@ STOP = Stop(name="depth", message="Deep enough.")
 
 def shop(*answers, **settings):
     model = ScriptedModel(answers=list(answers))
-    return Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    return NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
 
 
 @pytest.mark.parametrize(("state", "settings"), [(run(), {}), (run(best=best()), {"sanitize": False})])
 def test_without_a_kernel_or_the_wish_nothing_changes(state, settings):
-    assert sanitizer(state, shop(**settings)) == {"mending": False}
+    assert sanitizer(state, shop(**settings)) == {"final_repair": False}
 
 
 def test_a_finding_withdraws_a_pass_and_only_that():
@@ -45,22 +45,22 @@ def test_a_finding_withdraws_a_pass_and_only_that():
     assert kept.passed and kept.timing == passed.timing and kept.sanitizers == (CLEAN, SKIPPED)
 
 
-def mending(**fields):
+def final_repair(**fields):
     """A run at its end, whose final kernel has failed the sanitizer."""
     refused = passed(K, 1.5).sanitized((FOUND,))
-    return run(candidate=K, verdict=refused, best=best(), mending=True, stop_reason=STOP, **fields)
+    return run(candidate=K, verdict=refused, best=best(), final_repair=True, stop_reason=STOP, **fields)
 
 
 @pytest.mark.parametrize("agent", [diagnoser, repairer])
 def test_a_model_that_is_of_no_use_gives_the_repair_up_and_changes_nothing_about_why_the_run_ended(agent):
-    update = agent(mending(), shop("Nice weather.", max_reasks=0))
+    update = agent(final_repair(), shop("Nice weather.", max_reasks=0))
     assert update["gave_up"]
     assert "stop_reason" not in update
     assert "cannot be used" in update["history"][0].message
 
 
 def test_a_repairer_that_declines_gives_the_repair_up_for_the_same_reason_as_before():
-    update = repairer(mending(), shop("CANNOT: it has to be so"))
+    update = repairer(final_repair(), shop("CANNOT: it has to be so"))
     assert (update["gave_up"], update["stop_reason"]) == (True, STOP)
     assert repairer(run(candidate=K, verdict=wrong(K)), shop("CANNOT: so", max_regenerations=0))[
         "stop_reason"

@@ -80,8 +80,8 @@ def test_each_condition_fires_at_its_limit_and_not_before(
     assert stop.message.endswith(".")
     assert after_test(run(**before_it), Settings(**settings)) is None
     # While a final kernel is mended, what ended the run stays the reason, or its absence.
-    assert after_test(run(**at_the_limit, mending=True), Settings(**settings)) is None
-    assert after_test(run(**at_the_limit, mending=True, stop_reason=stop), Settings()) == stop
+    assert after_test(run(**at_the_limit, final_repair=True), Settings(**settings)) is None
+    assert after_test(run(**at_the_limit, final_repair=True, stop_reason=stop), Settings()) == stop
 
 
 SPENT: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -108,8 +108,8 @@ def test_a_spent_budget_says_what_was_used_and_ends_the_repair_of_a_final_kernel
     assert stop is not None
     assert stop.message == said
     assert after_profile(run(best=best(), **spent), Settings(**settings)) == stop
-    for mending in (False, True):
-        mended = state.model_copy(update={"mending": mending})
+    for final_repair in (False, True):
+        mended = state.model_copy(update={"final_repair": final_repair})
         assert not may_mend(mended, Settings(**settings))
         assert may_mend(mended, Settings())
         assert broke_off(mended, Settings(**settings))
@@ -119,7 +119,7 @@ def test_a_spent_budget_says_what_was_used_and_ends_the_repair_of_a_final_kernel
 def test_the_repairs_of_a_final_kernel_are_counted_from_its_first_finding() -> None:
     state = run(**FAILED, repairs=3)
     assert may_mend(state, Settings())
-    assert not may_mend(state.model_copy(update={"mending": True}), Settings())
+    assert not may_mend(state.model_copy(update={"final_repair": True}), Settings())
     assert broke_off(state, Settings())
     assert not may_mend(run(**FAILED), Settings(max_repairs=0))
 

@@ -7,11 +7,11 @@ from typing import Any
 from run_samples import best, kernel, passed, run, wrong
 
 from harness.nouns.candidate import Candidate
-from harness.nouns.verdict import Duel, Interval, Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
-from nodes.state import present
+from nodes.state import require
 from nodes.sweeper import Entry, _Contest, entries_of, ranked, sweeper
 from tools.sweep import read_sweep
 
@@ -27,10 +27,16 @@ def entry(name: str, speedup: float, over_best: float | None = None) -> Entry:
     verdict = passed(made, speedup)
     if over_best is not None:
         assert verdict.timing is not None
-        duel = Duel(
-            rival="x", rival_ms=1.0, speedup=over_best, interval=Interval(low=over_best, high=over_best), rounds=8
+        head_to_head = HeadToHead(
+            incumbent="x",
+            incumbent_ms=1.0,
+            speedup=over_best,
+            interval=Interval(low=over_best, high=over_best),
+            rounds=8,
         )
-        verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+        verdict = verdict.model_copy(
+            update={"timing": verdict.timing.model_copy(update={"head_to_head": head_to_head})}
+        )
     return Entry({"a": name}, made, verdict)
 
 
@@ -71,8 +77,8 @@ class Met(_Contest):
     """A contest whose second round is made up: the speed-up of the second over the first, None where it fails."""
 
     def __init__(self, over_first: float | None, **settings: Any) -> None:
-        shop = Workshop(
-            settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[]))
+        shop = NodeContext(
+            settings=Settings(**settings), shelf=ModelCache(lambda spec, options: ScriptedModel(answers=[]))
         )
         super().__init__(run(seconds=11.0), shop)
         self.over_first = over_first
@@ -82,7 +88,7 @@ class Met(_Contest):
         self.second_rounds.append(each.values["a"])
         if self.over_first is None:
             return wrong(each.candidate)
-        return present(entry(each.values["a"], 1.0, self.over_first).verdict, "verdict")
+        return require(entry(each.values["a"], 1.0, self.over_first).verdict, "verdict")
 
 
 def contest(over_first: Any, **settings: Any) -> Met:
@@ -109,13 +115,15 @@ def test_no_second_round_where_it_is_plain_or_a_budget_is_spent() -> None:
 
 
 def noisy(name: str, over_best: float, half: float) -> Entry:
-    """A variant whose duel with the best kernel left this much open to either side."""
+    """A variant whose head-to-head with the best kernel left this much open to either side."""
     made = entry(name, 1.0, over_best)
-    timing = present(made.timing, "timing")
-    duel = present(timing.duel, "duel").model_copy(
+    timing = require(made.timing, "timing")
+    head_to_head = require(timing.head_to_head, "head_to_head").model_copy(
         update={"interval": Interval(low=over_best - half, high=over_best + half)}
     )
-    verdict = present(made.verdict, "verdict").model_copy(update={"timing": timing.model_copy(update={"duel": duel})})
+    verdict = require(made.verdict, "verdict").model_copy(
+        update={"timing": timing.model_copy(update={"head_to_head": head_to_head})}
+    )
     return Entry(made.values, made.candidate, verdict)
 
 
@@ -149,7 +157,7 @@ def test_no_more_is_built_than_the_budget_of_builds_allows() -> None:
 
 
 def sweep_under(state: Any, **settings: Any) -> Any:
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: ScriptedModel(answers=[])))
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: ScriptedModel(answers=[])))
     return sweeper(state, shop)
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from run_samples import best, kernel, not_built, passed, profile, run, wrong
 
 from harness.nouns.candidate import Candidate
-from harness.nouns.verdict import Duel, Interval, Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from nodes.node import validated
 from nodes.settings import Settings
-from nodes.state import Best, RunState, Step, Stop, present
+from nodes.state import Best, RunState, Step, Stop, require
 from nodes.tester import told
 
 FIRST = best(speedup=2.0)
@@ -27,16 +27,18 @@ TRYING: dict[str, Any] = {
 
 def faster(candidate: Candidate, than: Best, low: float) -> Verdict:
     """A right kernel that ran in the same rounds as another, and was faster by at least `low`."""
-    return after_duel(candidate, than, low, low + 0.04)
+    return after_head_to_head(candidate, than, low, low + 0.04)
 
 
-def after_duel(candidate: Candidate, than: Best, low: float, high: float) -> Verdict:
+def after_head_to_head(candidate: Candidate, than: Best, low: float, high: float) -> Verdict:
     """A right kernel that was between `low` and `high` times as fast as another one in the same rounds."""
     verdict = passed(candidate, 2.0)
     assert verdict.timing is not None
     interval = Interval(low=low, high=high)
-    duel = Duel(rival=than.candidate.digest, rival_ms=1.0, speedup=(low + high) / 2, interval=interval, rounds=8)
-    return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+    head_to_head = HeadToHead(
+        incumbent=than.candidate.digest, incumbent_ms=1.0, speedup=(low + high) / 2, interval=interval, rounds=8
+    )
+    return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": head_to_head})})
 
 
 def after(state: RunState, verdict: Verdict, seconds: float = 0.5, **settings: Any) -> dict[str, Any]:
@@ -64,17 +66,25 @@ def test_a_pass_without_a_gain_is_a_depth_and_no_more() -> None:
     assert (update["best"], update["earlier"], update["verdict"]) == (FIRST, TRYING["earlier"], verdict)
     assert (update["depth"], update["attempts"], update["repairs"]) == (4, 8, 0)
     [step] = update["history"]
-    assert (step.improved, step.undecided, step.duel) == (False, False, present(verdict.timing, "timing").duel)
+    assert (step.improved, step.undecided, step.head_to_head) == (
+        False,
+        False,
+        require(verdict.timing, "timing").head_to_head,
+    )
 
 
 def test_what_noise_left_undecided_is_neither_kept_nor_counted_as_no_gain() -> None:
-    verdict = after_duel(K, FIRST, 0.63, 4.35)
+    verdict = after_head_to_head(K, FIRST, 0.63, 4.35)
     state = run(**TRYING, history=(Step(depth=3, agent="optimizer", move="tiles", candidate=K.digest),))
     update = after(state, verdict, patience=1)
     assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 4, None)
     [step] = update["history"]
-    assert (step.improved, step.undecided, step.duel) == (False, True, present(verdict.timing, "timing").duel)
-    assert after(state, after_duel(K, FIRST, 0.9, 1.0), patience=1)["stop_reason"].name == "patience"
+    assert (step.improved, step.undecided, step.head_to_head) == (
+        False,
+        True,
+        require(verdict.timing, "timing").head_to_head,
+    )
+    assert after(state, after_head_to_head(K, FIRST, 0.9, 1.0), patience=1)["stop_reason"].name == "patience"
 
 
 @pytest.mark.parametrize("verdict", [wrong(K), not_built(K)])
@@ -96,7 +106,7 @@ def test_the_first_kernel_that_passes_is_the_best_and_no_depth() -> None:
 
 def test_the_repair_of_a_final_kernel_is_no_depth_and_keeps_its_count_and_the_runs_reason() -> None:
     stop = Stop(name="depth", message="Deep enough.")
-    state = run(**TRYING, mending=True, stop_reason=stop)
+    state = run(**TRYING, final_repair=True, stop_reason=stop)
     for verdict, gained in ((faster(K, FIRST, 1.2), True), (faster(K, FIRST, 0.9), False), (wrong(K), False)):
         update = after(state, verdict, max_attempts=8)
         assert (update["depth"], update["repairs"], update["stop_reason"]) == (3, 2, stop)
@@ -134,8 +144,8 @@ def test_whatever_the_tests_say_the_counts_and_the_kernels_kept_are_right(ends: 
         candidate = kernel(f"kernel {number}\n", parent=state.best.candidate if state.best else None)
         state = state.model_copy(update={"candidate": candidate})
         low = {"slower": 0.5, "level": 1.0, "faster": 1.001}.get(end)
-        rival = state.best or best()
-        update = after(state, wrong(candidate) if low is None else faster(candidate, rival, low), max_attempts=most)
+        incumbent = state.best or best()
+        update = after(state, wrong(candidate) if low is None else faster(candidate, incumbent, low), max_attempts=most)
         ledger.tests += 1
         ledger.depth += low is not None and bool(ledger.held)
         if end == "faster" or (low is not None and not ledger.held):

@@ -113,4 +113,4 @@ def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
 def test_one_judge_for_each_target_tier_and_precision() -> None:
     assert judge_for("cpu", "none", "ieee") is judge_for("cpu", "none", "ieee")
     assert judge_for("cpu", "none", "ieee") is not judge_for("cpu", "none", "tf32")
-    assert judge_for("cpu", "none", "ieee", 3.0, hurried=True).tolerance == 3.0
+    assert judge_for("cpu", "none", "ieee", 3.0, quick=True).tolerance == 3.0

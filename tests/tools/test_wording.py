@@ -6,7 +6,7 @@ from run_samples import built, kernel, not_built, passed, profile, wrong
 
 from harness.nouns.build import Build, Diagnostic, Resources
 from harness.nouns.sanitizer_run import Finding, SanitizerRun, Smaller
-from harness.nouns.verdict import Correctness, Duel, Interval, Trial, Untried, Verdict, WorkloadResult
+from harness.nouns.verdict import Correctness, HeadToHead, Interval, Trial, Untried, Verdict, WorkloadResult
 from harness.profile.render import render
 from tools.wording import (
     MAX_DIAGNOSTICS,
@@ -77,12 +77,14 @@ def test_the_processors_threads_are_said_of_its_own_kernels_alone() -> None:
 def test_what_met_the_best_kernel_is_told_by_how_much() -> None:
     verdict = passed(K, 1.5)
     assert verdict.timing is not None
-    duel = Duel(rival="x", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=24)
-    met = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": duel})})
+    head_to_head = HeadToHead(
+        incumbent="x", incumbent_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=24
+    )
+    met = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": head_to_head})})
     said = " Against the best kernel before it, in the same rounds: 1.250x (1.200 to 1.300)."
     assert say_verdict(met, "cpu") == say_verdict(verdict, "cpu") + said
-    wide = duel.model_copy(update={"interval": Interval(low=0.63, high=4.35)})
-    open_still = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"duel": wide})})
+    wide = head_to_head.model_copy(update={"interval": Interval(low=0.63, high=4.35)})
+    open_still = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": wide})})
     assert say_verdict(open_still, "cpu").endswith("(0.630 to 4.350), which decides nothing: the machine was too busy.")
 
 

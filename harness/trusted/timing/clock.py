@@ -10,7 +10,7 @@ from statistics import median
 
 import torch
 
-from harness.nouns.verdict import Clocks, Compiled, Conditions, Duel, Interval, Timing
+from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.bursts import (
     FEW,
@@ -30,12 +30,12 @@ from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import Bench
 
-CANDIDATE, EAGER, COMPILED, RIVAL = "candidate", "eager", "compiled", "rival"
+CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incumbent"
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
 HOPELESS = 20.0
-"""Times as slow as eager: such a kernel gets no more than it takes to say so, unless a duel asks for more."""
+"""Times as slow as eager: such a kernel gets no more than it takes to say so, unless a head-to-head asks for more."""
 FAR = 4.0
-"""Times as slow as the candidate: a rival's burst has one call then, where that lasts long enough."""
+"""Times as slow as the candidate: an incumbent's burst has one call then, where that lasts long enough."""
 LITTLE_S, SURELY_S = 0.005, 0.5
 """A call below the one holds nobody up, however slow it is; one above the other is no message that waits for a core."""
 SOME = 8
@@ -43,7 +43,7 @@ HOPELESS_ROUNDS, HOPELESS_S = 5, 4.0
 """Rounds of a hopeless kernel end after so many, or after so long, but not before the second."""
 GOAL = 0.01
 """Rounds go on until the interval's half width is this share of the speed-up, or the time is up."""
-DUEL_LIMIT = 12
+HEAD_TO_HEAD_LIMIT = 12
 """Times the limit of all rounds: for so long two kernels go on by themselves while nobody can tell which is faster."""
 
 
@@ -52,7 +52,7 @@ Burst = Callable[[int], float]
 
 
 @dataclass(frozen=True)
-class Rival:
+class Incumbent:
     """An earlier kernel, by its digest, that has passed before."""
 
     digest: str
@@ -63,10 +63,10 @@ class Rival:
         try:
             return kernel_burst(bench, self.kernel, pace, turn)
         except CandidateFailedError as failure:
-            raise RivalFailedError(str(failure)) from failure
+            raise IncumbentFailedError(str(failure)) from failure
 
 
-class RivalFailedError(Exception):
+class IncumbentFailedError(Exception):
     """The earlier kernel did not get through this time."""
 
 
@@ -76,7 +76,7 @@ def time_by_turns(
     limit_s: float,
     outputs: TimedOutputs,
     *,
-    rival: Rival | None = None,
+    incumbent: Incumbent | None = None,
     compiled: CompiledReference | None = None,
 ) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
@@ -89,14 +89,14 @@ def time_by_turns(
     }
     if compiled and compiled.replicas:
         sides[COMPILED] = lambda turn: torch_burst(bench, pace.of_eager, turn, compiled.replicas)
-    if rival:
-        rivals = _rivals_pace(bench, rival, pace)
-        sides[RIVAL] = lambda turn: rival.burst(bench, rivals, turn)
+    if incumbent:
+        incumbents = _incumbents_pace(bench, incumbent, pace)
+        sides[INCUMBENT] = lambda turn: incumbent.burst(bench, incumbents, turn)
     rounds = Rounds(bench, pace, sides)
     touched_burst(bench, pace, 0, outputs)
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
-    duel = _fought_out(rival.digest, rounds, DUEL_LIMIT * limit_s) if rival else None
+    head_to_head = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
     touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs, last=True)
     candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
@@ -110,7 +110,7 @@ def time_by_turns(
         threads=torch.get_num_threads(),
         converged=_converged([*samples.values()]),
         hopeless=_say_hopeless(speedup, len(candidate)) if pace.hopeless else "",
-        duel=duel,
+        head_to_head=head_to_head,
         compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
@@ -183,26 +183,29 @@ def _clocks(weather: list[Conditions]) -> Clocks | None:
     )
 
 
-def _fought_out(rival: str, rounds: Rounds, limit_s: float) -> Duel:
-    """The duel after as many rounds as it takes to decide it, or the time allows; further ones are the two kernels'.
+def _fought_out(incumbent: str, rounds: Rounds, limit_s: float) -> HeadToHead:
+    """The head-to-head after as many rounds as it takes to decide it, or the time allows; further ones are the two
+    kernels'.
 
     It is looked at each time there are twice as many: whoever looked at every round would sooner or later see a gain
     where there is none.
     """
     deadline, played = time.monotonic() + limit_s, rounds.samples[CANDIDATE]
-    duel = _duel(rival, rounds)
-    while duel.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
+    head_to_head = _head_to_head(incumbent, rounds)
+    while head_to_head.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
         goal = min(2 * len(played), MAX_ROUNDS)
         while len(played) < goal and time.monotonic() < deadline:
-            rounds.play([CANDIDATE, RIVAL])
-        duel = _duel(rival, rounds)
-    return duel
+            rounds.play([CANDIDATE, INCUMBENT])
+        head_to_head = _head_to_head(incumbent, rounds)
+    return head_to_head
 
 
-def _duel(rival: str, rounds: Rounds) -> Duel:
-    theirs, ours = rounds.samples[RIVAL], rounds.samples[CANDIDATE]
+def _head_to_head(incumbent: str, rounds: Rounds) -> HeadToHead:
+    theirs, ours = rounds.samples[INCUMBENT], rounds.samples[CANDIDATE]
     speedup, interval = faster_half_ratio(theirs, ours)
-    return Duel(rival=rival, rival_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours))
+    return HeadToHead(
+        incumbent=incumbent, incumbent_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours)
+    )
 
 
 def _over_torch(baseline: list[float], candidate: list[float], doubt_s: float) -> tuple[float, Interval]:
@@ -262,13 +265,13 @@ def _in_bursts(seconds: Callable[[list[int]], float], slots: list[int], limit_s:
     return shortest_s
 
 
-def _rivals_pace(bench: Bench, rival: Rival, pace: Pace) -> Pace:
-    """The candidate's own, or a call a burst where the rival is so slow that it would hold everybody up."""
+def _incumbents_pace(bench: Bench, incumbent: Incumbent, pace: Pace) -> Pace:
+    """The candidate's own, or a call a burst where the incumbent is so slow that it would hold everybody up."""
     if pace.calls == 1:
         return pace
     one = Pace(1, pace.timeout_s)
     ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
-    theirs = min(rival.burst(bench, one, turn) for turn in range(2))
+    theirs = min(incumbent.burst(bench, one, turn) for turn in range(2))
     return one if theirs > max(FAR * ours, LITTLE_S) else pace
 
 

@@ -15,8 +15,8 @@ SWAPS = 1000
 """Random exchanges of the sides of pairs; of few pairs all exchanges are looked at."""
 ALL_SWAPS_TO = 10
 TAIL = 0.0025
-"""Of a duel's interval, at either end. A duel is looked at up to five times, each time with twice the rounds: so an
-equal kernel is taken for a faster one in at most 1.3 % of them, however the noise is distributed."""
+"""Of a head-to-head's interval, at either end. A head-to-head is looked at up to five times, each time with twice the
+rounds: so an equal kernel is taken for a faster one in at most 1.3 % of them, however the noise is distributed."""
 HALVINGS = 11
 FEWEST = 5
 ANYTHING = 1e6
@@ -36,8 +36,8 @@ def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed:
     return float(np.median(ratios)), Interval(low=float(low), high=float(high))
 
 
-def faster_half_ratio(rival: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
-    """How much faster the candidate is in the faster half of its rounds, rival / candidate, with a 99.5 % interval.
+def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
+    """How much faster the candidate is in the faster half of its rounds, incumbent / candidate, with a 99.5 % interval.
 
     Other programs only ever make a burst longer, so what they do lies mostly in the slower half. The interval holds
     the factors that exchanging the sides of random pairs does not rule out: were the kernels equal, either side of a
@@ -45,7 +45,7 @@ def faster_half_ratio(rival: Sequence[float], candidate: Sequence[float]) -> tup
     slower in most rounds. Of fewer than 8 pairs it ends where one side's slowest meets the other's fastest, and fewer
     than 5 say nothing (of 5 and 5 equal ones all lie in order once in 252 times).
     """
-    theirs, ours = np.log(np.asarray(rival, dtype=float)), np.log(np.asarray(candidate, dtype=float))
+    theirs, ours = np.log(np.asarray(incumbent, dtype=float)), np.log(np.asarray(candidate, dtype=float))
     if ours.size < FEWEST:
         ratio = float(np.exp(np.median(theirs - ours)))
         return ratio, Interval(low=ratio / ANYTHING, high=ratio * ANYTHING)

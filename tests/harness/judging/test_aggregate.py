@@ -5,14 +5,14 @@ import math
 import pytest
 
 from harness.judging.aggregate import combined
-from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, Duel, Interval, Timing
+from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 
 
 def timing(
-    speedup: float, *, spread: float = 1.1, ms: float = 2.0, duel: Duel | None = None, defect: str = ""
+    speedup: float, *, spread: float = 1.1, ms: float = 2.0, head_to_head: HeadToHead | None = None, defect: str = ""
 ) -> Timing:
     return Timing(
-        candidate_ms=ms, baseline_ms=ms * speedup, speedup=speedup, duel=duel, task_defect=defect,
+        candidate_ms=ms, baseline_ms=ms * speedup, speedup=speedup, head_to_head=head_to_head, task_defect=defect,
         speedup_interval=Interval(low=speedup / spread, high=speedup * spread), rounds=int(10 * speedup), threads=2,
         converged=speedup > 1,
     )  # fmt: skip
@@ -34,12 +34,14 @@ def test_several_are_their_geometric_mean():
 
 def test_their_order_does_not_matter():
     interval = Interval(low=1.5, high=3.0)
-    duels = [Duel(rival="r", rival_ms=ms, speedup=ms, interval=interval, rounds=8) for ms in (2.0, 8.0)]
-    timings = [timing(4.0, ms=1.0, duel=duels[0]), timing(1.0, ms=9.0, duel=duels[1])]
+    head_to_heads = [
+        HeadToHead(incumbent="r", incumbent_ms=ms, speedup=ms, interval=interval, rounds=8) for ms in (2.0, 8.0)
+    ]
+    timings = [timing(4.0, ms=1.0, head_to_head=head_to_heads[0]), timing(1.0, ms=9.0, head_to_head=head_to_heads[1])]
     one_way, other_way = combined(timings), combined(timings[::-1])
     assert one_way == other_way
     assert one_way.candidate_ms == pytest.approx(3.0)
-    assert one_way.duel.rival_ms == pytest.approx(4.0)
+    assert one_way.head_to_head.incumbent_ms == pytest.approx(4.0)
     assert (one_way.rounds, one_way.converged) == (10, False)
 
 
@@ -49,9 +51,16 @@ def test_a_loss_on_one_workload_can_outweigh_a_win_on_another():
 
 
 def test_a_duel_stands_where_all_have_one():
-    duel = Duel(rival="r", rival_ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0), rounds=8)
-    assert combined([timing(1.0, duel=duel), timing(1.0)]).duel is None
-    both = combined([timing(1.0, duel=duel), timing(1.0, duel=duel.model_copy(update={"speedup": 8.0}))]).duel
+    head_to_head = HeadToHead(
+        incumbent="r", incumbent_ms=1.0, speedup=2.0, interval=Interval(low=1.5, high=3.0), rounds=8
+    )
+    assert combined([timing(1.0, head_to_head=head_to_head), timing(1.0)]).head_to_head is None
+    both = combined(
+        [
+            timing(1.0, head_to_head=head_to_head),
+            timing(1.0, head_to_head=head_to_head.model_copy(update={"speedup": 8.0})),
+        ]
+    ).head_to_head
     assert both.speedup == pytest.approx(4.0)
     assert both.interval.low < 4.0 < both.interval.high
 

@@ -50,11 +50,11 @@ def test_an_honest_kernel_passes(bench):
 
 
 def test_a_hurried_judge_compares_once_and_is_fooled_by_more_than_the_whole_one(bench):
-    hurried = type(bench.judge)(bench.judge.target, tier=bench.tier, timing_s=0.1, trials=1)
+    quick = type(bench.judge)(bench.judge.target, tier=bench.tier, timing_s=0.1, trials=1)
     found = {}
     for name in ("right for positive numbers", "nothing written"):
         candidate, build = bench.build(WRONG[name])
-        found[name] = hurried.evaluate(bench.task(bench.softsign), candidate, build)
+        found[name] = quick.evaluate(bench.task(bench.softsign), candidate, build)
     assert [verdict.status for verdict in found.values()] == ["passed", "wrong"]
     assert [len(verdict.correctness.trials) for verdict in found.values()] == [1, 1]
 
@@ -309,13 +309,13 @@ def test_inputs_cannot_be_made_writable(bench, reach):
 @pytest.mark.alone
 def test_a_kernel_meets_its_rival_in_the_same_rounds(bench):
     slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
-    rival = bench.verdict(slow)
+    incumbent = bench.verdict(slow)
     candidate, build = bench.build(HONEST)
     task = bench.task(bench.softsign)
-    duel = bench.judge.evaluate(task, candidate, build, rival=rival).timing.duel
-    assert duel.rival == rival.candidate
-    assert duel.interval.low > 1
-    lost = bench.judge.evaluate(task, *bench.build(slow), rival=bench.verdict(HONEST)).timing.duel
+    head_to_head = bench.judge.evaluate(task, candidate, build, incumbent=incumbent).timing.head_to_head
+    assert head_to_head.incumbent == incumbent.candidate
+    assert head_to_head.interval.low > 1
+    lost = bench.judge.evaluate(task, *bench.build(slow), incumbent=bench.verdict(HONEST)).timing.head_to_head
     assert lost.interval.high < 1
 
 
@@ -323,12 +323,12 @@ def test_a_rival_that_is_gone_or_fails_costs_the_duel_only(bench, tmp_path):
     task = bench.task(bench.softsign)
     candidate, build = bench.build(HONEST)
     passed = bench.judge.evaluate(task, candidate, build)
-    assert passed.timing.duel is None
+    assert passed.timing.head_to_head is None
     missing = passed.build.model_copy(update={"library": tmp_path / "gone.so"})
-    verdict = bench.judge.evaluate(task, candidate, build, rival=passed.model_copy(update={"build": missing}))
+    verdict = bench.judge.evaluate(task, candidate, build, incumbent=passed.model_copy(update={"build": missing}))
     assert verdict.status == "passed"
-    assert verdict.timing.duel is None
+    assert verdict.timing.head_to_head is None
     _, crashing = bench.build(HOSTILE[("crashed", "signal", "SIGABRT")])
-    verdict = bench.judge.evaluate(task, candidate, build, rival=passed.model_copy(update={"build": crashing}))
+    verdict = bench.judge.evaluate(task, candidate, build, incumbent=passed.model_copy(update={"build": crashing}))
     assert verdict.status == "passed"
-    assert verdict.timing.duel is None
+    assert verdict.timing.head_to_head is None

@@ -14,8 +14,8 @@ from harness.nouns.verdict import (
     Compiled,
     Conditions,
     Correctness,
-    Duel,
     FirstBad,
+    HeadToHead,
     Interval,
     OutputError,
     Timing,
@@ -127,8 +127,8 @@ def test_noise_tells_each_of_its_reasons():
 TIMES = [
     *((Timing, TIMING.model_dump(), field) for field in ("candidate_ms", "baseline_ms", "speedup")),
     *(
-        (Duel, {"rival": "r", "rival_ms": 1, "speedup": 1, "interval": INTERVAL, "rounds": 8}, field)
-        for field in ("rival_ms", "speedup")
+        (HeadToHead, {"incumbent": "r", "incumbent_ms": 1, "speedup": 1, "interval": INTERVAL, "rounds": 8}, field)
+        for field in ("incumbent_ms", "speedup")
     ),
     *((Compiled, {"ms": 1, "speedup": 1, "interval": INTERVAL}, field) for field in ("ms", "speedup")),
 ]

@@ -18,7 +18,7 @@ from harness.nouns.verdict import Clocks, Conditions
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import bursts, clock
 from harness.trusted.timing.bursts import Kernel, Pace, message_cost
-from harness.trusted.timing.clock import Rival, RivalFailedError, set_pace, time_by_turns
+from harness.trusted.timing.clock import Incumbent, IncumbentFailedError, set_pace, time_by_turns
 from harness.trusted.timing.compiled import CompiledReference
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import Bench, MessageCost
@@ -115,7 +115,7 @@ def test_rounds_are_timed_beside_eager():
         assert timing.baseline_ms > 0
         low, high = timing.speedup_interval.low, timing.speedup_interval.high
         assert low <= timing.speedup <= high
-        assert (timing.duel, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
+        assert (timing.head_to_head, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
         assert outputs.called == {0, 1, 2, 3}
         outputs.at_the_end(4)
 
@@ -126,19 +126,19 @@ def slow(views, numbers):
 
 
 def test_speedups_have_the_baseline_above_and_the_candidate_below():
-    """A candidate of 20 ms and more a call, beside eager, torch.compile's and a rival's microseconds."""
+    """A candidate of 20 ms and more a call, beside eager, torch.compile's and an incumbent's microseconds."""
     with bench_of(slow) as bench:
         beside = bench.memory.beside()
         with runner_of(right, beside, bench.numbers) as link:
             link.share(beside, bench.numbers)
-            link.load("rival.so")
-            rival = Rival("the rival", Kernel(link, beside))
+            link.load("incumbent.so")
+            incumbent = Incumbent("the incumbent", Kernel(link, beside))
             compiled = CompiledReference(replicas=bench.replicas)
-            timing, _ = timed(bench, rival=rival, compiled=compiled)
+            timing, _ = timed(bench, incumbent=incumbent, compiled=compiled)
     assert timing.candidate_ms >= 20
     assert (timing.baseline_ms < timing.candidate_ms, timing.speedup < 1) == (True, True)
-    assert timing.duel.rival == "the rival"
-    assert (timing.duel.rival_ms < timing.candidate_ms, timing.duel.speedup < 1) == (True, True)
+    assert timing.head_to_head.incumbent == "the incumbent"
+    assert (timing.head_to_head.incumbent_ms < timing.candidate_ms, timing.head_to_head.speedup < 1) == (True, True)
     assert (timing.compiled.ms < timing.candidate_ms, timing.compiled.speedup < 1) == (True, True)
 
 
@@ -156,9 +156,9 @@ def test_a_rival_that_fails_is_not_the_candidates_fault():
         beside = bench.memory.beside()
         with runner_of(fails, beside, bench.numbers) as link:
             link.share(beside, bench.numbers)
-            link.load("rival.so")
-            with pytest.raises(RivalFailedError, match="gone bad"):
-                timed(bench, rival=Rival("r", Kernel(link, beside)))
+            link.load("incumbent.so")
+            with pytest.raises(IncumbentFailedError, match="gone bad"):
+                timed(bench, incumbent=Incumbent("r", Kernel(link, beside)))
     with bench_of(fails) as bench, pytest.raises(CandidateFailedError, match="gone bad"):
         timed(bench)
 

@@ -81,8 +81,8 @@ def test_rounds_end_early_where_each_takes_long(monkeypatch):
 def test_a_rival_that_is_far_slower_than_the_candidate_holds_nobody_up(monkeypatch, ours, theirs, calls):
     """Such a one is the first kernel of many a run: its bursts have one call then."""
     monkeypatch.setattr(clock, "kernel_burst", lambda *_: ours)
-    rival, bench = SimpleNamespace(burst=lambda *_: theirs), SimpleNamespace(link=None, memory=None)
-    assert clock._rivals_pace(bench, rival, Pace(50, 20.0)).calls == calls
+    incumbent, bench = SimpleNamespace(burst=lambda *_: theirs), SimpleNamespace(link=None, memory=None)
+    assert clock._incumbents_pace(bench, incumbent, Pace(50, 20.0)).calls == calls
 
 
 def test_trials_end_when_a_hopeless_kernel_has_had_its_share():

@@ -270,15 +270,15 @@ def test_exact_timed_outputs_are_exact_and_others_have_a_few_units():
             verify(bench, 0, 0.0)
 
 
-def timed(bench, rival=None):
+def timed(bench, incumbent=None):
     judging._check(bench, payload(), trials := [])
-    return judging._timed(bench, payload(), 20.0, (rival, None), judging._timed_allowances(trials))
+    return judging._timed(bench, payload(), 20.0, (incumbent, None), judging._timed_allowances(trials))
 
 
 def test_a_right_kernel_is_timed():
     with bench_of(right) as bench:
         timing = timed(bench)
-    assert (timing.rounds, timing.duel) == (8, None)
+    assert (timing.rounds, timing.head_to_head) == (8, None)
 
 
 @pytest.mark.parametrize("narrow", [True, False])
@@ -338,10 +338,10 @@ def test_a_rival_that_fails_while_timed_is_left_out():
             memory = bench.memory.beside()
             with runner_of(kernel, memory, bench.numbers) as link:
                 descriptor = link._socket.detach()
-                rival = judging._rival(bench, {"digest": "r", "pid": link._pid, "library": "r.so"}, descriptor)
-                assert rival.digest == "r"
-                rival.kernel.memory.views[:] = memory.views
-                assert (timed(bench, rival).duel is not None) is there
+                incumbent = judging._incumbent(bench, {"digest": "r", "pid": link._pid, "library": "r.so"}, descriptor)
+                assert incumbent.digest == "r"
+                incumbent.kernel.memory.views[:] = memory.views
+                assert (timed(bench, incumbent).head_to_head is not None) is there
 
 
 def test_as_many_slots_as_it_takes_to_leave_the_cache():

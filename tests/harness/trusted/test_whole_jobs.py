@@ -28,13 +28,13 @@ def payload(path, pid, **changed):
     }  # fmt: skip
 
 
-def judged(tmp_path, body, rival_body=None, **changed):
+def judged(tmp_path, body, incumbent_body=None, **changed):
     path = library(tmp_path, body)
     with linked() as (process, link), linked() as (other, other_link):
         lines = [link._socket.detach()]
-        if rival_body is not None:
-            rival = library(tmp_path, rival_body, "rival") if rival_body else tmp_path / "gone.so"
-            changed["rival"] = {"digest": "earlier", "library": str(rival), "pid": other.pid}
+        if incumbent_body is not None:
+            incumbent = library(tmp_path, incumbent_body, "incumbent") if incumbent_body else tmp_path / "gone.so"
+            changed["incumbent"] = {"digest": "earlier", "library": str(incumbent), "pid": other.pid}
             lines.append(other_link._socket.detach())
         return run_job("judge", payload(path, process.pid, **changed), lines)
 
@@ -48,7 +48,7 @@ def test_a_right_kernel_passes_with_its_comparisons_its_time_and_what_each_phase
     assert (outcome["status"], outcome["check"], outcome["message"]) == ("passed", "", "")
     assert distributions(outcome) == list(ORDER)
     timing = Timing.model_validate(outcome["timing"])
-    assert (timing.rounds, timing.duel, timing.compiled, timing.task_defect) == (8, None, None, "")
+    assert (timing.rounds, timing.head_to_head, timing.compiled, timing.task_defect) == (8, None, None, "")
     assert [*outcome["seconds"]] == ["load", "check", "time"]
     assert all(value > 0 for value in outcome["seconds"].values())
 
@@ -104,16 +104,16 @@ def test_a_library_that_does_not_load_fails_before_anything_is_compared(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("rival", "there"),
+    ("incumbent", "there"),
     [(SCALED, True), (OFF_BY_HALF, True), ("abort();", False), ("", False)],
     ids=["right", "wrong", "crashing", "gone"],
 )
-def test_a_rival_is_met_where_it_still_runs_and_costs_nothing_where_not(tmp_path, rival, there):
+def test_a_rival_is_met_where_it_still_runs_and_costs_nothing_where_not(tmp_path, incumbent, there):
     """It has passed before: what it computes now is not looked at."""
-    outcome = judged(tmp_path, SCALED, rival)
+    outcome = judged(tmp_path, SCALED, incumbent)
     assert outcome["status"] == "passed"
-    duel = Timing.model_validate(outcome["timing"]).duel
-    assert (duel.rival if duel else None) == ("earlier" if there else None)
+    head_to_head = Timing.model_validate(outcome["timing"]).head_to_head
+    assert (head_to_head.incumbent if head_to_head else None) == ("earlier" if there else None)
 
 
 def test_a_task_whose_outputs_tell_nothing_is_said_to_be_degenerate(tmp_path):

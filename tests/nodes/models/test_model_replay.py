@@ -90,12 +90,12 @@ def test_how_busy_the_machine_was_in_a_tools_duel_tells_no_prompts_apart(tmp_pat
     def timed(words: str) -> list[BaseMessage]:
         return [*ask("Mend."), ToolMessage(words, tool_call_id="c1", name="run_kernel")]
 
-    duel = "The kernel is right. In the same rounds:"
-    busy = f"{duel} 1.020x (0.972 to 1.081), which decides nothing: the machine was too busy."
+    head_to_head = "The kernel is right. In the same rounds:"
+    busy = f"{head_to_head} 1.020x (0.972 to 1.081), which decides nothing: the machine was too busy."
     model = ReplayModel.load(recording(tmp_path, exchange(0, "generator", timed(busy), "a")))
     with pytest.raises(ReplayMismatchError, match="does not hold"):
         model.invoke(timed("The kernel gives wrong results. In the same rounds: 0.690x (0.599 to 0.765)."))
-    assert model.invoke(timed(f"{duel} 0.690x (0.599 to 0.765).")).text == "a"
+    assert model.invoke(timed(f"{head_to_head} 0.690x (0.599 to 0.765).")).text == "a"
 
 
 @pytest.mark.parametrize(("recorded", "asked"), [("got 0.28", "got -0.12"), ("off by 1e-7", "off by -3.5e-08")])

@@ -26,10 +26,10 @@ from nodes.models.errors import ModelUnavailableError
 from nodes.models.manual import ManualModel
 from nodes.models.scripted import ScriptedModel
 from nodes.node import as_node
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
-from nodes.turn.agent_loop import TURN, TurnContext, TurnState, way_on
+from nodes.turn.agent_loop import TURN, TurnContext, TurnState, route
 from nodes.turn.agent_loop import speak as speak_once
 from nodes.turn.answers import MAX_ECHO_CHARS, AnswerError
 from nodes.turn.prompts import messages_for
@@ -67,14 +67,14 @@ class Agent:
     """A run of one node whose agent speaks once; what the model says becomes the run's move."""
 
     def __init__(self, model: Any, *tools: BaseTool, checkpointer: Any = None, afterwards: Any = None) -> None:
-        def generator(state: RunState, workshop: Workshop) -> dict[str, Any]:
-            said = speak(REQUEST, parsed, workshop=workshop, state=state, tools=tools)
+        def generator(state: RunState, node_context: NodeContext) -> dict[str, Any]:
+            said = speak(REQUEST, parsed, node_context=node_context, state=state, tools=tools)
             if afterwards:
                 afterwards()
             return {"move": said.answer, "usage": said.usage}
 
         graph = StateGraph(RunState, context_schema=Settings)
-        graph.add_node("generator", as_node(generator, ModelShelf(lambda spec, options: model), TURN))
+        graph.add_node("generator", as_node(generator, ModelCache(lambda spec, options: model), TURN))
         graph.add_edge(START, "generator")
         graph.add_edge("generator", END)
         self.graph = graph.compile(checkpointer=checkpointer or InMemorySaver())
@@ -223,9 +223,9 @@ def test_a_budget_ends_the_turn_between_two_tool_calls_of_one_message() -> None:
     message = model.answers[0]  # type: ignore[index]
     assert isinstance(message, AIMessage)
     message.usage_metadata = {"input_tokens": 90, "output_tokens": 20, "total_tokens": 110}
-    shop = Workshop(settings=Settings(max_tokens=100), shelf=ModelShelf(lambda spec, options: model))
+    shop = NodeContext(settings=Settings(max_tokens=100), shelf=ModelCache(lambda spec, options: model))
     with pytest.raises(TurnEndedError, match="110 tokens") as ended:
-        speak(REQUEST, str, workshop=shop, state=run(), tools=(tool("slow", no_room), tool("never", no_room)))
+        speak(REQUEST, str, node_context=shop, state=run(), tools=(tool("slow", no_room), tool("never", no_room)))
     assert ended.value.usage == Usage(calls=1, input_tokens=90, output_tokens=20, seconds=ended.value.usage.seconds)
 
 
@@ -239,8 +239,8 @@ def step(model: Any, turn: TurnState, *tools: BaseTool, **settings: Any) -> dict
 
 
 def ask(model: Any, *tools: BaseTool, **settings: Any) -> Spoken[str]:
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
-    return speak(REQUEST, parsed, workshop=shop, state=run(), tools=tools)
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
+    return speak(REQUEST, parsed, node_context=shop, state=run(), tools=tools)
 
 
 SPEAKING = TurnState(role="generator", seconds=20.0)
@@ -305,9 +305,9 @@ SPENT: list[tuple[dict[str, Any], RunState]] = [
 @pytest.mark.parametrize(("settings", "spent"), SPENT)
 def test_a_budget_that_is_spent_before_the_turn_lets_it_not_begin(settings: dict[str, Any], spent: RunState) -> None:
     model = ScriptedModel(answers=["x"])
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
     with pytest.raises(TurnEndedError, match="allow") as ended:
-        speak(REQUEST, parsed, workshop=shop, state=spent)
+        speak(REQUEST, parsed, node_context=shop, state=spent)
     assert (f"max_{ended.value.stop.name}".replace("wall_time", "wall_s").replace("device_time", "device_s"),) == (
         *settings,
     )
@@ -394,8 +394,8 @@ def test_what_tools_build_and_run_counts_in_the_turn(own_device: None) -> None:
 )
 def test_the_way_on(messages: list[Any], way: str) -> None:
     turn = TurnState(role="optimizer", messages=messages)
-    assert way_on(turn) == way
-    assert way_on(turn.model_copy(update={"answered": True})) == "__end__"
+    assert route(turn) == way
+    assert route(turn.model_copy(update={"answered": True})) == "__end__"
 
 
 def test_arguments_without_end_that_nobody_can_read_do_not_go_back_whole() -> None:

@@ -9,7 +9,7 @@ from jinja2 import UndefinedError
 from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, task, wrong
 
 from harness.nouns.task import Program, Ref, Task, TracedOp
-from harness.nouns.verdict import Duel, Interval
+from harness.nouns.verdict import HeadToHead, Interval
 from knowledge.exemplars.source import load
 from nodes.diagnosis import Diagnosis
 from nodes.models.local import request_of
@@ -219,9 +219,11 @@ def test_a_compiler_s_words_are_told_from_the_judge_s() -> None:
 
 def test_the_optimizer_sees_what_led_here_and_what_failed_elsewhere() -> None:
     tiles = kernel("tiles\n", parent=THREADS)
-    duel = Duel(rival="r", rival_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8)
+    head_to_head = HeadToHead(
+        incumbent="r", incumbent_ms=1.0, speedup=1.25, interval=Interval(low=1.2, high=1.3), rounds=8
+    )
     move, test = attempt("threads", THREADS, passed(THREADS, 2.0), improved=True)
-    history = (move, test.model_copy(update={"duel": duel}), *attempt("tiles", tiles, wrong(tiles)))
+    history = (move, test.model_copy(update={"head_to_head": head_to_head}), *attempt("tiles", tiles, wrong(tiles)))
     text = question("optimizer", candidate=THREADS, verdict=passed(THREADS, 2.0), history=history)
     assert "## What led here\n\nEach met the best kernel before it" in text
     assert "\n\n- threads: kept, 1.25x the best before it (1.20 to 1.30)\n" in text

@@ -13,7 +13,7 @@ from harness.nouns.errors import MachineError
 from nodes.models.conversation import exchange
 from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
 from nodes.turn.answers import Declined, Written, parse_kernel, parse_patch
@@ -39,8 +39,8 @@ def run_of(calls: int) -> RunState:
 
 
 def ask(model: ScriptedModel, asked: int = 0, **settings: Any) -> Spoken[Written | Declined]:
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
-    return speak(REQUEST, parse, workshop=shop, state=run_of(asked))
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
+    return speak(REQUEST, parse, node_context=shop, state=run_of(asked))
 
 
 def test_a_good_answer_is_taken_at_once() -> None:
@@ -89,14 +89,14 @@ def test_a_stale_patch_goes_back_with_the_lines_as_they_are() -> None:
     stale = '{"edits": [{"kind": "delete", "line": 2, "expected": "four"}]}'
     good = '{"edits": [{"kind": "delete", "line": 3, "expected": "three"}]}'
     model = ScriptedModel(answers=[stale, good])
-    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: model))
+    shop = NodeContext(settings=Settings(), shelf=ModelCache(lambda spec, options: model))
 
     def patched(text: str) -> str:
         patch = parse_patch(text)
         assert not isinstance(patch, Declined)
         return patch.apply(K.source)
 
-    said = speak(REQUEST.model_copy(update={"role": "repairer"}), patched, workshop=shop, state=run_of(0))
+    said = speak(REQUEST.model_copy(update={"role": "repairer"}), patched, node_context=shop, state=run_of(0))
     assert said.answer == "one\ntwo\n"
     assert said.usage.calls == 2
 

@@ -16,7 +16,7 @@ from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
 from nodes.models.usage import Bill
 from nodes.models.written_calls import Offer
-from nodes.node_context import ModelShelf, Workshop
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
 from nodes.turn.answers import Declined, Written, parse_kernel
@@ -38,9 +38,9 @@ def calling(name: str, call_id: str = "c1", **args: Any) -> AIMessage:
 
 
 def ask(model: Any, run: RunState = RUN, **settings: Any) -> Spoken[Written | Declined]:
-    shop = Workshop(settings=Settings(**settings), shelf=ModelShelf(lambda spec, options: model))
+    shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
     return speak(
-        REQUEST, lambda text: parse_kernel(text, move_required=False), workshop=shop, state=run, tools=(LOOK_UP,)
+        REQUEST, lambda text: parse_kernel(text, move_required=False), node_context=shop, state=run, tools=(LOOK_UP,)
     )
 
 
@@ -128,8 +128,8 @@ def test_several_calls_of_one_message_are_all_answered() -> None:
 def test_a_model_without_tools_answers_without() -> None:
     with pytest.raises(NotImplementedError, match="playbook calls no tools"):
         PlaybookModel().bind_tools([LOOK_UP])
-    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
-    said = speak(REQUEST, lambda text: text, workshop=shop, state=RUN, tools=(LOOK_UP,))
+    shop = NodeContext(settings=Settings(), shelf=ModelCache(lambda spec, options: PlaybookModel()))
+    said = speak(REQUEST, lambda text: text, node_context=shop, state=RUN, tools=(LOOK_UP,))
     assert said.usage.calls == 1
 
 
@@ -159,7 +159,7 @@ def test_a_budget_ends_the_turn_between_two_calls(settings: dict[str, Any], run:
 
 def test_which_role_may_call_what() -> None:
     run = RunState(source="", task=task(), target="cpu", tier="none")
-    shop = Workshop(settings=Settings(), shelf=ModelShelf(lambda spec, options: PlaybookModel()))
+    shop = NodeContext(settings=Settings(), shelf=ModelCache(lambda spec, options: PlaybookModel()))
     named = {
         role: [tool.name for tool in tools_for(role, run, shop)] for role in ("generator", "diagnoser", "optimizer")
     }
@@ -169,5 +169,5 @@ def test_which_role_may_call_what() -> None:
     assert "profile_kernel" in [tool.name for tool in tools_for("optimizer", run, shop, profiled=True)]
     every = [*tools_for("diagnoser", run, shop), *tools_for("optimizer", run, shop, profiled=True)]
     assert {Offer.of(tool).argument for tool in every} == {"query", "source"}  # who answers by hand can call each
-    none = Workshop(settings=Settings(max_tool_calls=0), shelf=shop.shelf)
+    none = NodeContext(settings=Settings(max_tool_calls=0), shelf=shop.shelf)
     assert tools_for("optimizer", run, none) == ()

@@ -12,7 +12,7 @@ from python_kernels import bench_of, right, runner_of
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import clock
 from harness.trusted.timing.bursts import Kernel, Pace
-from harness.trusted.timing.clock import CANDIDATE, RIVAL, Rival, Rounds, time_by_turns
+from harness.trusted.timing.clock import CANDIDATE, INCUMBENT, Incumbent, Rounds, time_by_turns
 from harness.trusted.timing.timed_outputs import TimedOutputs
 
 
@@ -22,24 +22,24 @@ def rounds_of(gain, spread, seed=1):
     bench = SimpleNamespace(memory=SimpleNamespace(slots=1), stir=lambda slot: None)
     sides = {
         CANDIDATE: lambda turn: float(random.lognormal(0, spread)),
-        RIVAL: lambda turn: float(gain * random.lognormal(0, spread)),
+        INCUMBENT: lambda turn: float(gain * random.lognormal(0, spread)),
     }
     rounds = Rounds(bench, Pace(calls=1, timeout_s=1.0), sides)
     for _ in range(clock.MIN_ROUNDS):
-        rounds.play([CANDIDATE, RIVAL])
+        rounds.play([CANDIDATE, INCUMBENT])
     return rounds
 
 
 @pytest.mark.parametrize(("gain", "outcome"), [(1.3, "faster"), (1 / 1.3, "not faster"), (1.0, "not faster")])
 def test_what_is_plain_at_once_needs_no_further_round(gain, outcome):
-    duel = clock._fought_out("r", rounds_of(gain, 0.005), 60.0)
-    assert (duel.outcome, duel.rounds, duel.rival) == (outcome, clock.MIN_ROUNDS, "r")
+    head_to_head = clock._fought_out("r", rounds_of(gain, 0.005), 60.0)
+    assert (head_to_head.outcome, head_to_head.rounds, head_to_head.incumbent) == (outcome, clock.MIN_ROUNDS, "r")
 
 
 def test_noisy_kernels_go_on_until_a_gain_is_sure():
-    duel = clock._fought_out("r", rounds_of(1.3, 0.3), 60.0)
-    assert duel.outcome == "faster"
-    assert duel.rounds in (16, 32, 64, 120)
+    head_to_head = clock._fought_out("r", rounds_of(1.3, 0.3), 60.0)
+    assert head_to_head.outcome == "faster"
+    assert head_to_head.rounds in (16, 32, 64, 120)
     assert clock._fought_out("r", rounds_of(1.02, 0.8), 60.0).outcome == "undecided"
 
 
@@ -64,23 +64,23 @@ def alternating():
         yield float(random.choice([0.0005, 0.005]))
 
 
-def duelled(kernel, limit_s):
+def met(kernel, limit_s):
     with bench_of(kernel) as bench:
         beside = bench.memory.beside()
         for slot in range(bench.memory.slots):
             bench.fill(slot, slot, "given")
         with runner_of(noisy(alternating()), beside, bench.numbers) as link:
             link.share(beside, bench.numbers)
-            link.load("rival.so")
-            rival = Rival("the rival", Kernel(link, beside))
-            return time_by_turns(bench, Pace(2, 20.0), limit_s, TimedOutputs(bench, [1e-5]), rival=rival)
+            link.load("incumbent.so")
+            incumbent = Incumbent("the incumbent", Kernel(link, beside))
+            return time_by_turns(bench, Pace(2, 20.0), limit_s, TimedOutputs(bench, [1e-5]), incumbent=incumbent)
 
 
 def test_a_long_duel_leaves_the_rest_of_the_timing_as_it_was():
-    timing = duelled(noisy(alternating()), 0.001)
-    assert timing.duel.rounds >= timing.rounds == clock.MIN_ROUNDS
-    longer = duelled(noisy(alternating()), 0.05)
-    assert longer.duel.rounds > longer.rounds
+    timing = met(noisy(alternating()), 0.001)
+    assert timing.head_to_head.rounds >= timing.rounds == clock.MIN_ROUNDS
+    longer = met(noisy(alternating()), 0.05)
+    assert longer.head_to_head.rounds > longer.rounds
 
 
 def test_who_computes_nothing_in_the_rounds_of_a_duel_is_refused():
@@ -95,4 +95,4 @@ def test_who_computes_nothing_in_the_rounds_of_a_duel_is_refused():
             right(views, numbers)
 
     with pytest.raises(CandidateFailedError, match="y came out wrong"):
-        duelled(tires, 0.001)
+        met(tires, 0.001)

@@ -1,6 +1,7 @@
-"""How many duels come out right while other programs burn every core: a figure to measure by hand, minutes long.
+"""How many head-to-heads come out right while other programs burn every core: a figure to measure by hand, minutes
+long.
 
-    python tests/harness/judging/duels_beside_neighbours.py --duels 20
+    python tests/harness/judging/head_to_heads_beside_neighbours.py --head-to-heads 20
 
 A kernel that takes 1.3 times as long as another, and one that takes as long, each against the same candidate, with
 as many busy processes as there are threads. docs/judge.md keeps the last figure.
@@ -27,7 +28,7 @@ from kernel_frame import HEAD, TAIL
 from harness.isolation.tiers import resolve_tier
 from harness.judging.local import Judge
 from harness.nouns.candidate import Candidate
-from harness.nouns.verdict import Duel, Verdict
+from harness.nouns.verdict import HeadToHead, Verdict
 from harness.targets.cpu import CpuTarget
 from harness.tasks.describing import describe_task
 
@@ -79,22 +80,25 @@ def passed(verdict: Verdict) -> Verdict:
     return verdict
 
 
-def duels(judge: Judge, shape: str, threads: int, gain: float, count: int) -> Iterator[tuple[Duel, float]]:
-    """Each a verdict of its own, against a rival that takes `gain` times as long, with the seconds that it took."""
+def head_to_heads(
+    judge: Judge, shape: str, threads: int, gain: float, count: int
+) -> Iterator[tuple[HeadToHead, float]]:
+    """Each a verdict of its own, against an incumbent that takes `gain` times as long, with the seconds that it
+    took."""
     task = describe_task(TASK.format(shape=shape), name="softsign", tier=judge.tier)
     candidate = kernel(1.0, threads)
-    rival = passed(judge.evaluate(task, kernel(gain if gain != 1.0 else 1.0001, threads)))
+    incumbent = passed(judge.evaluate(task, kernel(gain if gain != 1.0 else 1.0001, threads)))
     for _ in range(count):
         began = time.monotonic()
-        timing = passed(judge.evaluate(task, candidate, rival=rival)).timing
-        assert timing is not None and timing.duel is not None
-        yield timing.duel, time.monotonic() - began
+        timing = passed(judge.evaluate(task, candidate, incumbent=incumbent)).timing
+        assert timing is not None and timing.head_to_head is not None
+        yield timing.head_to_head, time.monotonic() - began
 
 
 def main() -> None:
-    """Measure, and print a line a duel and a sum for each case."""
+    """Measure, and print a line a head-to-head and a sum for each case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--duels", type=int, default=20)
+    parser.add_argument("--head-to-heads", type=int, default=20)
     parser.add_argument("--burners", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args()
     judge = Judge(CpuTarget(), tier=resolve_tier("auto"))
@@ -105,11 +109,11 @@ def main() -> None:
         for shape, threads in CASES.items():
             for gain in (1.3, 1.0):
                 found = Counter[str]()
-                for duel, seconds in duels(judge, shape, threads, gain, asked.duels):
-                    found[duel.outcome] += 1
-                    span = f"{duel.interval.low:.2f} to {duel.interval.high:.2f}"
+                for met, seconds in head_to_heads(judge, shape, threads, gain, asked.head_to_heads):
+                    found[met.outcome] += 1
+                    span = f"{met.interval.low:.2f} to {met.interval.high:.2f}"
                     print(
-                        f"  {duel.outcome}: {duel.speedup:.2f}x, {span}, {duel.rounds} rounds, {seconds:.1f} s",
+                        f"  {met.outcome}: {met.speedup:.2f}x, {span}, {met.rounds} rounds, {seconds:.1f} s",
                         flush=True,
                     )
                 print(
