@@ -6,16 +6,28 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test check bench fuzz gpu-check recordings format clean
+.PHONY: demo test test-all goldens check bench fuzz gpu-check recordings format clean
 
 demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
+
+# Bytecode is kept wherever tests run: without, every process of theirs compiles Python anew, asserts and all.
+test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=
 
 # A file's tests in one process, three of those on two cores: many tests wait for kernels, and for their turn at the clock;
 # in the order of tests/conftest.py. Then, with nothing beside them, those that assert on measured times.
 test: .make/test check
 	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone"
 	$(BIN)/python -m pytest -m alone
+
+# The same, and every kernel that is held as golden compiled and compared anew: for another g++, nvcc or torch.
+test-all: .make/test check
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" --goldens prove
+	$(BIN)/python -m pytest -m alone
+
+# After what renders kernels has changed: compiles and compares what reads differently, and holds it as golden.
+goldens: .make/test
+	$(BIN)/python -m pytest -n 2 --dist loadfile --goldens renew tests/knowledge
 
 check: .make/test
 	$(BIN)/ruff format --check $(SOURCES) tests examples

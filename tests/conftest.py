@@ -15,6 +15,14 @@ settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=2000, deadline=None)
 settings.load_profile("repeatable")
 
+GOLDENS = ("trust", "prove", "renew")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What becomes of kernels that are held as golden (`knowledge/goldens.py`)."""
+    told = "kernels that passed before: trust what reads the same, prove it all again, or renew what has changed"
+    parser.addoption("--goldens", choices=GOLDENS, default="trust", help=told)
+
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Put the long files first, then those of many tests."""

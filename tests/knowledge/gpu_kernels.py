@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,24 @@ A100 = Device(architecture="sm_80", multiprocessors=108, shared_bytes=163 << 10,
 def traced(function: Callable[..., Any], *inputs: torch.Tensor, device: Device = H200) -> Problem:
     """The problem that `function(*inputs)` poses on a GPU."""
     return trace(function, *inputs, device=device).model_copy(update={"target": "cuda"})
+
+
+def for_nvcc(sources: Sequence[str], *architectures: str) -> list[str]:
+    """All that nvcc's answer to sources hangs on here: those, the architectures, and CuTe's headers made lean."""
+    return [
+        *sources,
+        *architectures,
+        *(str(suffices(source, each)) for source in sources for each in architectures),
+        _lean(),
+    ]
+
+
+@cache
+def _lean() -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        write_lean_headers(Path(folder))
+        files = sorted(path for path in Path(folder).rglob("*") if path.is_file())
+        return "\n".join(f"{path.relative_to(folder)}\n{path.read_text()}" for path in files)
 
 
 def compiled(folder: Path, sources: Sequence[str], architecture: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 import torch
 import tvm_ffi
 from gemm_cases import EXPORTED, PLAIN, STEPS, doubled, rand
+from goldens import Golden
 from traced import Compiler, Kernel, call, trace
 
 from knowledge.playbook.gemm import GemmRecipe
@@ -44,8 +45,15 @@ def check(problem: Problem, kernel: Kernel, function, inputs) -> None:
     )
 
 
-def run_all(compiler: Compiler, problem: Problem, plans: list[Plan], function, inputs) -> None:
-    for kernel in compiler.build_all([RECIPE.render(problem, plan) for plan in plans]):
+def run_all(
+    golden: Golden, compiler: Compiler, problem: Problem, plans: list[Plan], function, inputs, beside=()
+) -> None:
+    """Each plan's kernel, compiled with those of others: one by one they would take three times as long."""
+    sources = [RECIPE.render(problem, plan) for plan in plans]
+    if golden.holds(sources, *compiler.flags):
+        return
+    compiler.build_all([RECIPE.render(*each) for each in beside])
+    for kernel in compiler.build_all(sources):
         check(problem, kernel, function, inputs)
 
 
@@ -72,73 +80,77 @@ NAMES = {
 
 
 @pytest.mark.parametrize("name", LARGE)
-def test_every_move_leaves_the_result_right(compiler, name):
+def test_every_move_leaves_the_result_right(golden, compiler, name):
     function, inputs = LARGE[name]
     problem = trace(function, *inputs, device=Device(threads=2, simd_floats=8, l2_bytes=64 << 10))
     steps = route(problem)
     assert {move for move, _ in steps} >= NAMES[name]
-    run_all(compiler, problem, [plan for _, plan in steps], function, inputs)
+    run_all(golden, compiler, problem, [plan for _, plan in steps], function, inputs)
 
 
 @pytest.fixture(scope="module")
-def planned(compiler) -> dict[str, tuple[Problem, Plan]]:
-    """The packed and the stepped ones, compiled together: one by one they would take three times as long."""
+def planned() -> dict[str, tuple[Problem, Plan]]:
+    """The packed and the stepped ones."""
     knobs = {"lanes": 8, "mr": 3, "nv": 1, "bm": 3, "bn": 8, "bk": 3, "pack": "AB", "threads": 1, "swept": 0}
     found = {name: (trace(PLAIN[name][0], *PLAIN[name][1]), Plan("gemm", knobs)) for name in PACKED}
     for name in STEPPED:
         function, inputs = (STEPS | EXPORTED)[name]
         problem = trace(function, *inputs)
         found[name] = (problem, route(problem)[-1][1])
-    compiler.build_all([RECIPE.render(*each) for each in found.values()])
     return found
 
 
 @pytest.mark.parametrize("name", PACKED)
-def test_packed_operands_of_every_stride(compiler, planned, name):
+def test_packed_operands_of_every_stride(golden, compiler, planned, name):
     problem, plan = planned[name]
-    run_all(compiler, problem, [plan], *PLAIN[name])
+    run_all(golden, compiler, problem, [plan], *PLAIN[name], planned.values())
 
 
 @pytest.mark.parametrize("name", STEPPED)
-def test_steps_after_the_product(compiler, planned, name):
+def test_steps_after_the_product(golden, compiler, planned, name):
     problem, plan = planned[name]
-    run_all(compiler, problem, [plan], *(STEPS | EXPORTED)[name])
+    run_all(golden, compiler, problem, [plan], *(STEPS | EXPORTED)[name], planned.values())
 
 
-def test_float64_has_half_the_lanes(compiler):
+def test_float64_has_half_the_lanes(golden, compiler):
     inputs = (rand(37, 41).double(), rand(41, 29).double())
     problem = trace(lambda a, b: a @ b, *inputs)
     plan = route(problem)[-1][1]
     assert plan.knobs["lanes"] == 4
-    run_all(compiler, problem, [plan], lambda a, b: a @ b, inputs)
+    run_all(golden, compiler, problem, [plan], lambda a, b: a @ b, inputs)
 
 
-def test_a_scalar_argument_is_passed_by_value(compiler):
+def test_a_scalar_argument_is_passed_by_value(golden, compiler):
     matrices = (rand(5, 6), rand(6, 7))
     traced = trace(lambda a, b: (a @ b) * 2.5, *matrices)
     product, scaling = traced.ops
     scaling = scaling.model_copy(update={"args": (scaling.args[0], Ref(ref="s"))})
     scalar = Scalar(name="s", type="float", value=2.5)
     problem = traced.model_copy(update={"inputs": (*traced.inputs, scalar), "ops": (product, scaling)})
-    kernel = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
+    if golden.holds([source := RECIPE.render(problem, route(problem)[0][1])], *compiler.flags):
+        return
+    kernel = compiler.build(source)
     for factor in (2.5, -4.0):
         check(problem, kernel, lambda a, b, s: (a @ b) * s, (*matrices, factor))
 
 
-def test_parameters_keep_their_place_in_the_call(compiler):
+def test_parameters_keep_their_place_in_the_call(golden, compiler):
     module = torch.nn.Linear(13, 9)
     x = rand(4, 13)
     problem = trace(module, x)
     state = {name: each.detach() for name, each in module.state_dict().items()}
-    kernel = compiler.build(RECIPE.render(problem, route(problem)[0][1]))
-    (got,) = call(kernel, problem, [x], state)
+    if golden.holds([source := RECIPE.render(problem, route(problem)[0][1])], *compiler.flags):
+        return
+    (got,) = call(compiler.build(source), problem, [x], state)
     torch.testing.assert_close(got, module(x).detach(), rtol=1e-5, atol=1e-5)
 
 
-def test_another_shape_or_type_is_refused(compiler):
+def test_another_shape_or_type_is_refused(golden, compiler):
     a, b = rand(4, 5), rand(5, 6)
     problem = trace(lambda a, b: a @ b, a, b)
-    kernel = tvm_ffi.load_module(str(compiler.build(RECIPE.render(problem, route(problem)[0][1])).library))
+    if golden.holds([source := RECIPE.render(problem, route(problem)[0][1])], *compiler.flags):
+        return
+    kernel = tvm_ffi.load_module(str(compiler.build(source).library))
     out = torch.empty(4, 6)
     for wrong in ((a.T.contiguous().T, b, out), (rand(5, 5), b, out), (a, b.double(), out), (a, b, torch.empty(4, 7))):
         with pytest.raises(ValueError, match="the kernel's"):
@@ -164,12 +176,14 @@ def test_moves_differ_in_name_and_from_the_plan():
             assert all(move.plan != plan for move in moves)
 
 
-def test_the_accumulators_stay_in_registers(compiler):
+def test_the_accumulators_stay_in_registers(golden, compiler):
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("the fragment of this test fills the registers of AVX2")
     problem = trace(lambda a, b: a @ b, torch.empty(128, 128), torch.empty(128, 128))
     plan = next(plan for name, plan in reversed(route(problem)) if plan.knobs["pack"] == "AB")
-    loops = multiply_add_loops(compiler.build(RECIPE.render(problem, plan)).library)
+    if golden.holds([source := RECIPE.render(problem, plan)], *compiler.flags):
+        return
+    loops = multiply_add_loops(compiler.build(source).library)
     assert loops
     for loop in loops:
         assert sum("fmadd" in line for line in loop) == int(plan.knobs["mr"]) * int(plan.knobs["nv"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from goldens import Golden
 from traced import Compiler, assert_close, call, trace
 
 from knowledge.playbook.author import first_draft, next_draft, writable_ops
@@ -32,7 +33,7 @@ def written(problem: Problem) -> Draft:
     return draft
 
 
-def test_pointwise_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler) -> None:
+def test_pointwise_moves_come_one_a_depth_and_each_kernel_is_right(golden: Golden, compiler: Compiler) -> None:
     def swish(x: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
         return x * torch.sigmoid(x) + b
 
@@ -46,12 +47,15 @@ def test_pointwise_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Com
         "streaming stores",
         "unroll",
     ]
-    for draft, kernel in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+    sources = [draft.source for draft in drafts]
+    if golden.holds(sources, *compiler.flags):
+        return
+    for draft, kernel in zip(drafts, compiler.build_all(sources), strict=True):
         (got,) = call(kernel, problem, [x, b])
         assert_close(got, swish(x, b), swish(x.double(), b.double()), draft.move)
 
 
-def test_row_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler) -> None:
+def test_row_moves_come_one_a_depth_and_each_kernel_is_right(golden: Golden, compiler: Compiler) -> None:
     x = torch.randn(67, 517)
     problem = trace(lambda x: F.softmax(x * 2, -1), x, device=SMALL_CACHE)
     drafts = moves_from(problem, written(problem), keep=True)
@@ -63,29 +67,36 @@ def test_row_moves_come_one_a_depth_and_each_kernel_is_right(compiler: Compiler)
         "multiple accumulators",
         "streaming stores",
     ]
-    for draft, kernel in zip(drafts, compiler.build_all([draft.source for draft in drafts]), strict=True):
+    sources = [draft.source for draft in drafts]
+    if golden.holds(sources, *compiler.flags):
+        return
+    for draft, kernel in zip(drafts, compiler.build_all(sources), strict=True):
         (got,) = call(kernel, problem, [x])
         assert_close(got, F.softmax(x * 2, -1), F.softmax(x.double() * 2, -1), draft.move)
 
 
-def test_an_infinite_constant_arrives_in_the_kernel(compiler: Compiler) -> None:
+def test_an_infinite_constant_arrives_in_the_kernel(golden: Golden, compiler: Compiler) -> None:
     def scores(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         return F.softmax(x.masked_fill(mask, float("-inf")) / 8, -1)
 
     x, mask = torch.randn(3, 33, 33), torch.ones(33, 33).triu(1).bool()
     problem = trace(scores, x, mask)
-    (kernel,) = compiler.build_all([written(problem).source])
+    if golden.holds([source := written(problem).source], *compiler.flags):
+        return
+    kernel = compiler.build(source)
     (got,) = call(kernel, problem, [x, mask])
     assert_close(got, scores(x, mask), scores(x.double(), mask), "masked softmax")
 
 
-def test_sums_of_doubles_compile_and_are_right(compiler: Compiler) -> None:
+def test_sums_of_doubles_compile_and_are_right(golden: Golden, compiler: Compiler) -> None:
     def reduced(x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         return torch.logsumexp(x.double() * 3, -1, keepdim=True), x.double().sum(-1, keepdim=True)
 
     x = torch.randn(5, 103)
     problem = trace(reduced, x)
-    (kernel,) = compiler.build_all([written(problem).source])
+    if golden.holds([source := written(problem).source], *compiler.flags):
+        return
+    kernel = compiler.build(source)
     for got, wanted in zip(call(kernel, problem, [x]), reduced(x), strict=True):
         assert torch.allclose(got, wanted, rtol=1e-12, atol=1e-12)
 

@@ -7,6 +7,7 @@ from math import prod
 import pytest
 import torch
 import torch.nn.functional as F
+from goldens import Golden
 from gpu_kernels import traced
 from hypothesis import given
 from hypothesis import strategies as st
@@ -93,22 +94,26 @@ def test_where_sweeps_are_off_there_is_none(name: str) -> None:
     assert read_sweep(last_draft(CASES[name](), most=1).source, 12)[1] is None
 
 
-def test_variants_of_a_tile_are_right_to_the_last_element(compiler: Compiler) -> None:
+def test_variants_of_a_tile_are_right_to_the_last_element(golden: Golden, compiler: Compiler) -> None:
     """Columns that no tile divides, and rows that share an operand."""
     problem = CASES["pointwise"]()
     source, sweep = read(last_draft(problem))
     values = [{"kTile": "512"}, {"kTile": "8192"}]
-    kernels = compiler.build_all([sweep.source(source, each) for each in values])
-    for kernel in kernels:
+    sources = [sweep.source(source, each) for each in values]
+    if golden.holds(sources, *compiler.flags):
+        return
+    for kernel in compiler.build_all(sources):
         (got,) = call(kernel, problem, [X, BIAS])
         assert_close(got, swish(X, BIAS), swish(X.double(), BIAS.double()), str(kernel))
 
 
-def test_variants_of_a_product_are_right(compiler: Compiler) -> None:
+def test_variants_of_a_product_are_right(golden: Golden, compiler: Compiler) -> None:
     problem = CASES["product"]()
     source, sweep = read(last_draft(problem))
     *_, last = sweep.points()
-    (got,) = call(compiler.build(sweep.source(source, last)), problem, [A, B])
+    if golden.holds([settled := sweep.source(source, last)], *compiler.flags):
+        return
+    (got,) = call(compiler.build(settled), problem, [A, B])
     assert_close(got, A @ B, A.double() @ B.double(), "product")
 
 

@@ -7,6 +7,7 @@ import re
 import subprocess
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ import torch
 import tvm_ffi
 
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, precompiled_prelude
+from harness.building.prelude import PRELUDE
 from harness.isolation.tiers import resolve_tier
 from knowledge.playbook.problem import Device, Problem
 
@@ -131,10 +133,14 @@ class Compiler:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.flags = (*compile_flags(), *link_flags(), PRELUDE)
+        self._built: dict[str, Kernel] = {}
+
+    @cached_property
+    def _command(self) -> tuple[str, ...]:
         toolchain = CpuToolchain()
         prelude = precompiled_prelude(toolchain, resolve_tier("auto"))
-        self._command = (*toolchain.compiler.command, *compile_flags(), "-include", str(prelude))
-        self._built: dict[str, Kernel] = {}
+        return (*toolchain.compiler.command, *compile_flags(), "-include", str(prelude))
 
     def build(self, source: str) -> Kernel:
         """The kernel, alone in its library; a failed compilation fails the test with g++'s own words."""
