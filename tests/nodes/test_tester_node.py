@@ -15,7 +15,7 @@ from harness.nouns.verdict import HeadToHead, Interval, Verdict
 from nodes.node import validated
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Stop, require
-from nodes.tester import told
+from nodes.tester import apply_verdict
 
 FIRST = best(speedup=2.0)
 K = kernel("tiles\n", parent=FIRST.candidate)
@@ -43,7 +43,7 @@ def after_head_to_head(candidate: Candidate, than: Best, low: float, high: float
 
 def after(state: RunState, verdict: Verdict, seconds: float = 0.5, **settings: Any) -> dict[str, Any]:
     """The update, as the graph would take it."""
-    return validated(told(state, verdict, seconds, Settings(**settings)), writer="tester")
+    return validated(apply_verdict(state, verdict, seconds, Settings(**settings)), writer="tester")
 
 
 def test_a_gain_takes_the_place_of_the_best_which_is_kept_for_the_ending() -> None:
