@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from graph.export.drop_in import export_drop_in
-from harness.judging.caller import with_callers_clock
 from harness.judging.device_lock import held_s
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -33,5 +32,5 @@ def _as_called(best: Best, state: RunState, node_context: NodeContext) -> Best:
     """The best kernel, whose verdict also tells how fast the exported module is for a caller."""
     task = require(state.task, "task")
     drop_in = export_drop_in(task, best.candidate)
-    verdict = with_callers_clock(node_context.judge(state), task, best.candidate, best.verdict, drop_in)
+    verdict = node_context.judge(state).as_called(task, best.candidate, best.verdict, drop_in)
     return best.model_copy(update={"verdict": verdict})

@@ -6,16 +6,14 @@ from pathlib import Path
 
 from graph.api import load_task, read_source
 from graph.export.drop_in import export_drop_in
-from harness.isolation.tiers import resolve_tier
-from harness.judging.caller import NO_DROP_IN, with_callers_clock
-from harness.judging.foreign import ModuleJudge
+from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
+from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.errors import UserError
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
-from harness.tasks.describing import describe_task
 from nodes.state import TaskInput
-from tools.judges import choose_target, judge_for
+from tools.judges import choose_target, open_judge, terms_of
 
 PYTHON = ".py"
 
@@ -32,6 +30,7 @@ def verify(
     sanitize: bool = False,
     compile_baseline: bool = False,
     caller: bool = False,
+    open_judge: OpenJudge = open_judge,
 ) -> Verdict:
     """Screen, build, check and time a kernel against a task.
 
@@ -44,22 +43,20 @@ def verify(
     file = Path(kernel)
     source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
     loaded = task if isinstance(task, TaskInput) else load_task(task)
-    tier = resolve_tier(isolation)
-    chosen = choose_target(target)
-    described = describe_task(loaded.source, name=loaded.name, tier=tier)
-    candidate = Candidate(source=source, target=chosen.name, author="verify:file")
-    if file.suffix != PYTHON:
-        judge = judge_for(chosen.name, tier, precision, tolerance)
-        verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
-        if caller and verdict.passed:
-            drop_in = export_drop_in(described, candidate)
-            verdict = with_callers_clock(judge, described, candidate, verdict, drop_in)
-        ran = verdict.status not in ("refused", "build_failed")
-        return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
-    if caller:
-        raise UserError(NO_DROP_IN, "Leave --caller out.")
-    if sanitize:
-        raise UserError(f"{file.name} is Python, whose memory no sanitizer watches.", "Leave --sanitize out.")
-    return ModuleJudge(chosen, tier=tier, precision=precision, tolerance=tolerance).evaluate(
-        described, candidate, seed=seed, compile_baseline=compile_baseline
-    )
+    order = JudgeOrder(target, isolation, precision, tolerance)
+    judge = _module_judge(order, caller=caller, sanitize=sanitize) if file.suffix == PYTHON else open_judge(order)
+    described = judge.describe(loaded.source, name=loaded.name)
+    candidate = Candidate(source=source, target=judge.device.target, author="verify:file")
+    verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
+    if caller and verdict.passed:
+        verdict = judge.as_called(described, candidate, verdict, export_drop_in(described, candidate))
+    ran = verdict.status not in ("refused", "build_failed")
+    return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
+
+
+def _module_judge(order: JudgeOrder, *, caller: bool, sanitize: bool) -> ModuleJudge:
+    """The judge of a Python file. Raises `UserError` for what it cannot say of one, before anything is run."""
+    for wanted, why in ((caller, NO_DROP_IN), (sanitize, NOT_WATCHED)):
+        if wanted:
+            raise UserError(*why)
+    return ModuleJudge(choose_target(order.target), terms_of(order))

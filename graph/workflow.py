@@ -21,6 +21,7 @@ from graph.routing import (
     after_tester,
 )
 from graph.runs.trust import require_harmless
+from harness.judging.protocol import OpenJudge
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
 from nodes.intake import intake
@@ -37,6 +38,7 @@ from nodes.state import RunState, TaskInput
 from nodes.sweeper import sweeper
 from nodes.tester import tester
 from nodes.turn.agent_loop import TURN
+from tools.judges import open_judge
 
 Route = Callable[[RunState, Settings], str]
 
@@ -67,9 +69,10 @@ ROUTES: dict[str, Route] = {
 
 
 def build_graph(
-    open_model: OpenModel = open_model, *, admit: Admission | None = None
+    open_model: OpenModel = open_model, open_judge: OpenJudge = open_judge, *, admit: Admission | None = None
 ) -> StateGraph[RunState, Settings, TaskInput, RunState]:
-    """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model.
+    """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model,
+    `open_judge` an order into the judge.
 
     `admit` is asked about settings and state before each node, and raises for what it does not take.
     """
@@ -78,7 +81,7 @@ def build_graph(
     for agent, description in NODES:
         name = agent.__name__
         turn = TURN if name in get_args(Speaker) else None
-        graph.add_node(name, as_node(agent, shelf, turn, admit), metadata={"description": description})
+        graph.add_node(name, as_node(agent, shelf, turn, admit, open_judge), metadata={"description": description})
     graph.add_edge(START, "intake")
     for name, route in ROUTES.items():
         graph.add_conditional_edges(name, _router(route), list(targets(route)))

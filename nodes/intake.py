@@ -5,14 +5,11 @@ A thread may be given more than one input: what it holds of another task is none
 
 from __future__ import annotations
 
-from harness.isolation.tiers import resolve_tier
 from harness.nouns.errors import UserError
-from harness.tasks.describing import describe_task
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.state import RunState
-from tools.judges import choose_target
 
 
 def intake(state: RunState, node_context: NodeContext) -> Update:
@@ -22,15 +19,15 @@ def intake(state: RunState, node_context: NodeContext) -> Update:
     Target and isolation are settled here once, so that a resumed run goes on with the same. The same task again goes on
     from its best kernel.
     """
-    target = choose_target(node_context.settings.target)
-    tier = resolve_tier(node_context.settings.isolation)
-    best = best_to_go_on_from(state, target.name, tier, node_context.settings)
+    judge = node_context.any_judge()
+    target, tier = judge.device.target, judge.tier
+    best = best_to_go_on_from(state, target, tier, node_context.settings)
     if best is not None:
         return deeper(state, best, node_context.settings)
-    task = describe_task(state.source, name=state.name, tier=tier)
+    task = judge.describe(state.source, name=state.name)
     if task.defect:
         raise UserError(
             f"{state.name}: {task.defect}, so that no kernel can be right.",
             "Take what is random out of forward, or give it as an input.",
         )
-    return anew(state) | {"name": state.name, "task": task, "target": target.name, "tier": tier}
+    return anew(state) | {"name": state.name, "task": task, "target": target, "tier": tier}

@@ -12,10 +12,12 @@ from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
 from pydantic import TypeAdapter, ValidationError
 
+from harness.judging.protocol import OpenJudge
 from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import RunState, Usage
 from nodes.turn.agent_loop import TurnGraph
+from tools.judges import open_judge
 
 Update = dict[str, Any]
 Agent = Callable[[RunState, NodeContext], Update]
@@ -34,7 +36,13 @@ class StateWriteError(TypeError):
     """A node wrote something that the state has no place for. Written unchecked, it would make the run unreadable."""
 
 
-def as_node(agent: Agent, shelf: ModelCache, turn: TurnGraph | None = None, admit: Admission | None = None) -> Node:
+def as_node(
+    agent: Agent,
+    shelf: ModelCache,
+    turn: TurnGraph | None = None,
+    admit: Admission | None = None,
+    open_judge: OpenJudge = open_judge,
+) -> Node:
     """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes.
 
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
@@ -44,7 +52,7 @@ def as_node(agent: Agent, shelf: ModelCache, turn: TurnGraph | None = None, admi
 
     def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
         started = time.monotonic()
-        node_context = node_context_of(runtime, shelf)
+        node_context = node_context_of(runtime, shelf, open_judge)
         if admit:
             admit(node_context.settings, state)
         given = agent(state, node_context if turn is None else replace(node_context, turn=turn))
@@ -61,10 +69,10 @@ def as_node(agent: Agent, shelf: ModelCache, turn: TurnGraph | None = None, admi
     return node
 
 
-def node_context_of(runtime: Runtime[Settings], shelf: ModelCache) -> NodeContext:
+def node_context_of(runtime: Runtime[Settings], shelf: ModelCache, open_judge: OpenJudge) -> NodeContext:
     """The surroundings of this invocation. Plain Python passes no context where the caller gives none."""
     thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
-    return NodeContext(settings=runtime.context or Settings(), shelf=shelf, thread_id=thread_id)
+    return NodeContext(runtime.context or Settings(), shelf, open_judge, thread_id)
 
 
 def validated(update: Update, *, writer: str) -> Update:

@@ -9,14 +9,15 @@ from dataclasses import dataclass
 
 from langchain_core.language_models.chat_models import BaseChatModel
 
-from harness.judging.local import Judge
-from harness.nouns.verdict import Verdict
+from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.nouns.candidate import Candidate, TargetChoice
+from harness.nouns.tier import TierChoice
 from nodes.models.select import ModelOptions
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import RunState, require
 from nodes.turn.agent_loop import TURN, TurnGraph
-from tools.judges import judge_for
+from tools.judges import open_judge
 from tools.kernel_tools import KernelTools
 
 OpenModel = Callable[[str, ModelOptions], BaseChatModel]
@@ -69,6 +70,7 @@ class NodeContext:
 
     settings: Settings
     shelf: ModelCache
+    open_judge: OpenJudge = open_judge
     thread_id: str | None = None
     turn: TurnGraph = TURN
 
@@ -76,15 +78,22 @@ class NodeContext:
         """The model that the agent speaks to."""
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 
-    def judge(self, state: RunState, *, quick: bool = False) -> Judge:
-        """The judge of the run's target; a quick one finds out less of a kernel, which is enough to rank several."""
-        target, tier = require(state.target, "target"), require(state.tier, "tier")
-        return judge_for(target, tier, self.settings.precision, self.settings.tolerance, quick=quick)
+    def any_judge(self) -> Judge:
+        """A judge as the settings ask for one; the run then goes on with its target and its isolation."""
+        return self._opened(self.settings.target, self.settings.isolation)
 
-    def tools(self, state: RunState, *, quick: bool = False, incumbent: Verdict | None = None) -> KernelTools:
+    def judge(self, state: RunState, *, quick: bool = False) -> Judge:
+        """The run's judge; a quick one finds out less of a kernel, which is enough to rank several."""
+        return self._opened(require(state.target, "target"), require(state.tier, "tier"), quick=quick)
+
+    def _opened(self, target: TargetChoice, isolation: TierChoice, *, quick: bool = False) -> Judge:
+        order = JudgeOrder(target, isolation, self.settings.precision, self.settings.tolerance, quick=quick)
+        return self.open_judge(order)
+
+    def tools(self, state: RunState, *, quick: bool = False, incumbent: Candidate | None = None) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled; against the best one, or an
         `incumbent`."""
-        incumbent = incumbent or (state.best.verdict if state.best else None)
+        incumbent = incumbent or (state.best.candidate if state.best else None)
         verdicts = [state.verdict, state.best.verdict if state.best else None]
         known = tuple(verdict for verdict in verdicts if verdict is not None)
         return KernelTools(

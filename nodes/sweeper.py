@@ -136,7 +136,7 @@ class _Contest:
         if len(best) < 2 or beyond_noise(best[0], best[1]) or self._exhausted():
             return best[0] if best else None
         first, second = best
-        tools = self._node_context.tools(self._state, quick=True, incumbent=first.verdict)
+        tools = self._node_context.tools(self._state, quick=True, incumbent=first.candidate)
         head_to_head = self._run(tools, second).timing
         return second if head_to_head and head_to_head.head_to_head and head_to_head.head_to_head.speedup > 1 else first
 

@@ -1,13 +1,15 @@
-"""One judge a process for each target, tier, precision and tolerance."""
+"""The judges of this process: one for each target, isolation, precision and tolerance."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
-from harness.judging.local import Judge
-from harness.nouns.candidate import TargetChoice, TargetName
-from harness.nouns.tier import Tier
-from harness.nouns.verdict import Precision
+from harness.isolation.tiers import resolve_tier
+from harness.judging.local import LocalJudge
+from harness.judging.protocol import Judge, JudgeOrder
+from harness.judging.terms import TIMING_S, Terms
+from harness.nouns.candidate import TargetChoice
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
 
@@ -22,15 +24,27 @@ def choose_target(requested: TargetChoice) -> Target:
     return target
 
 
-@lru_cache(maxsize=16)
-def judge_for(
-    target: TargetName, tier: Tier, precision: Precision, tolerance: float = 1.0, *, quick: bool = False
-) -> Judge:
-    """The judge that runs in this process with this target, isolation, precision and tolerance share.
+def open_judge(order: JudgeOrder) -> Judge:
+    """A judge that runs on this machine, the same one for the same order all through the process.
 
-    A quick one makes one comparison and times for a shorter while: enough to choose the kernels worth a verdict.
+    Raises `MachineError` where the target's kernels cannot run here, and where there is no such isolation.
     """
-    made = resolve_target(target)
-    if not quick:
-        return Judge(made, tier=tier, precision=precision, tolerance=tolerance)
-    return Judge(made, tier=tier, precision=precision, tolerance=tolerance, timing_s=QUICK_S, trials=QUICK_TRIALS)
+    target = choose_target(order.target)
+    return local_judge(replace(order, target=target.name, isolation=resolve_tier(order.isolation)))
+
+
+@lru_cache(maxsize=16)
+def local_judge(order: JudgeOrder) -> LocalJudge:
+    """The judge of an order that leaves nothing open."""
+    return LocalJudge(resolve_target(order.target), terms_of(order))
+
+
+def terms_of(order: JudgeOrder) -> Terms:
+    """A quick judge makes one comparison and times for a shorter while."""
+    return Terms(
+        tier=resolve_tier(order.isolation),
+        precision=order.precision,
+        tolerance=order.tolerance,
+        timing_s=QUICK_S if order.quick else TIMING_S,
+        trials=QUICK_TRIALS if order.quick else None,
+    )

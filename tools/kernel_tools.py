@@ -11,7 +11,7 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import BaseTool, StructuredTool, ToolException
 from pydantic import BaseModel, ConfigDict, Field
 
-from harness.judging.local import Judge
+from harness.judging.protocol import Judge
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
@@ -34,7 +34,7 @@ class KernelTools:
     """Tools for one task and one judge. What was built or judged before is remembered by the source's digest.
 
     `seed` fixes the inputs that kernels are run on. `known` are verdicts of an earlier step: profiling needs one.
-    `incumbent` is the passed verdict of the kernel that a new one is timed against, beside the reference.
+    `incumbent` is a kernel that passed, which a new one is timed against, beside the reference.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class KernelTools:
         *,
         seed: int | None = None,
         known: tuple[Verdict, ...] = (),
-        incumbent: Verdict | None = None,
+        incumbent: Candidate | None = None,
     ) -> None:
         self._task = task
         self._judge = judge
@@ -70,15 +70,16 @@ class KernelTools:
     def run(self, source: str) -> tuple[str, Verdict]:
         """Build where that is still to do, then judge."""
         verdict = self._judged(source)
-        return say_verdict(verdict, self._judge.target.name), verdict
+        return say_verdict(verdict, self._judge.device.target), verdict
 
     def profile(self, source: str) -> tuple[str, Profile]:
         """Profile the kernel. Raises `ToolException` where it does not pass, for then there is nothing to profile."""
-        verdict = self._verdicts.get(self._candidate(source).digest) or self._judged(source)
+        candidate = self._candidate(source)
+        verdict = self._verdicts.get(candidate.digest) or self._judged(source)
         if not verdict.passed:
-            words = say_verdict(verdict, self._judge.target.name)
+            words = say_verdict(verdict, self._judge.device.target)
             raise ToolException(f"Only a kernel that passes can be profiled. {words}")
-        profile = self._judge.profile(self._task, verdict)
+        profile = self._judge.profile(self._task, candidate, verdict)
         return render(profile), profile
 
     def sanitize(self, source: str) -> tuple[str, tuple[SanitizerRun, ...]]:
@@ -90,11 +91,11 @@ class KernelTools:
         return say_sanitizers(runs), runs
 
     def _candidate(self, source: str) -> Candidate:
-        return Candidate(source=source, target=self._judge.target.name, author="tool")
+        return Candidate(source=source, target=self._judge.device.target, author="tool")
 
     def _build(self, candidate: Candidate) -> Build:
         if candidate.digest not in self._builds:
-            self._builds[candidate.digest] = self._judge.build(candidate)
+            self._builds[candidate.digest] = self._judge.build(self._task, candidate)
         return self._builds[candidate.digest]
 
     def _judged(self, source: str) -> Verdict:

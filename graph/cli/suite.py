@@ -22,9 +22,9 @@ from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
 from graph.suites.table import figures_sheet, rows_sheet
 from graph.suites.tasks import load_suite
-from harness.isolation.tiers import resolve_tier
+from harness.judging.protocol import JudgeOrder
 from harness.nouns.errors import UserError
-from tools.judges import choose_target
+from tools.judges import choose_target, open_judge
 
 MOST_JOBS = 8
 TABLE_WIDTH = 152
@@ -33,15 +33,16 @@ TABLE_WIDTH = 152
 def run(options: Suite) -> int:
     """Do the command; its exit code."""
     folder, manifest = _fresh(options) if options.resume is None else _again(options, options.resume)
-    target = choose_target(manifest.settings.target)
-    resolve_tier(manifest.settings.isolation)
-    jobs = options.jobs or default_jobs(target.name)
+    judge = open_judge(JudgeOrder(manifest.settings.target, manifest.settings.isolation))
+    jobs = options.jobs or default_jobs(judge.device.target)
     console = Console(stderr=options.json)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console.width = TABLE_WIDTH
-    console.print(Text(f"{manifest.name}: {len(manifest.tasks)} tasks on {target.name} in {short(folder.path)}"))
+    console.print(
+        Text(f"{manifest.name}: {len(manifest.tasks)} tasks on {judge.device.target} in {short(folder.path)}")
+    )
     with claimed(folder.manifest_file):
-        facts = target.facts()
+        facts = judge.facts()
         ended = sum(folder.row(task, facts) is not None for task in manifest.tasks)
         if ended:
             console.print(f"{ended} had ended before. What is told of them is what their folders hold.")

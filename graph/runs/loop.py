@@ -24,6 +24,7 @@ from graph.runs.progress import Listener, Log, Observer, open_log
 from graph.runs.record import Outcome, RunRecord
 from graph.runs.store import damaged, open_saver
 from graph.workflow import build_graph
+from harness.judging.protocol import OpenJudge
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import CutegenError, UserError
 from harness.nouns.profile import Profile
@@ -32,6 +33,7 @@ from harness.nouns.verdict import Verdict
 from nodes.models.manual import Question
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, TaskInput, require
+from tools.judges import open_judge
 
 Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
@@ -43,6 +45,7 @@ def execute(
     control: RunControl | None = None,
     answer: str | None = None,
     deeper: bool = False,
+    open_judge: OpenJudge = open_judge,
 ) -> RunRecord:
     """Run to the end and write the artifacts; a folder whose run has ended already only gets them written again.
 
@@ -56,7 +59,7 @@ def execute(
     """
     with folder.claimed():
         try:
-            return _execute(folder, manifest, observers, control, answer, deeper=deeper)
+            return _execute(folder, manifest, observers, control, answer, deeper=deeper, open_judge=open_judge)
         except UserError:
             if not (folder.record.exists() or folder.kernel.exists() or folder.conversation.exists()):  # nothing here
                 folder.discard()
@@ -66,10 +69,12 @@ def execute(
 class Session:
     """One run's graph with its checkpoints."""
 
-    def __init__(self, folder: RunFolder, manifest: Manifest, saver: SqliteSaver) -> None:
+    def __init__(
+        self, folder: RunFolder, manifest: Manifest, saver: SqliteSaver, open_judge: OpenJudge = open_judge
+    ) -> None:
         self.folder = folder
         self.manifest = manifest
-        self.graph: Graph = build_graph().compile(checkpointer=saver)
+        self.graph: Graph = build_graph(open_judge=open_judge).compile(checkpointer=saver)
         self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
 
     def run(
@@ -231,9 +236,10 @@ def _execute(
     answer: str | None,
     *,
     deeper: bool,
+    open_judge: OpenJudge,
 ) -> RunRecord:
     with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
-        session = Session(folder, manifest, saver)
+        session = Session(folder, manifest, saver, open_judge)
         session.require_sound()
         try:
             early = session.run((log, *observers), control, answer, deeper=deeper)

@@ -9,16 +9,16 @@ from pydantic import ValidationError
 
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
-from harness.isolation.tiers import resolve_tier
+from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.reading import read_bounded
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Timing, Verdict
-from tools.judges import judge_for
+from tools.judges import open_judge
 
 FILE = "compiled.json"
 
 
-def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice) -> None:
+def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice, open_judge: OpenJudge = open_judge) -> None:
     """Judge the best kernel of a run that has ended, with that baseline, and keep the verdict in the run's folder.
 
     Nothing to do where no kernel passed, and where it was done before. Raises `MachineError`.
@@ -27,7 +27,7 @@ def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice) -> None
     if best is None or task is None or (folder.path / FILE).exists():
         return
     judged = best.verdict
-    judge = judge_for(best.candidate.target, resolve_tier(isolation), judged.precision, judged.tolerance)
+    judge = open_judge(JudgeOrder(best.candidate.target, isolation, judged.precision, judged.tolerance))
     verdict = judge.evaluate(task, best.candidate, seed=judged.seed, compile_baseline=True)
     folder.write(folder.path / FILE, verdict.model_dump_json(indent=1) + "\n")
 

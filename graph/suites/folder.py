@@ -15,11 +15,13 @@ from graph.suites.compare import compare, compared
 from graph.suites.record import Row, SuiteRecord, row_of
 from graph.suites.table import page
 from graph.suites.tasks import SuiteTask
+from harness.judging.protocol import OpenJudge
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
+from tools.judges import open_judge
 
 
 class SuiteManifest(Frozen):
@@ -75,12 +77,12 @@ class SuiteFolder:
             return None
         return row_of(task, record, facts, compared(self._run(task)))
 
-    def compare(self, task: SuiteTask) -> None:
+    def compare(self, task: SuiteTask, open_judge: OpenJudge = open_judge) -> None:
         """Judge the task's best kernel beside torch.compile, unless that was done. Raises `MachineError`."""
         run = self._run(task)
         record = RunRecord.model_validate_json(read_bounded(run.record))
         if record.outcome in ("improved", "nothing_faster"):
-            compare(run, record, run.manifest().settings.isolation)
+            compare(run, record, run.manifest().settings.isolation, open_judge)
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""

@@ -18,8 +18,10 @@ from graph.runs.progress import Observer, Quiet, Speech
 from graph.suites.folder import SuiteFolder, SuiteManifest
 from graph.suites.record import Row, RowStatus, SuiteRecord, waiting
 from graph.suites.tasks import SuiteTask
+from harness.judging.protocol import OpenJudge
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError, UserError
+from tools.judges import open_judge
 
 
 class SuiteObserver(Protocol):
@@ -59,9 +61,10 @@ class SuiteRun:
         minutes: float | None = None,
         dollars: float | None = None,
         compile_baseline: bool = False,
+        open_judge: OpenJudge = open_judge,
     ) -> None:
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
-        self._compile_baseline = compile_baseline
+        self._compile_baseline, self._open_judge = compile_baseline, open_judge
         self._jobs, self._minutes, self._dollars = jobs, minutes, dollars
         self._rows = {task.id: folder.found(task, facts) or waiting(task) for task in manifest.tasks}
         self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
@@ -153,9 +156,10 @@ class SuiteRun:
         started = time.monotonic()
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
-            execute(folder, manifest, observer, _Purse(partial(self._pay, task)), control=control)
+            purse = _Purse(partial(self._pay, task))
+            execute(folder, manifest, observer, purse, control=control, open_judge=self._open_judge)
             if self._compile_baseline and not self._stopping:
-                self._folder.compare(task)
+                self._folder.compare(task, self._open_judge)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
             return self._failed(task, status, str(error), started)

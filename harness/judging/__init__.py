@@ -1,1 +1,1 @@
-"""The judge: screen, build, check and time a candidate, and say what came of it."""
+"""The judge as its callers see it, and what its implementations share."""

@@ -11,7 +11,6 @@ import shutil
 import time
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypedDict
 
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Access, Limits
@@ -23,16 +22,9 @@ from harness.nouns.tier import Tier
 from harness.nouns.verdict import Precision
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
+from harness.wire.job import CompileJob, CompileOrder
 
 WALL_S = 600.0
-
-
-class CompileOrder(TypedDict):
-    """As `harness.trusted.timing.compiled` reads it. `roots` are the compilers' own folders."""
-
-    cache: str
-    environment: dict[str, str]
-    roots: list[str]
 
 
 def compile_order(task: Task) -> CompileOrder:
@@ -47,7 +39,7 @@ def compile_order(task: Task) -> CompileOrder:
     environment = {"PATH": path, "CXX": shlex.join(compiler.command)}
     if c_compiler := _c_compiler(Path(compiler.command[0])):
         environment["CC"] = c_compiler
-    return CompileOrder(cache=str(cache), environment=environment, roots=[str(root) for root in compiler.roots])
+    return CompileOrder(cache=str(cache), environment=environment, roots=tuple(str(root) for root in compiler.roots))
 
 
 def compile_once(target: Target, tier: Tier, precision: Precision, task: Task) -> float:
@@ -60,45 +52,44 @@ def compile_once(target: Target, tier: Tier, precision: Precision, task: Task) -
 
 
 def _compile_once(target: Target, tier: Tier, precision: Precision, task: Task) -> float:
-    order = compile_order(task)
-    payload = {
-        "source": task.source,
-        "name": task.name,
-        "variant": task.workloads[0].variant.model_dump(mode="json"),
-        "signature": task.signature.model_dump(mode="json"),
-        "device": target.name,
-        "precision": precision,
-        "compile": order,
-    }
-    with _marker(order, payload).open("a+b") as marker:
+    job = CompileJob(
+        source=task.source,
+        name=task.name,
+        variant=task.workloads[0].variant,
+        signature=task.signature,
+        device=target.name,
+        precision=precision,
+        compile=compile_order(task),
+    )
+    with _marker(job).open("a+b") as marker:
         fcntl.flock(marker, fcntl.LOCK_EX)
         if marker.tell():
             return 0.0
         began = time.monotonic()
-        if _in_a_child(target, tier, payload):
+        if _in_a_child(target, tier, job):
             marker.write(b"compiled\n")
     return time.monotonic() - began
 
 
-def _marker(order: CompileOrder, payload: dict[str, Any]) -> Path:
+def _marker(job: CompileJob) -> Path:
     """A file that says so when the work is done. It lies beside the cache, not in it: there foreign code may write,
     and what is opened there may be a link to anywhere."""
-    told = {name: payload[name] for name in ("variant", "signature", "device", "precision")}
-    key = json.dumps([told, version("torch"), order["environment"]["CXX"]], sort_keys=True)
-    return Path(f"{order['cache']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}")
+    told = job.model_dump(mode="json", include={"variant", "signature", "device", "precision"})
+    key = json.dumps([told, version("torch"), job.compile.environment["CXX"]], sort_keys=True)
+    return Path(f"{job.compile.cache}-{hashlib.sha256(key.encode()).hexdigest()[:16]}")
 
 
-def _in_a_child(target: Target, tier: Tier, payload: dict[str, Any]) -> bool:
+def _in_a_child(target: Target, tier: Tier, job: CompileJob) -> bool:
     """Whether all went well, by the word of a process in which the task's file ran."""
     try:
         with scratch_folder() as folder:
             answer = warm_parent().run(
                 "compile",
-                payload,
+                job.model_dump(mode="json"),
                 tier=tier,
                 cwd=folder,
                 limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
-                access=with_compilers(target.running().access, payload["compile"]),
+                access=with_compilers(target.running().access, job.compile),
             )
     except (CutegenError, JobDiedError):
         return False
@@ -109,7 +100,7 @@ def with_compilers(access: Access, order: CompileOrder | None) -> Access:
     """The access of a process that also compiles."""
     if order is None:
         return access
-    return access + Access(read=tuple(order["roots"]), write=(order["cache"],))
+    return access + Access(read=order.roots, write=(order.cache,))
 
 
 def _c_compiler(cxx: Path) -> str | None:

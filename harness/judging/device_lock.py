@@ -35,7 +35,7 @@ def one_at_a_time(target: TargetName) -> Iterator[None]:
     """
     with ExitStack() as held:
         _enter(held, _lock(target, "timing"), fcntl.LOCK_EX, _lock(target, "next"))
-        with _counted():
+        with counted():
             yield
 
 
@@ -49,7 +49,7 @@ def beside_others(target: TargetName) -> Iterator[None]:
     with ExitStack() as held:
         _take(held, _lock(target, f"place-{random.randrange(PLACES)}"), fcntl.LOCK_EX)  # before any turn is awaited
         _enter(held, _lock(target, "timing"), fcntl.LOCK_SH, _lock(target, "next"))
-        with _counted():
+        with counted():
             yield
 
 
@@ -72,7 +72,8 @@ def _take(held: ExitStack, path: Path, how: int) -> None:
 
 
 @contextmanager
-def _counted() -> Iterator[None]:
+def counted() -> Iterator[None]:
+    """Count what is done within as this thread's time on a device."""
     began = time.monotonic()
     try:
         yield

@@ -6,46 +6,76 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from harness.building.store import Store
 from harness.isolation.policy import Limits
-from harness.judging.local import Judge
+from harness.judging.evaluation import Evaluation, Opponent
+from harness.judging.outcome import Case
+from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.device import DeviceName
+from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
+from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
+from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
+from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import MODULE_ORDER
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.screen.operators import operators_of
 from harness.screen.python_source import screen_python
 from harness.screen.torch_operators import kept_operators
+from harness.targets.target import Target
+from harness.tasks.describing import describe_task
 
 ADVISORY = (
     "A ModelNew carries its own Python: its calls' time includes Python's, and a copy of each output for the judge, "
     "which the baseline does not make."
 )
+NOT_PROFILED = "A file with ModelNew is not profiled.", "Give the kernel itself."
+NOT_WATCHED = "A file with ModelNew is Python, whose memory no sanitizer watches.", "Leave --sanitize out."
+NO_DROP_IN = "A foreign module has no drop-in to time as a caller would.", "Leave --caller out."
 LOAD_WITHIN_S = 300.0
 """A file may compile its kernels when it is imported; PyTorch's own builder takes a minute and more."""
 
 _MODULES = Store("foreign")
 
 
-class ModuleJudge(Judge):
-    """A judge of Python files in place of kernels. Nothing is built: a build names the order that the runner reads."""
+class ModuleJudge:
+    """Judges Python files in place of kernels; see `Judge`. A build names the order that the runner reads."""
+
+    def __init__(self, target: Target, terms: Terms) -> None:
+        self.target = target
+        self.terms = replace(terms, load_within_s=LOAD_WITHIN_S)
+        self._evaluation = Evaluation(target, self.terms)
+
+    @property
+    def device(self) -> DeviceName:
+        """Where the module's tensors lie."""
+        return DeviceName(target=self.target.name)
+
+    @property
+    def tier(self) -> Tier:
+        """How it isolates what it runs."""
+        return self.terms.tier
+
+    def describe(self, source: str, *, name: str) -> Task:
+        """Import, run and trace the task's file in a locked child."""
+        return describe_task(source, name=name, tier=self.tier)
+
+    def facts(self) -> DeviceFacts:
+        """Measured on first use, then kept."""
+        return self.target.facts()
 
     def screen(self, task: Task, candidate: Candidate) -> Refusal | None:
-        """Why the file may not run, told by its syntax tree; None where nothing speaks against it."""
-        return screen_python(candidate.source, operators_of(task), self.allowances(task))
-
-    def screen_build(self, build: Build) -> None:
-        """There is no library."""
-        return
+        """By the file's syntax tree."""
+        return screen_python(candidate.source, operators_of(task), self.terms.allowances(task))
 
     def evaluate(
         self,
@@ -54,26 +84,41 @@ class ModuleJudge(Judge):
         build: Build | None = None,
         *,
         seed: int | None = None,
-        incumbent: Verdict | None = None,
+        incumbent: Candidate | None = None,
         compile_baseline: bool = False,
     ) -> Verdict:
-        """As a kernel's, with the timing marked advisory. Raises `MachineError`, and `UserError` for a task's fault."""
+        """As a kernel's, with the timing marked advisory. Raises `UserError` for a task with several workloads."""
         if len(task.workloads) > 1:
             raise UserError(
                 f"{task.name} has {len(task.workloads)} workloads; a file with ModelNew is judged on one.",
                 "Give a task file that declares no workloads, or the kernel itself.",
             )
-        if build is None and self.screen(task, candidate) is None:
-            build = self._order(task, candidate)
-        verdict = super().evaluate(
-            task, candidate, build, seed=seed, incumbent=incumbent, compile_baseline=compile_baseline
-        )
+        case = Case.of(task, candidate, self.terms, seed)
+        if refusal := self.screen(task, candidate):
+            return case.refused(refusal, build)
+        build = build or self.build(task, candidate)
+        if build.library is None:
+            return case.not_built(build)
+        opponent = self._opponent(task, incumbent)
+        verdict = self._evaluation.verdict(case, build, build.library, opponent, compile_baseline=compile_baseline)
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})
 
-    def _order(self, task: Task, candidate: Candidate) -> Build:
-        """What the runner needs to make the module, in a file of its own folder."""
+    def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
+        """Of nothing: raises `UserError`."""
+        raise UserError(*NOT_PROFILED)
+
+    def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
+        """Of nothing: raises `UserError`."""
+        raise UserError(*NOT_WATCHED)
+
+    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: str) -> Verdict:
+        """Of nothing: raises `UserError`."""
+        raise UserError(*NO_DROP_IN)
+
+    def build(self, task: Task, candidate: Candidate) -> Build:
+        """Nothing is compiled: what the runner needs to make the module, in a file of its own folder."""
         began = time.perf_counter()
         signature = task.signature
         order = {
@@ -89,6 +134,10 @@ class ModuleJudge(Judge):
             (folder / MODULE_ORDER).write_text(text, encoding="utf-8")
             kept = _MODULES.publish(folder, hashlib.sha256(text.encode()).hexdigest()[:32])
         return Build(library=kept / MODULE_ORDER, seconds=time.perf_counter() - began)
+
+    def _opponent(self, task: Task, incumbent: Candidate | None) -> Opponent | None:
+        library = self.build(task, incumbent).library if incumbent and self.screen(task, incumbent) is None else None
+        return Opponent(incumbent.digest, library) if incumbent and library else None
 
     def _init_arguments(self, task: Task) -> list[Any]:
         """The constructor's arguments, asked of the task file in a locked child."""
@@ -106,9 +155,3 @@ class ModuleJudge(Judge):
                     f"Asking {task.name} for its arguments ended, {died.reason}.", "Run the command again."
                 ) from died
         return list(answer["arguments"])
-
-    @contextmanager
-    def _stage(self, task: Task, library: Path, seed: int) -> Iterator[Any]:
-        with super()._stage(task, library, seed) as stage:
-            stage.payload["load_within_s"] = LOAD_WITHIN_S
-            yield stage

@@ -1,1 +1,1 @@
-"""What everything else speaks of: immutable values, below all other rooms."""
+"""What everything else in the harness speaks of."""

@@ -215,7 +215,7 @@ class Timing(Frozen):
     """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
 
     The interval is a bootstrap over the paired rounds. `head_to_head` is there where an incumbent ran in the same
-       rounds; `advisory` says why the time is not to be compared with a kernel's, where it is not.
+    rounds; `advisory` says why the time is not to be compared with a kernel's, where it is not.
     `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
     `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
     `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.

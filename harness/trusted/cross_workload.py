@@ -9,9 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from harness.nouns.task import Signature, Variant
 from harness.nouns.verdict import Correctness, Trial
-from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.judging import (
     MIN_TIMEOUT_S,
@@ -27,23 +25,24 @@ from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.trials import Bench, run_trial
+from harness.wire.job import MixJob
 from harness.wire.layout import lay_out_each
 
 ROUNDS = 2
 DISTRIBUTIONS = ("normal", "given")
 
 
-def mix(payload: dict[str, Any], runner_fd: int) -> dict[str, Any]:
-    """The outcome as `judge`'s, without a timing. `payload`: as there, and workloads: {variant, signature} each."""
+def mix(job: MixJob, runner_fd: int) -> dict[str, Any]:
+    """The outcome as `judge`'s, without a timing."""
     began = time.perf_counter()
     trials: list[Trial] = []
     outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
     benches: list[Bench] = []
     try:
-        link = RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
-        benches += _benches(payload, link)
+        link = RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s)
+        benches += _benches(job, link)
         for position, bench in enumerate(benches * ROUNDS):
-            _try_one(bench, position, payload["seed"], trials)
+            _try_one(bench, position, job.seed, trials)
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except WrongError as wrong:
@@ -65,36 +64,32 @@ def _try_one(bench: Bench, position: int, seed: int, trials: list[Trial]) -> Non
         raise_if_wrong(trial)
 
 
-def _benches(payload: dict[str, Any], link: RunnerLink) -> list[Bench]:
+def _benches(job: MixJob, link: RunnerLink) -> list[Bench]:
     """One for each workload, over one memory and one runner."""
-    device = open_device(payload["device"], payload["slot_target_bytes"])
-    device.prepare(payload["precision"])
-    signatures = [Signature.model_validate(each["signature"]) for each in payload["workloads"]]
+    device = open_device(job.device, job.slot_target_bytes)
+    device.prepare(job.precision)
+    signatures = [shape.signature for shape in job.shapes]
     memory = SharedMemory(signatures[0], len(signatures), device, layout=lay_out_each(signatures))
-    references = [_reference(payload, each["variant"], device) for each in payload["workloads"]]
+    references = [Reference(job.source, job.name, device.place, variant=shape.variant) for shape in job.shapes]
     replicas = [slot_replica(reference, memory, slot) for slot, reference in enumerate(references)]
     numbers = [slot_numbers(signature, 0) for signature in signatures]
     link.share(memory, numbers)
-    link.load(payload["library"])
+    link.load(job.library)
     return [
         Bench(
             device=device,
             reference=reference,
             signature=signature,
-            op_class=payload["op_class"],
-            indexed=frozenset(payload["indexed"]),
-            steps=payload["steps"],
-            tolerance=payload["tolerance"],
+            op_class=job.op_class,
+            indexed=job.indexed,
+            steps=job.steps,
+            tolerance=job.tolerance,
             memory=memory,
             link=link,
             numbers=numbers,
             replicas=replicas,
-            pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
-            multiplies=payload["multiplies"],
+            pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
+            multiplies=job.multiplies,
         )
         for reference, signature in zip(references, signatures, strict=True)
     ]
-
-
-def _reference(payload: dict[str, Any], variant: dict[str, Any], device: Device) -> Reference:
-    return Reference(payload["source"], payload["name"], device.place, variant=Variant.model_validate(variant))

@@ -12,6 +12,7 @@ from harness.trusted.judging import judge
 from harness.trusted.reference import Reference
 from harness.trusted.timing.as_called import time_as_called
 from harness.trusted.timing.compile_ahead import compile_ahead
+from harness.wire.job import AsCalledJob, CompileJob, JudgeJob, MixJob
 
 PAUSING = ("judge", "mix")
 """The jobs that stop and continue another process, the candidate's; no other job may signal outside itself."""
@@ -26,13 +27,13 @@ def run_job(kind: str, payload: dict[str, Any], descriptors: list[int]) -> dict[
     if kind == "examine":
         return examine(payload)
     if kind == "judge":
-        return judge(payload, *descriptors)
+        return judge(JudgeJob.model_validate(payload), *descriptors)
     if kind == "mix":
-        return mix(payload, *descriptors)
+        return mix(MixJob.model_validate(payload), *descriptors)
     if kind == "compile":
-        return compile_ahead(payload)
+        return compile_ahead(CompileJob.model_validate(payload))
     if kind == "as_called":
-        return time_as_called(payload)
+        return time_as_called(AsCalledJob.model_validate(payload))
     if kind == "init":
         return {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()}
     raise ValueError(f"no such job: {kind}")

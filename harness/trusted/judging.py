@@ -14,7 +14,7 @@ from harness.checks.errors import DEVIATIONS, MULTIPLE
 from harness.checks.families import STIRRED
 from harness.checks.filters import defect_of, sample
 from harness.nouns.errors import MachineError, UserError
-from harness.nouns.task import Signature, Variant
+from harness.nouns.task import Signature
 from harness.nouns.verdict import Correctness, OutputError, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_weights
 from harness.trusted.device import Device
@@ -29,6 +29,7 @@ from harness.trusted.timing.clock import HOPELESS, Incumbent, IncumbentFailedErr
 from harness.trusted.timing.compiled import CompiledReference, compile_reference
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import Bench, MessageCost, plan_trials, run_trial
+from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
 from harness.wire.layout import slot_bytes
 
 MAX_SLOTS = 256
@@ -50,34 +51,30 @@ class WrongError(Exception):
     """A trial found a wrong output."""
 
 
-def judge(payload: dict[str, Any], runner_fd: int, incumbent_fd: int | None = None) -> dict[str, Any]:
-    """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase.
-
-    `payload`: source, name, variant, signature, op_class, multiplies, steps, indexed (see `Task`), library, seed,
-    runner_pid, device, precision, tolerance, slot_target_bytes, memory_bytes, timing_s, trials (None: all),
-    load_within_s, timed (else it is only checked), compile (what `compile_reference` takes, or nothing); with
-    `incumbent_fd` also incumbent: {digest, library, pid} of an earlier kernel to be timed in the same rounds.
-    """
+def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dict[str, Any]:
+    """The outcome as JSON-ready data: status, check, message, correctness, timing, seconds of each phase."""
     seconds: dict[str, float] = {}
     trials: list[Trial] = []
     outcome: dict[str, Any] = {"status": "passed", "check": "", "message": ""}
     bench: Bench | None = None
     try:
         with _phase(seconds, "load"):
-            bench = _prepare(
-                payload, RunnerLink(runner_fd, payload["runner_pid"], load_within_s=payload["load_within_s"])
-            )
+            bench = _prepare(job, RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s))
         with _phase(seconds, "check"):
-            timeout_s = _check(bench, payload, trials)
+            timeout_s = _check(bench, job, trials)
             bench.oracle.forget()
-        if payload["timed"]:
-            compiled = _compiled(bench, payload["compile"])
+        if job.timed:
+            compiled = _compiled(bench, job.compile)
             if compiled:
                 seconds["compile"] = compiled.seconds
             with _phase(seconds, "time"):
                 bench.device.before_timing()
-                incumbent = None if incumbent_fd is None else _incumbent(bench, payload["incumbent"], incumbent_fd)
-                timing = _timed(bench, payload, timeout_s, (incumbent, compiled), _timed_allowances(trials))
+                incumbent = (
+                    None
+                    if job.incumbent is None or incumbent_fd is None
+                    else _incumbent(bench, job.incumbent, incumbent_fd)
+                )
+                timing = _timed(bench, job, timeout_s, (incumbent, compiled), _timed_allowances(trials))
                 defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
                 outcome["timing"] = timing.model_copy(
                     update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
@@ -85,7 +82,7 @@ def judge(payload: dict[str, Any], runner_fd: int, incumbent_fd: int | None = No
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except torch.OutOfMemoryError as full:
-        raise _no_room(payload, full) from full
+        raise _no_room(job, full) from full
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
     if bench and trials:
@@ -99,10 +96,10 @@ def _hopeless(timing: Timing, trials: list[Trial]) -> str:
     return f"{timing.hopeless}, after {len(trials)} trials" if timing.hopeless else ""
 
 
-def _no_room(payload: dict[str, Any], full: torch.OutOfMemoryError) -> MachineError:
+def _no_room(job: JudgeJob, full: torch.OutOfMemoryError) -> MachineError:
     said = " ".join(str(full).split())[:200]
     return MachineError(
-        f"Judging {payload['name']} does not fit this GPU's memory: {said}",
+        f"Judging {job.name} does not fit this GPU's memory: {said}",
         "Choose smaller shapes (a suite's --scale makes them), or a GPU with more memory.",
     )
 
@@ -116,42 +113,40 @@ def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
         seconds[name] = time.perf_counter() - began
 
 
-def _prepare(payload: dict[str, Any], link: RunnerLink) -> Bench:
-    device = open_device(payload["device"], payload["slot_target_bytes"])
-    device.prepare(payload["precision"])
-    signature = Signature.model_validate(payload["signature"])
-    reference = Reference(
-        payload["source"], payload["name"], device.place, variant=Variant.model_validate(payload["variant"])
-    )
-    memory = SharedMemory(signature, _slot_count(signature, payload, device), device)
+def _prepare(job: JudgeJob, link: RunnerLink) -> Bench:
+    device = open_device(job.device, job.slot_target_bytes)
+    device.prepare(job.precision)
+    signature = job.signature
+    reference = Reference(job.source, job.name, device.place, variant=job.variant)
+    memory = SharedMemory(signature, _slot_count(signature, job, device), device)
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
     link.share(memory, numbers)
-    message = message_cost(link, memory) if payload["timing_s"] else MessageCost()
-    link.load(payload["library"])
+    message = message_cost(link, memory) if job.timing_s else MessageCost()
+    link.load(job.library)
     return Bench(
         device=device,
         reference=reference,
         signature=signature,
-        op_class=payload["op_class"],
-        indexed=frozenset(payload["indexed"]),
-        steps=payload["steps"],
-        tolerance=payload["tolerance"],
+        op_class=job.op_class,
+        indexed=job.indexed,
+        steps=job.steps,
+        tolerance=job.tolerance,
         memory=memory,
         link=link,
         numbers=numbers,
         replicas=replicas,
-        pattern=reference.inputs((payload["seed"] + PATTERN_SEED) % (1 << 31)),
+        pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
         message=message,
-        multiplies=payload["multiplies"],
+        multiplies=job.multiplies,
     )
 
 
-def _slot_count(signature: Signature, payload: dict[str, Any], device: Device) -> int:
+def _slot_count(signature: Signature, job: JudgeJob, device: Device) -> int:
     """Enough slots to exceed the last-level cache, at least two (a kernel must not know where its data lies)."""
     each = slot_bytes(signature)
-    wanted = int(min(max(2, -(-payload["slot_target_bytes"] // each)), MAX_SLOTS))
-    return device.slots(wanted, each, int(payload["memory_bytes"]))
+    wanted = int(min(max(2, -(-job.slot_target_bytes // each)), MAX_SLOTS))
+    return device.slots(wanted, each, job.memory_bytes)
 
 
 def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
@@ -161,20 +156,20 @@ def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch
     return model
 
 
-def _check(bench: Bench, payload: dict[str, Any], trials: list[Trial]) -> float:
+def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
     """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take.
 
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
     """
-    usual_s, seed = reference_seconds(bench), payload["seed"]
+    usual_s, seed = reference_seconds(bench), job.seed
     timeout_s = MIN_TIMEOUT_S + PATIENCE * usual_s
     bench.settle(seed)
     for refused in bench.discrete.refused:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)
-    choose_manner(bench, seed, various=payload["trials"] is None)
+    choose_manner(bench, seed, various=job.trials is None)
     planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=bench.reference.given_seed)
-    plan = islice(planned, payload["trials"])
+    plan = islice(planned, job.trials)
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):
             bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
@@ -216,18 +211,18 @@ def raise_if_wrong(trial: Trial) -> None:
         )
 
 
-def _incumbent(bench: Bench, incumbent: dict[str, Any], descriptor: int) -> Incumbent | None:
+def _incumbent(bench: Bench, incumbent: IncumbentRunner, descriptor: int) -> Incumbent | None:
     """The earlier kernel over the same inputs; None where it does not even load any more."""
-    link, memory = RunnerLink(descriptor, incumbent["pid"]), bench.memory.beside()
+    link, memory = RunnerLink(descriptor, incumbent.pid), bench.memory.beside()
     try:
         link.share(memory, bench.numbers)
-        link.load(incumbent["library"])
+        link.load(incumbent.library)
     except CandidateFailedError:
         return None
-    return Incumbent(incumbent["digest"], Kernel(link, memory))
+    return Incumbent(incumbent.digest, Kernel(link, memory))
 
 
-def _compiled(bench: Bench, order: dict[str, Any] | None) -> CompiledReference | None:
+def _compiled(bench: Bench, order: CompileOrder | None) -> CompiledReference | None:
     """What torch.compile makes of each slot's reference; None where nobody ordered it."""
     if order is None:
         return None
@@ -237,7 +232,7 @@ def _compiled(bench: Bench, order: dict[str, Any] | None) -> CompiledReference |
 
 def _timed(
     bench: Bench,
-    payload: dict[str, Any],
+    job: JudgeJob,
     timeout_s: float,
     others: tuple[Incumbent | None, CompiledReference | None],
     allowances: list[float],
@@ -250,9 +245,9 @@ def _timed(
         pace = set_pace(bench, timeout_s)
         outputs = TimedOutputs(bench, allowances)
         try:
-            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, incumbent=incumbent, compiled=compiled)
+            timing = time_by_turns(bench, pace, job.timing_s, outputs, incumbent=incumbent, compiled=compiled)
         except IncumbentFailedError:
-            timing = time_by_turns(bench, pace, payload["timing_s"], outputs, compiled=compiled)
+            timing = time_by_turns(bench, pace, job.timing_s, outputs, compiled=compiled)
         bench.results.clear()
         outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
         return timing

@@ -1,1 +1,1 @@
-"""What is said between the judge's processes: frames, memory layouts, the ABI. Both children read it."""
+"""What the judge's processes say to each other."""

@@ -27,7 +27,7 @@ def request_for(role: Speaker, state: RunState, node_context: NodeContext, **fac
         precision=node_context.settings.precision,
         tolerance=node_context.settings.tolerance,
         exemplar=node_context.settings.exemplar,
-        device=node_context.judge(state).target.facts(),
+        device=node_context.judge(state).facts(),
         stub=stub(task, target),
         history=state.history,
         **facts,

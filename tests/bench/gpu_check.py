@@ -44,12 +44,13 @@ from graph.suites.record import Row
 from graph.suites.run import SuiteRun
 from graph.suites.table import figures_sheet, rows_sheet
 from graph.suites.tasks import find_task, load_suite
+from harness.judging.protocol import JudgeOrder
 from harness.machine.gpu import Gpu, find_gpu
 from harness.nouns.errors import CutegenError, MachineError
 from harness.profile.render import render
 from nodes.settings import Settings
 from nodes.state import TaskInput
-from tools.judges import choose_target, judge_for
+from tools.judges import choose_target, open_judge
 
 SMOKE = "1,5,8,12,14,23,25"
 """One task of each family: a product, scaling, an unaligned product, a diagonal, a triangle, rows, an activation."""
@@ -204,8 +205,8 @@ class Check:
         record = self._record(row)
         assert record.best is not None and record.task is not None and row.timing is not None
         verdict = record.best.verdict
-        judge = judge_for("cuda", verdict.tier, verdict.precision, verdict.tolerance)
-        profile = record.best.profile or judge.profile(record.task, verdict)
+        judge = open_judge(JudgeOrder("cuda", verdict.tier, verdict.precision, verdict.tolerance))
+        profile = record.best.profile or judge.profile(record.task, record.best.candidate, verdict)
         return ProfiledKernel(task=row.name, move=row.move, speedup=row.timing.speedup, text=render(profile))
 
 

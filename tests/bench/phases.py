@@ -10,26 +10,24 @@ from graph.api import begin, make_settings
 from graph.runs.loop import execute
 from graph.runs.progress import Quiet
 from graph.suites.tasks import find_task
-from harness.isolation.tiers import resolve_tier
+from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.errors import MachineError
-from harness.tasks.describing import describe_task
 from nodes.state import TaskInput
-from tools.judges import judge_for
+from tools.judges import open_judge
 
 
 def verdict_phases(target: TargetName, task: TaskInput, kernel: str, verdicts: int) -> dict[str, float]:
     """Median seconds of each phase from a kernel's source to its verdict; each kernel is new to the build cache."""
-    tier = resolve_tier("auto")
-    judge = judge_for(target, tier, "ieee")
+    judge = open_judge(JudgeOrder(target))
     began = time.monotonic()
-    described = describe_task(task.source, name=task.name, tier=tier)
+    described = judge.describe(task.source, name=task.name)
     describing = time.monotonic() - began
     rows: list[dict[str, float]] = []
     for _ in range(verdicts):
         candidate = Candidate(source=f"{kernel}\n// {time.time_ns()}\n", target=target, author="bench")
         began = time.monotonic()
-        verdict = judge.evaluate(described, candidate, judge.build(candidate), seed=0)
+        verdict = judge.evaluate(described, candidate, judge.build(described, candidate), seed=0)
         whole = time.monotonic() - began
         isolation = max(0.0, whole - sum(verdict.seconds.values()))
         rows.append({**verdict.seconds, "isolation and the rest": isolation, "in all": whole})

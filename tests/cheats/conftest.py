@@ -12,7 +12,9 @@ from cheat_catalogue import Entry, task_source
 
 from harness.isolation.tiers import resolve_tier
 from harness.judging.foreign import ModuleJudge
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.protocol import Judge
+from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Task
@@ -33,15 +35,16 @@ class Court:
 
     def __init__(self, wanted: list[Entry]) -> None:
         self.tier = resolve_tier("auto")
+        terms = Terms(self.tier, timing_s=TIMING_S)
         self.judges = {
-            "cpu": Judge(CpuTarget(), tier=self.tier, timing_s=TIMING_S),
-            "cuda": Judge(CudaTarget(), tier=self.tier, timing_s=TIMING_S),
+            "cpu": LocalJudge(CpuTarget(), terms),
+            "cuda": LocalJudge(CudaTarget(), terms),
         }
         self.task = cache(self._task)
-        self.modules = ModuleJudge(CpuTarget(), tier=self.tier, timing_s=TIMING_S)
+        self.modules = ModuleJudge(CpuTarget(), terms)
         self._builders = ThreadPoolExecutor(BUILDERS)
         self._builds: dict[Entry, Future[Build]] = {
-            entry: self._builders.submit(self._judge(entry).build, candidate(entry))
+            entry: self._builders.submit(self._build, entry)
             for entry in wanted
             if not entry.screened and entry.path.suffix != ".py"
         }
@@ -49,6 +52,9 @@ class Court:
     def verdict(self, entry: Entry) -> Verdict:
         build = self._builds[entry].result() if entry in self._builds else None
         return self._judge(entry).evaluate(self.task(entry.task), candidate(entry), build, seed=SEED)
+
+    def _build(self, entry: Entry) -> Build:
+        return self._judge(entry).build(self.task(entry.task), candidate(entry))
 
     def close(self) -> None:
         self._builders.shutdown(cancel_futures=True)

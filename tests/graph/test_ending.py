@@ -1,10 +1,11 @@
-"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding, with the real judge."""
+"""How a run ends: the sanitizer's word on the final kernel, and what becomes of a finding."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from langchain_core.messages import AIMessage
+from scripted_judge import Scripted
 from softsign_script import FASTER, RIGHT, SOURCE, diagnosed, edited, written
 
 from graph.workflow import build_graph
@@ -13,7 +14,9 @@ from nodes.settings import Settings
 from nodes.state import RunState
 from nodes.turn.prompts import messages_for
 
-STRAY = "    float* own = new float[4](); volatile float stray = own[4]; delete[] own;"
+STRAY_4, STRAY_3 = (f"    float* own = new float[4](); volatile float stray = own[{i}]; delete[] own;" for i in (4, 3))
+FINDING = "  // judge: finding heap-buffer-overflow of own"
+STRAY = STRAY_4 + FINDING
 FAULTY = FASTER.replace("    #pragma omp simd", f"{STRAY}\n    #pragma omp simd", 1)
 
 
@@ -26,7 +29,7 @@ def ended_with_a_fault(
         "diagnoser": [*looks, *[diagnosed("own has four elements, and the fifth is read")] * len(repairs)],
         "repairer": repairs,
     })  # fmt: skip
-    graph = build_graph(lambda spec, options: model).compile()
+    graph = build_graph(lambda spec, options: model, Scripted()).compile()
     task: Any = {"source": SOURCE, "name": "softsign"}
     state = RunState.model_validate(graph.invoke(task, context=Settings(**settings)))
     last = max(number for number, step in enumerate(state.history) if step.agent == "optimizer")
@@ -35,7 +38,7 @@ def ended_with_a_fault(
 
 def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() -> None:
     no_better = edited(FAULTY, "own[4]", STRAY.replace("own[4]", "own[5]"))
-    mended = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", STRAY.replace("own[4]", "own[3]"))
+    mended = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", STRAY_3)
     call = {"type": "tool_call", "id": "c1", "name": "sanitize_kernel", "args": {"source": FAULTY}}
     state, model, after = ended_with_a_fault([no_better, mended], looks=(AIMessage("", tool_calls=[call]),))
     one_repair: list[Any] = [("diagnoser", None), ("repairer", None), ("tester", "passed")]
@@ -44,7 +47,7 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
     ]  # fmt: skip
     assert state.result is not None
     assert state.result.best is not None
-    assert state.result.best.candidate.source == FAULTY.replace("own[4]", "own[3]")
+    assert state.result.best.candidate.source == FAULTY.replace(STRAY, STRAY_3)
     assert state.result.stop.name == "no_moves_left"
     assert (state.depth, state.attempts) == (1, 4)  # a repair is no further optimization
     assert [held.candidate.source for held in state.earlier] == [RIGHT]
@@ -58,7 +61,7 @@ def test_a_final_kernel_with_a_memory_error_is_repaired_like_any_that_fails() ->
 
 def test_a_repair_that_still_has_the_fault_and_one_that_does_not_compile_leave_the_best_kernel_before_it() -> None:
     no_better = edited(FAULTY, "own[4]", STRAY.replace("own[4]", "own[5]"))
-    broken = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", f"{STRAY} oh")
+    broken = edited(FAULTY.replace("own[4]", "own[5]"), "own[5]", f"{STRAY_4} oh  // judge: build_failed oh")
     state, _, after = ended_with_a_fault([no_better, broken], max_repairs=2)
     repair: list[Any] = [("diagnoser", None), ("repairer", None)]
     assert after == [

@@ -1,4 +1,4 @@
-"""The real graph with the real judge on this machine's processor; only the models' words are scripted."""
+"""The real graph from its start to its end; the models' words and the judge's are scripted."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
 from langgraph.checkpoint.sqlite import SqliteSaver
+from scripted_judge import Scripted
 from softsign_script import (
     DOES_NOT_COMPILE,
     FASTER,
     RIGHT,
     SLOWER,
     SOURCE,
+    UNKNOWN,
     WRONG,
     constant_line,
     diagnosed,
@@ -41,7 +43,7 @@ from nodes.turn.prompts import messages_for
 from nodes.turn.request import Request
 
 INPUT: Any = {"source": SOURCE, "name": "softsign"}
-FASTER_BUT_WRONG = FASTER.replace("1.0f + std::fabs", "2.0f + std::fabs")
+FASTER_BUT_WRONG = FASTER.replace("1.0f + std::fabs(v));", "2.0f + std::fabs(v));  // judge: wrong")
 STALE = json.dumps({"edits": [{"kind": "replace", "line": 14, "expected": "no such line", "text": "x"}]})
 
 SCRIPT: dict[Any, list[Any]] = {
@@ -84,7 +86,7 @@ class Story:
         self.model = ScriptedModel(answers=SCRIPT)
         self.tools = ToolCalls()
         settings = Settings(max_repairs=2, max_depth=9, profile_from_depth=Gates(elementwise=2), run_dir=str(run_dir))
-        graph = build_graph(lambda spec, options: self.model).compile()
+        graph = build_graph(lambda spec, options: self.model, Scripted()).compile()
         final = graph.invoke(INPUT, {"callbacks": [self.tools]}, context=settings)
         self.state = RunState.model_validate(final)
 
@@ -215,7 +217,7 @@ def test_the_conversation_replays_to_the_same_answers(story: Story) -> None:
 
 
 def short_run(model: ScriptedModel, **settings: Any) -> RunState:
-    graph = build_graph(lambda spec, options: model).compile()
+    graph = build_graph(lambda spec, options: model, Scripted()).compile()
     return RunState.model_validate(graph.invoke(INPUT, context=Settings(**settings)))
 
 
@@ -250,7 +252,7 @@ def test_hopeless_kernels_are_begun_anew_and_then_given_up() -> None:
 
 
 def test_a_repair_that_gives_an_optimization_up_is_sent_back() -> None:
-    broken = FASTER.replace("= 64 * 256;", "= rows * 256;")
+    broken = FASTER.replace("= 64 * 256;", UNKNOWN)
     gives_up = edited(broken, "#pragma omp simd", "    // no SIMD, so that it surely compiles")
     keeps = edited(broken, "= rows * 256;", "    const int64_t count = 64 * 256;")
     scripts: dict[Any, list[Any]] = {
@@ -270,7 +272,7 @@ def test_a_repair_that_gives_an_optimization_up_is_sent_back() -> None:
 
 def test_async_callers_and_a_generator_that_declines() -> None:
     model = ScriptedModel(answers={"generator": ["CANNOT: it needs a sort"]})
-    graph = build_graph(lambda spec, options: model).compile()
+    graph = build_graph(lambda spec, options: model, Scripted()).compile()
     state = RunState.model_validate(asyncio.run(graph.ainvoke(INPUT)))
     assert state.result is not None
     assert (state.result.stop.name, state.result.stop.message) == ("declined", "it needs a sort")
@@ -285,12 +287,14 @@ def test_a_run_that_broke_off_goes_on_where_it_was(tmp_path: Path) -> None:
     broken_off = ScriptedModel(answers=answers)
     settings = Settings(run_dir=str(tmp_path))
     with closing(sqlite3.connect(tmp_path / "c.sqlite", check_same_thread=False)) as connection:
-        graph = build_graph(lambda spec, options: broken_off).compile(checkpointer=SqliteSaver(connection, serde=serde))
+        saver = SqliteSaver(connection, serde=serde)
+        graph = build_graph(lambda spec, options: broken_off, Scripted()).compile(checkpointer=saver)
         with pytest.raises(ScriptExhaustedError):
             graph.invoke(INPUT, config, context=settings, durability="sync")
     resumed = ScriptedModel(answers={"optimizer": ["Hm.", "DONE: enough"]})
     with closing(sqlite3.connect(tmp_path / "c.sqlite", check_same_thread=False)) as connection:
-        graph = build_graph(lambda spec, options: resumed).compile(checkpointer=SqliteSaver(connection, serde=serde))
+        saver = SqliteSaver(connection, serde=serde)
+        graph = build_graph(lambda spec, options: resumed, Scripted()).compile(checkpointer=saver)
         snapshot = graph.get_state(config)
         assert snapshot.next == ("optimizer",)
         before = RunState.model_validate(snapshot.values)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 import torch
 
-from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec
+from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, Variant
 from harness.trusted.host_device import HostDevice
 from harness.trusted.judging import slot_replica
 from harness.trusted.link import Numbers, RunnerLink
@@ -23,6 +23,7 @@ from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.trials import Bench
 from harness.wire import channel
+from harness.wire.job import JudgeJob
 
 SOURCE = """
 import torch
@@ -44,6 +45,13 @@ SIGNATURE = Signature(
     parameters=(TensorSpec(name="scale", shape=(5,), strides=(1,), dtype="float32"),),
     outputs=(X.model_copy(update={"name": "y"}),),
 )
+
+JOB = JudgeJob(
+    source=SOURCE, name="task", variant=Variant(), device="cpu", precision="ieee", signature=SIGNATURE,
+    op_class="elementwise", multiplies=False, steps=False, indexed=frozenset(), library="kernel.so", seed=5,
+    runner_pid=1, tolerance=1.0, slot_target_bytes=1 << 15, memory_bytes=1 << 26, timing_s=0.0, trials=None,
+    load_within_s=20.0, timed=True,
+)  # fmt: skip
 
 Views = dict[str, torch.Tensor]
 Kernel = Callable[[Views, Numbers], None]

@@ -1,4 +1,7 @@
-"""A small task and the kernels that scripted models write for it: one of every kind that a run can meet."""
+"""A small task and the kernels that scripted models write for it: one of every kind that a run can meet.
+
+The markers in them say to a scripted judge what a real one finds out.
+"""
 
 from __future__ import annotations
 
@@ -49,6 +52,7 @@ _BODY = "        const float v = in[i];\n        out[i] = v / (1.0f + std::fabs(
 def serial(times: int) -> str:
     """A right kernel that does its work `times` times over."""
     body = (
+        f"        // judge: passed {20 / times:g}x\n"
         f"        for (volatile int again = 0; again < {times}; again = again + 1) {{\n"
         "            const volatile float v = in[i];\n"
         "            out[i] = v / (1.0f + std::fabs(v));\n"
@@ -61,9 +65,10 @@ def serial(times: int) -> str:
 # Factors of ten apart, and too small a task for PyTorch to use threads on: what is faster stays so on a busy machine.
 RIGHT = serial(20)
 SLOWER = serial(300)
-FASTER = KERNEL.replace("// LOOP", "#pragma omp simd")
-WRONG = RIGHT.replace("1.0f + std::fabs(v)", "2.0f + std::fabs(v)")
-DOES_NOT_COMPILE = WRONG.replace("= 64 * 256;", "= rows * 256;")
+FASTER = KERNEL.replace("// LOOP", "#pragma omp simd  // judge: passed 3x")
+WRONG = RIGHT.replace("1.0f + std::fabs(v));", "2.0f + std::fabs(v));  // judge: wrong")
+UNKNOWN = "= rows * 256;  // judge: build_failed 'rows' was not declared in this scope"
+DOES_NOT_COMPILE = WRONG.replace("= 64 * 256;", UNKNOWN)
 
 
 def written(source: str, move: str = "") -> str:
@@ -93,9 +98,9 @@ def diagnosed(cause: str) -> str:
 
 def with_constant(value: int) -> str:
     """The right kernel with another number in the place of its 1."""
-    return RIGHT.replace("1.0f + std::fabs(v)", f"{value}.0f + std::fabs(v)")
+    return RIGHT.replace("            out[i] = v / (1.0f + std::fabs(v));", constant_line(value))
 
 
 def constant_line(value: int) -> str:
     """The line of `with_constant` that holds the number."""
-    return f"            out[i] = v / ({value}.0f + std::fabs(v));"
+    return f"            out[i] = v / ({value}.0f + std::fabs(v));{'' if value == 1 else '  // judge: wrong'}"

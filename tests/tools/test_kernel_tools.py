@@ -7,12 +7,13 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 
 from harness.isolation.tiers import resolve_tier
+from harness.judging.protocol import JudgeOrder
 from harness.nouns.build import Build
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.tasks.describing import describe_task
-from tools.judges import choose_target, judge_for
+from tools.judges import open_judge, terms_of
 from tools.kernel_tools import KernelTools, call_tool
 
 SOURCE = """
@@ -51,7 +52,7 @@ def task() -> Task:
 
 @pytest.fixture
 def tools(task: Task) -> KernelTools:
-    return KernelTools(task, judge_for(choose_target("cpu").name, resolve_tier("auto"), "ieee"), seed=5)
+    return KernelTools(task, open_judge(JudgeOrder("cpu")), seed=5)
 
 
 def test_a_tool_call_says_it_in_words_and_hands_the_noun_over(tools: KernelTools) -> None:
@@ -111,6 +112,8 @@ def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
 
 
 def test_one_judge_for_each_target_tier_and_precision() -> None:
-    assert judge_for("cpu", "none", "ieee") is judge_for("cpu", "none", "ieee")
-    assert judge_for("cpu", "none", "ieee") is not judge_for("cpu", "none", "tf32")
-    assert judge_for("cpu", "none", "ieee", 3.0, quick=True).tolerance == 3.0
+    assert open_judge(JudgeOrder("cpu", "none")) is open_judge(JudgeOrder("cpu", "none"))
+    assert open_judge(JudgeOrder("cpu", "none")) is not open_judge(JudgeOrder("cpu", "none", "tf32"))
+    assert open_judge(JudgeOrder("cpu")) is open_judge(JudgeOrder("cpu", resolve_tier("auto")))
+    quick = terms_of(JudgeOrder("cpu", "none", tolerance=3.0, quick=True))
+    assert (quick.tolerance, quick.trials) == (3.0, 1)

@@ -18,10 +18,10 @@ from typing import Any
 
 import torch
 
-from harness.nouns.task import Variant
 from harness.trusted.devices import open_device
 from harness.trusted.reference import Reference
 from harness.trusted.timing.statistics import median_ratio
+from harness.wire.job import AsCalledJob
 
 BURST_S = 0.015
 MOST_CALLS = 200
@@ -31,32 +31,28 @@ WARM_CALLS = 3
 Call = Callable[[], object]
 
 
-def time_as_called(payload: dict[str, Any]) -> dict[str, Any]:
+def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     """Both sides by turns on the file's own inputs: calls back to back, and, on a GPU, each waited for.
 
-    `payload`: source, name, variant, drop_in (its file), library, device, precision, limit_s. The result: `rounds`
-    and, for `back_to_back` and `synchronized` (None on a processor), ms, baseline_ms, speedup and interval.
+    The result: `rounds` and, for `back_to_back` and `synchronized` (None on a processor), ms, baseline_ms, speedup and
+    interval.
     """
     os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())  # the kernel's own OpenMP reads it when it is loaded
-    device = open_device(payload["device"], 0)
+    device = open_device(job.device, 0)
     if device.queues:
-        device.prepare(payload["precision"])
+        device.prepare(job.precision)
     else:
         device.before_timing()
-    place, variant = torch.device(payload["device"]), Variant.model_validate(payload["variant"])
-    reference = Reference(payload["source"], payload["name"], place, variant=variant)
+    place, variant = torch.device(job.device), job.variant
+    reference = Reference(job.source, job.name, place, variant=variant)
     given, named = reference.arranged(reference.inputs(0))
-    drop_in = (
-        _loaded(Path.cwd() / payload["drop_in"], Path(payload["library"]))
-        .ModelNew(*reference.arguments)
-        .eval()
-        .to(place)
-    )
+    made = _loaded(Path.cwd() / job.drop_in, Path(job.library)).ModelNew(*reference.arguments)
+    drop_in = made.eval().to(place)
     if variant.dtype:
         drop_in.to(getattr(torch, variant.dtype))
     sides = (partial(reference.model, *given, **named), partial(drop_in, *given, **named))
     with torch.no_grad():
-        return _by_turns(sides, device.finish, payload["limit_s"], queues=device.queues)
+        return _by_turns(sides, device.finish, job.limit_s, queues=device.queues)
 
 
 def _loaded(file: Path, library: Path) -> ModuleType:

@@ -6,33 +6,32 @@ from typing import Any
 
 import torch
 
-from harness.nouns.task import Signature, Variant
 from harness.trusted.devices import open_device
 from harness.trusted.judging import slot_replica
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.reference import Reference, Value
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.timing.compiled import compile_reference
+from harness.wire.job import CompileJob
 
 SLOTS = 2
 """For the second one's numbers Dynamo compiles again, with symbols in their place."""
 
 
-def compile_ahead(payload: dict[str, Any]) -> dict[str, Any]:
+def compile_ahead(job: CompileJob) -> dict[str, Any]:
     """Fill the caches that the judging child will read. The result: `failure`, empty where it went well.
 
-    `payload`: source, name, variant, signature, device, precision, compile (an order). The reference lies over memory
-    laid out like a judge's: what is compiled depends on types, strides and addresses, on values as little as there.
+    The reference lies over memory laid out like a judge's: what is compiled depends on types, strides and addresses,
+    on values as little as there.
     """
-    device = open_device(payload["device"], 0)
-    device.prepare(payload["precision"])
-    signature = Signature.model_validate(payload["signature"])
-    variant = Variant.model_validate(payload["variant"])
-    reference = Reference(payload["source"], payload["name"], device.place, variant=variant)
+    device = open_device(job.device, 0)
+    device.prepare(job.precision)
+    signature = job.signature
+    reference = Reference(job.source, job.name, device.place, variant=job.variant)
     memory = SharedMemory(signature, SLOTS, device)
     replicas = [slot_replica(reference, memory, slot) for slot in range(SLOTS)]
     arguments = [reference.arranged(_filled(reference, memory, slot)) for slot in range(SLOTS)]
-    return {"failure": compile_reference(replicas, arguments, device, payload["compile"]).failure}
+    return {"failure": compile_reference(replicas, arguments, device, job.compile).failure}
 
 
 def _filled(reference: Reference, memory: SharedMemory, slot: int) -> list[Value]:

@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from harness.trusted.device import Device
+from harness.wire.job import CompileOrder
 
 Model = Callable[..., Any]
 Arguments = tuple[tuple[Any, ...], dict[str, Any]]
@@ -35,14 +36,11 @@ class CompiledReference:
 
 
 def compile_reference(
-    replicas: Sequence[torch.nn.Module], arguments: Sequence[Arguments], device: Device, order: dict[str, Any]
+    replicas: Sequence[torch.nn.Module], arguments: Sequence[Arguments], device: Device, order: CompileOrder
 ) -> CompiledReference:
-    """Compile the reference with default settings and warm it up: each slot's replica on that slot's arguments.
-
-    `order`: cache (a folder that may be written), environment of the compilers.
-    """
+    """Compile the reference with default settings and warm it up: each slot's replica on that slot's arguments."""
     began = time.perf_counter()
-    _point_at(Path(order["cache"]), order["environment"])
+    _point_at(Path(order.cache), order.environment)
     models: list[Model] = [torch.compile(replica) for replica in replicas]
     try:
         _warm_up(models, arguments, device)

@@ -9,14 +9,12 @@ import pytest
 from report_records import passed
 
 from graph.export.drop_in import export_drop_in
-from harness.isolation.tiers import resolve_tier
 from harness.judging.aggregate import as_called
-from harness.judging.caller import with_callers_clock
+from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
-from harness.tasks.describing import describe_task
 from harness.trusted.timing.as_called import MIN_ROUNDS, _by_turns
-from tools.judges import judge_for
+from tools.judges import open_judge
 from tools.wording import say_caller, say_clock
 
 SOFTSIGN = """import torch
@@ -100,11 +98,11 @@ def test_sides_take_turns_and_are_waited_for_as_a_caller_would() -> None:
 
 
 def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
-    tier = resolve_tier("auto")
-    task, judge = describe_task(SOFTSIGN, name="softsign", tier=tier), judge_for("cpu", tier, "ieee", 1.0)
+    judge = open_judge(JudgeOrder("cpu"))
+    task = judge.describe(SOFTSIGN, name="softsign")
     for spoilt, words in (("", ""), ('  if (in[0] == in[0]) TVM_FFI_THROW(ValueError) << "not today";\n', "not today")):
         kernel = Candidate(source=KERNEL % spoilt, target="cpu", author="a:b")
-        verdict = with_callers_clock(judge, task, kernel, passed(kernel, 2.0), export_drop_in(task, kernel))
+        verdict = judge.as_called(task, kernel, passed(kernel, 2.0), export_drop_in(task, kernel))
         assert verdict.timing is not None
         assert (verdict.timing.caller is None) is bool(words)
         assert words in verdict.timing.caller_failure

@@ -8,7 +8,8 @@ import pytest
 from kernel_frame import HEAD, TAIL
 
 from harness.isolation.tiers import resolve_tier
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Task
@@ -32,7 +33,7 @@ TIMING_S = 0.2
 """What passes matters in most of these tests, not how fast it is; what is asserted of times holds by far."""
 
 
-class Unscreened(Judge):
+class Unscreened(LocalJudge):
     """For the checks behind the screen: these must hold against a kernel that got past it."""
 
     def screen(self, task: Task, candidate: Candidate) -> None:
@@ -49,7 +50,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
-        self.judge = Unscreened(CpuTarget(), tier=self.tier, timing_s=TIMING_S)
+        self.judge = Unscreened(CpuTarget(), Terms(self.tier, timing_s=TIMING_S))
         self._tasks: dict[str, Task] = {}
 
     def task(self, source: str) -> Task:
@@ -60,7 +61,7 @@ class Bench:
 
     def build(self, body: str) -> tuple[Candidate, Build]:
         candidate = Candidate(source=HEAD + textwrap.dedent(body) + TAIL, target="cpu", author="test")
-        return candidate, self.judge.build(candidate)
+        return candidate, self.judge.build(self.task(SOFTSIGN), candidate)
 
     def verdict(self, body: str, source: str = SOFTSIGN, seed: int = 1) -> Verdict:
         candidate, build = self.build(body)

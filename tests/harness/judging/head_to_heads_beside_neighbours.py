@@ -26,7 +26,9 @@ if __name__ == "__main__":
 from kernel_frame import HEAD, TAIL
 
 from harness.isolation.tiers import resolve_tier
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.protocol import Judge
+from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import HeadToHead, Verdict
 from harness.targets.cpu import CpuTarget
@@ -87,7 +89,8 @@ def head_to_heads(
     took."""
     task = describe_task(TASK.format(shape=shape), name="softsign", tier=judge.tier)
     candidate = kernel(1.0, threads)
-    incumbent = passed(judge.evaluate(task, kernel(gain if gain != 1.0 else 1.0001, threads)))
+    incumbent = kernel(gain if gain != 1.0 else 1.0001, threads)
+    passed(judge.evaluate(task, incumbent))
     for _ in range(count):
         began = time.monotonic()
         timing = passed(judge.evaluate(task, candidate, incumbent=incumbent)).timing
@@ -101,7 +104,7 @@ def main() -> None:
     parser.add_argument("--head-to-heads", type=int, default=20)
     parser.add_argument("--burners", type=int, default=len(os.sched_getaffinity(0)))
     asked = parser.parse_args()
-    judge = Judge(CpuTarget(), tier=resolve_tier("auto"))
+    judge = LocalJudge(CpuTarget(), Terms(resolve_tier("auto")))
     print(
         f"{platform.processor() or platform.machine()}, {len(os.sched_getaffinity(0))} threads, load {os.getloadavg()}"
     )

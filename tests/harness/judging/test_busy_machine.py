@@ -9,7 +9,8 @@ import sys
 import pytest
 from kernel_frame import HEAD, TAIL
 
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.targets.cpu import CpuTarget
 
@@ -58,7 +59,7 @@ def neighbours():
 
 @pytest.mark.parametrize("shape", ["16", "4096, 2048"])
 def test_a_right_kernel_passes_beside_busy_neighbours(bench, neighbours, shape):
-    judge = Judge(CpuTarget(), tier=bench.tier, timing_s=0.2)
+    judge = LocalJudge(CpuTarget(), Terms(bench.tier, timing_s=0.2))
     task = bench.task(TASK.format(shape=shape))
     verdict = judge.evaluate(task, SOFTSIGN)
     assert verdict.status == "passed", verdict.message
@@ -76,6 +77,6 @@ def test_ceilings_that_busy_neighbours_lowered_refuse_nobody(bench, neighbours):
         def facts(self, *, again=False):
             return super().facts(again=True) if again else busy
 
-    judge = Judge(Lowered(), tier=bench.tier, timing_s=0.2)
+    judge = LocalJudge(Lowered(), Terms(bench.tier, timing_s=0.2))
     verdict = judge.evaluate(bench.task(TASK.format(shape="4096, 4096")), SOFTSIGN)
     assert verdict.status == "passed", verdict.message

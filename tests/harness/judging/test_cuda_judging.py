@@ -12,7 +12,8 @@ import tvm_ffi
 from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
 
 from harness.isolation.tiers import resolve_tier
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 from harness.machine.gpu import find_gpu
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -33,10 +34,10 @@ class GpuBench:
 
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
-        self.judge = _Unscreened(CudaTarget(), tier=self.tier)
+        self.judge = _Unscreened(CudaTarget(), Terms(self.tier))
         sources = [RIGHT, CUTE, COPY, HANG, *(source for source, *_ in BROKEN.values())]
         with ThreadPoolExecutor(usable_threads()) as pool:  # one after the other they would take minutes
-            list(pool.map(self.judge.build, map(_candidate, sources)))
+            list(pool.map(lambda source: self.judge.target.compile(_candidate(source), tier=self.tier), sources))
 
     def verdict(self, source: str, rows: int = 1000, columns: int = 1001, task: str = "") -> Verdict:
         described = describe_task(task or task_source(rows, columns), name="softsign", tier=self.tier)
@@ -47,7 +48,7 @@ def _candidate(source: str) -> Candidate:
     return Candidate(source=source, target="cuda", author="test")
 
 
-class _Unscreened(Judge):
+class _Unscreened(LocalJudge):
     def screen(self, task: object, candidate: object) -> None:
         return None
 

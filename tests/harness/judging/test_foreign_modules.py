@@ -5,6 +5,7 @@ import textwrap
 import pytest
 
 from harness.judging.foreign import ADVISORY, ModuleJudge
+from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.targets.cpu import CpuTarget
@@ -55,7 +56,7 @@ FAILING = {
 
 @pytest.fixture(scope="module")
 def judge(bench):
-    return ModuleJudge(CpuTarget(), tier=bench.tier, timing_s=0.1)
+    return ModuleJudge(CpuTarget(), Terms(bench.tier, timing_s=0.1))
 
 
 def module(source):

@@ -14,10 +14,11 @@ import pytest
 import torch
 from hostile_kernels import ATTACKS, LEFTOVER, NOTHING, OUTSIDE, SECRET, TASK, World, at_load, calls, including, taking
 
-import harness.judging.local
+import harness.judging.evaluation
 import harness.processes.runner_process
 from harness.isolation.tiers import resolve_tier, why_unavailable
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.targets.cpu import CpuTarget
 from harness.tasks.describing import describe_task
@@ -26,7 +27,7 @@ MIB = 1 << 20
 BLAS = Path(torch.__file__).parent / "lib" / "libtorch_cpu.so"
 
 
-class Unscreened(Judge):
+class Unscreened(LocalJudge):
     """The screen would refuse all of these."""
 
     def screen(self, task, candidate):
@@ -68,14 +69,14 @@ def world(tmp_path_factory):
 def judge(request):
     if reason := why_unavailable(request.param):
         pytest.skip(f"{request.param} does not work here: {reason}")
-    return Unscreened(CpuTarget(), tier=request.param, timing_s=0.1)
+    return Unscreened(CpuTarget(), Terms(request.param, timing_s=0.1))
 
 
 @pytest.fixture
 def verdict_on(judge, task, tmp_path, monkeypatch):
     """The verdict on a library; afterwards no process and no file of it is left, and the verdict tells no secret."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    monkeypatch.setattr(harness.judging.local, "SLOT_BUDGET_BYTES", 16 * MIB)
+    monkeypatch.setattr(harness.judging.evaluation, "SLOT_BUDGET_BYTES", 16 * MIB)
     monkeypatch.setattr(harness.processes.runner_process, "SCRATCH_BYTES", 84 * MIB)
     monkeypatch.setattr(harness.processes.runner_process, "DISK_BYTES", 20 * MIB)
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)

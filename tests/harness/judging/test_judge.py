@@ -3,7 +3,8 @@
 import pytest
 
 from harness.checks.families import PLANS
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 
 HONEST = """
 void run(TensorView x, TensorView y) {
@@ -50,7 +51,7 @@ def test_an_honest_kernel_passes(bench):
 
 
 def test_a_hurried_judge_compares_once_and_is_fooled_by_more_than_the_whole_one(bench):
-    quick = type(bench.judge)(bench.judge.target, tier=bench.tier, timing_s=0.1, trials=1)
+    quick = type(bench.judge)(bench.judge.target, Terms(bench.tier, timing_s=0.1, trials=1))
     found = {}
     for name in ("right for positive numbers", "nothing written"):
         candidate, build = bench.build(WRONG[name])
@@ -182,7 +183,7 @@ def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong
         def facts(self, *, again=False):
             return facts.model_copy(update={"peak_gb_s": self.measured_again if again else 1e-3, "l3_bytes": 1 << 20})
 
-    judge = Judge(Slow(), tier=bench.tier, timing_s=bench.judge.timing_s)
+    judge = LocalJudge(Slow(), bench.judge.terms)
     refused = judge.evaluate(task, candidate, build)
     assert (refused.status, refused.check) == ("refused", "floor")
     assert refused.timing is None
@@ -309,26 +310,22 @@ def test_inputs_cannot_be_made_writable(bench, reach):
 @pytest.mark.alone
 def test_a_kernel_meets_its_rival_in_the_same_rounds(bench):
     slow = HONEST.replace("++i) out", "++i) for (volatile int k = 0; k < 300; ++k) out")
-    incumbent = bench.verdict(slow)
+    incumbent, _ = bench.build(slow)
     candidate, build = bench.build(HONEST)
     task = bench.task(bench.softsign)
     head_to_head = bench.judge.evaluate(task, candidate, build, incumbent=incumbent).timing.head_to_head
-    assert head_to_head.incumbent == incumbent.candidate
+    assert head_to_head.incumbent == incumbent.digest
     assert head_to_head.interval.low > 1
-    lost = bench.judge.evaluate(task, *bench.build(slow), incumbent=bench.verdict(HONEST)).timing.head_to_head
+    lost = bench.judge.evaluate(task, *bench.build(slow), incumbent=candidate).timing.head_to_head
     assert lost.interval.high < 1
 
 
-def test_a_rival_that_is_gone_or_fails_costs_the_duel_only(bench, tmp_path):
+def test_a_rival_that_does_not_build_or_fails_costs_the_duel_only(bench):
     task = bench.task(bench.softsign)
     candidate, build = bench.build(HONEST)
-    passed = bench.judge.evaluate(task, candidate, build)
-    assert passed.timing.head_to_head is None
-    missing = passed.build.model_copy(update={"library": tmp_path / "gone.so"})
-    verdict = bench.judge.evaluate(task, candidate, build, incumbent=passed.model_copy(update={"build": missing}))
-    assert verdict.status == "passed"
-    assert verdict.timing.head_to_head is None
-    _, crashing = bench.build(HOSTILE[("crashed", "signal", "SIGABRT")])
-    verdict = bench.judge.evaluate(task, candidate, build, incumbent=passed.model_copy(update={"build": crashing}))
-    assert verdict.status == "passed"
-    assert verdict.timing.head_to_head is None
+    assert bench.judge.evaluate(task, candidate, build).timing.head_to_head is None
+    for body in ("no kernel", HOSTILE[("crashed", "signal", "SIGABRT")]):
+        incumbent, _ = bench.build(body)
+        verdict = bench.judge.evaluate(task, candidate, build, incumbent=incumbent)
+        assert verdict.status == "passed"
+        assert verdict.timing.head_to_head is None

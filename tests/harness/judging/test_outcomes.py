@@ -8,18 +8,19 @@ import pytest
 
 from harness.isolation.process import Completed
 from harness.judging.device_lock import one_at_a_time
-from harness.judging.local import MEMORY_BYTES, SLOT_BUDGET_BYTES, Judge, _first_error, _Outcome, _verdict
+from harness.judging.evaluation import MEMORY_BYTES, SLOT_BUDGET_BYTES, Evaluation
+from harness.judging.outcome import Case, Outcome
+from harness.judging.terms import Terms
 from harness.nouns.build import Build, Diagnostic
+from harness.nouns.candidate import Candidate
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
 from harness.processes.runner_process import how_it_ended
 from harness.wire.layout import slot_bytes
 
-FACTS = {
-    "candidate": "c", "task": "t", "seed": 3, "tier": "none", "precision": "ieee", "ahead": {},
-    "build": Build(library="k.so", seconds=2.0),
-}  # fmt: skip
+TERMS = Terms("none")
+KERNEL = Candidate(source="int k;", target="cpu", author="test")
 TIMING = {
     "candidate_ms": 1, "baseline_ms": 2, "speedup": 2, "speedup_interval": {"low": 1.9, "high": 2.1}, "rounds": 8,
     "threads": 1, "converged": True,
@@ -34,8 +35,9 @@ def raw(status="passed", *, distribution="given", seconds=1.0, **fields):
 
 
 def judged(*outcomes):
-    named = [_Outcome.of(name, each) for name, each in zip("abc", outcomes, strict=False)]
-    return _verdict(named, several=len(outcomes) > 1, **FACTS)
+    named = [Outcome.of(name, each) for name, each in zip("abc", outcomes, strict=False)]
+    case = Case(task(5, workloads=len(outcomes)), KERNEL, TERMS, seed=3)
+    return case.judged(Build(library="k.so", seconds=2.0), named, {})
 
 
 def test_one_workload_is_the_verdict():
@@ -68,7 +70,8 @@ def test_the_first_error_speaks_for_a_failed_build():
         Diagnostic(severity=severity, file="kernel", line=line, message=f"{severity} {line}")
         for line, severity in enumerate(("warning", "note", "error", "error"))
     ]
-    assert _first_error(Build(diagnostics=tuple(said), seconds=1)) == "kernel:2: error 2"
+    verdict = Case(task(5), KERNEL, TERMS, seed=3).not_built(Build(diagnostics=tuple(said), seconds=1))
+    assert (verdict.status, verdict.message) == ("build_failed", "kernel:2: error 2")
 
 
 @pytest.mark.parametrize(
@@ -111,33 +114,33 @@ class Card(Processor):
     name = "cuda"
 
 
-def task(elements):
+def task(elements, workloads=1):
     spec = TensorSpec(name="y", shape=(elements,), strides=(1,), dtype="int8")
     signature = Signature(inputs=(), outputs=(spec,))
     workload = Workload(name="given", signature=signature, flops=1, bytes_moved=300_000_000)
-    return Task(name="task", source="", workloads=(workload,), op_class="other")
+    return Task(name="task", source="", workloads=(workload,) * workloads, op_class="other")
 
 
 def test_a_large_task_has_room_for_two_slots_and_a_larger_one_for_none():
-    judge = Judge(Processor(), tier="none")
-    assert judge._host_bytes(task(5)) == SLOT_BUDGET_BYTES
+    evaluation = Evaluation(Processor(), TERMS)
+    assert evaluation._host_bytes(task(5)) == SLOT_BUDGET_BYTES
     large = task(SLOT_BUDGET_BYTES)
-    assert judge._host_bytes(large) == 2 * slot_bytes(large.signature)
-    assert judge._host_bytes(task(MEMORY_BYTES // 2 + 1)) == MEMORY_BYTES
+    assert evaluation._host_bytes(large) == 2 * slot_bytes(large.signature)
+    assert evaluation._host_bytes(task(MEMORY_BYTES // 2 + 1)) == MEMORY_BYTES
     with pytest.raises(MachineError, match=f"task needs .* the judge allows {MEMORY_BYTES}"):
-        judge._host_bytes(task(MEMORY_BYTES))
-    assert Judge(Card(), tier="none")._host_bytes(task(MEMORY_BYTES)) == SLOT_BUDGET_BYTES
+        evaluation._host_bytes(task(MEMORY_BYTES))
+    assert Evaluation(Card(), TERMS)._host_bytes(task(MEMORY_BYTES)) == SLOT_BUDGET_BYTES
 
 
 @pytest.mark.parametrize(("ms", "status"), [(19.0, "refused"), (21.0, "passed")])
 def test_a_time_below_the_floor_is_refused_and_forgotten(ms, status):
     """300 MB at 1.5 times 10 GB/s take 20 ms."""
-    outcome = _Outcome.of("a", raw(timing=TIMING | {"candidate_ms": ms}))
-    found = Judge(Processor(), tier="none")._with_floor(task(300_000_000), outcome)
+    outcome = Outcome.of("a", raw(timing=TIMING | {"candidate_ms": ms}))
+    found = Evaluation(Processor(), TERMS)._with_floor(task(300_000_000), outcome)
     assert found.status == status
     assert (found.timing is None, found.check) == ((True, "floor") if status == "refused" else (False, ""))
-    untimed = _Outcome.of("a", raw())
-    assert Judge(Processor(), tier="none")._with_floor(task(5), untimed) is untimed
+    untimed = Outcome.of("a", raw())
+    assert Evaluation(Processor(), TERMS)._with_floor(task(5), untimed) is untimed
 
 
 @pytest.mark.parametrize(
@@ -155,7 +158,7 @@ def test_each_device_has_its_own_turns(tmp_path, monkeypatch, target, visible, n
 
 
 def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
-    passed = _Outcome.of("given", raw(timing=TIMING)).on("its forward is random")
+    passed = Outcome.of("given", raw(timing=TIMING)).on("its forward is random")
     assert (passed.timing.task_defect, passed.timing.wins) == ("its forward is random", False)
-    wrong = _Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
+    wrong = Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
     assert wrong.message == "y is wrong. No kernel can be right here: its forward is random."

@@ -5,7 +5,7 @@ import time
 import pytest
 from kernel_frame import HEAD, TAIL
 
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
 from harness.nouns.candidate import Candidate
 from harness.targets.cpu import CpuTarget
 
@@ -22,7 +22,7 @@ def kernel(text):
 
 @pytest.fixture(scope="module")
 def judge(bench):
-    return Judge(CpuTarget(), tier=bench.tier, timing_s=bench.judge.timing_s)
+    return LocalJudge(CpuTarget(), bench.judge.terms)
 
 
 def test_a_refused_source_is_neither_built_nor_run(bench, judge):

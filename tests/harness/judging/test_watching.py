@@ -9,7 +9,8 @@ import pytest
 
 from harness.isolation.tiers import resolve_tier
 from harness.judging import watching
-from harness.judging.local import Judge
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
 from harness.judging.watching import CONFIRMED_S, Watcher
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -191,7 +192,7 @@ def test_a_kernel_that_holds_its_sizes_is_compiled_for_smaller_ones_and_called_w
 
     tier = resolve_tier("auto")
     task = describe_task(SOURCE, name="parts", tier=tier)
-    (run,) = Judge(Slow(), tier=tier).sanitize(task, Candidate(source=KERNEL, target="cpu", author="test:test"))
+    (run,) = LocalJudge(Slow(), Terms(tier)).sanitize(task, Candidate(source=KERNEL, target="cpu", author="test:test"))
     assert run.status == "clean", run
     assert run.smaller is not None
     assert run.smaller.shapes == ((2048, 2232), (2232,), (2048, 2232))

@@ -6,7 +6,7 @@ import time
 from types import SimpleNamespace
 
 import pytest
-from python_kernels import bench_of, right
+from python_kernels import JOB, bench_of, right
 
 from harness.trusted import judging
 from harness.trusted.timing import clock
@@ -96,9 +96,8 @@ def test_how_many_trials_were_made_is_said(monkeypatch):
     monkeypatch.setattr(judging, "HOPELESS_TRIALS_S", 0.0)
     monkeypatch.setattr(judging, "HOPELESS", 0.0)  # of a reference that a busy machine makes slow, too
     with bench_of(slow) as bench:
-        payload = {"seed": 7, "multiplies": False, "trials": None, "timing_s": 0.0}
-        judging._check(bench, payload, trials := [])
-        timing = judging._timed(bench, payload, 20.0, (None, None), [1e-3])
+        judging._check(bench, JOB, trials := [])
+        timing = judging._timed(bench, JOB, 20.0, (None, None), [1e-3])
         assert {each.reason for each in bench.untried} == {judging.TOO_SLOW}
     assert len(trials) == 1
     assert judging._hopeless(timing, trials).endswith("rounds only, after 1 trials")

@@ -7,7 +7,7 @@ from itertools import count
 
 import pytest
 import torch
-from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right, runner_of
+from python_kernels import JOB, SIGNATURE, SOURCE, FailedError, X, bench_of, right, runner_of
 
 from harness.checks.families import MULTIPLIED, PLANS
 from harness.nouns.errors import UserError
@@ -20,13 +20,10 @@ from harness.trusted.judging import WrongError, raise_if_wrong
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import run_trial
+from harness.wire.job import IncumbentRunner
 from harness.wire.layout import slot_bytes
 
 ORDER = PLANS["elementwise"]
-
-
-def payload(**changed):
-    return {"seed": 5, "trials": None, "timing_s": 0.0, "multiplies": False, **changed}
 
 
 def error(largest=0.0, own=0.0, bad=0.0):
@@ -61,7 +58,7 @@ def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
 
     trials = []
     with bench_of(remembers) as bench:
-        timeout_s = judging._check(bench, payload(trials=asked), trials)
+        timeout_s = judging._check(bench, JOB.model_copy(update={"trials": asked}), trials)
         assert [each.distribution for each in trials] == list(ORDER[:asked])
         assert [each.repeatable for each in trials] == ([None] * (len(ORDER) - 1) + [True])[:asked]
         assert trials[0].seed == 5
@@ -80,7 +77,7 @@ def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
 
     trials = []
     with bench_of(wrong_from_the_third_on) as bench, pytest.raises(WrongError, match="y is wrong on mixed inputs"):
-        judging._check(bench, payload(), trials)
+        judging._check(bench, JOB, trials)
     assert [each.distribution for each in trials] == list(ORDER[:3])
     assert trials[-1].repeatable is True  # wrong the same way each time
     assert next(calls) == 3 + 3
@@ -102,7 +99,7 @@ def test_products_are_of_numbers_near_one():
 
     with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
         bench.multiplies = True
-        judging._check(bench, payload(multiplies=True), trials := [])
+        judging._check(bench, JOB.model_copy(update={"multiplies": True}), trials := [])
         assert [each.distribution for each in trials] == [*MULTIPLIED]
         assert (bench.manner, bench.untried) == ("near one", [])
         for _ in range(3):
@@ -111,7 +108,7 @@ def test_products_are_of_numbers_near_one():
             assert 1e-4 < products.median() < 1e4, "stirred factors neither vanish nor overflow"
         first_factors = 299
         with pytest.raises(WrongError, match="y is wrong on given inputs"):
-            judging._check(bench, payload(multiplies=True), [])
+            judging._check(bench, JOB.model_copy(update={"multiplies": True}), [])
         with pytest.raises(WrongError, match="y is wrong on near one inputs"):
             raise_if_wrong(run_trial(bench, 0, "near one", 3, 20.0))
 
@@ -127,7 +124,7 @@ def test_in_float64_another_order_of_summation_is_right():
 
     signature = Signature(inputs=(rows,), outputs=(sums,))
     with bench_of(one_by_one, source=source, signature=signature, op_class="reduction") as bench:
-        judging._check(bench, payload(trials=4), trials := [])
+        judging._check(bench, JOB.model_copy(update={"trials": 4}), trials := [])
         error = trials[0].outputs[0]
         assert error.max_scaled > 0 == error.reference_max_scaled
         bench.memory.views[0]["y"].copy_(bench.memory.views[0]["x"].float().sum(dim=1))
@@ -138,7 +135,7 @@ def test_in_float64_another_order_of_summation_is_right():
 def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
     trials = []
     with bench_of(right, slots=1) as bench:
-        judging._check(bench, payload(trials=2), trials)
+        judging._check(bench, JOB.model_copy(update={"trials": 2}), trials)
     assert len(trials) == 2
 
 
@@ -149,7 +146,7 @@ def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
         first = float(bench.pattern[0][0, 0])
     picky = SOURCE.replace("        return x", f"        assert float(x[0, 0]) == {first}\n        return x")
     with bench_of(right, source=picky) as bench, pytest.raises(UserError, match="refuses inputs that get_inputs gives"):
-        judging._check(bench, payload(trials=asked), [])
+        judging._check(bench, JOB.model_copy(update={"trials": asked}), [])
 
 
 def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
@@ -271,8 +268,8 @@ def test_exact_timed_outputs_are_exact_and_others_have_a_few_units():
 
 
 def timed(bench, incumbent=None):
-    judging._check(bench, payload(), trials := [])
-    return judging._timed(bench, payload(), 20.0, (incumbent, None), judging._timed_allowances(trials))
+    judging._check(bench, JOB, trials := [])
+    return judging._timed(bench, JOB, 20.0, (incumbent, None), judging._timed_allowances(trials))
 
 
 def test_a_right_kernel_is_timed():
@@ -286,16 +283,16 @@ def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(nar
     """Either it never took stirred inputs, or it did so at first."""
     picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
     with bench_of(right, source=picky) as bench:
-        judging._check(bench, payload(), trials := [])
+        judging._check(bench, JOB, trials := [])
         assert bench.manner == "given"
         bench.manner = "given" if narrow else "stirred"
-        timing = judging._timed(bench, payload(), 20.0, (None, None), judging._timed_allowances(trials))
+        timing = judging._timed(bench, JOB, 20.0, (None, None), judging._timed_allowances(trials))
         assert (timing.rounds, bench.manner) == (8, "given")
     with (
         bench_of(right, source=picky.replace(">= 1", ">= 9")) as bench,
         pytest.raises(UserError, match="forward raised"),
     ):
-        judging._timed(bench, payload(), 20.0, (None, None), [1.0])
+        judging._timed(bench, JOB, 20.0, (None, None), [1.0])
 
 
 def test_a_kernel_that_turns_wrong_after_its_trials_is_refused():
@@ -338,7 +335,9 @@ def test_a_rival_that_fails_while_timed_is_left_out():
             memory = bench.memory.beside()
             with runner_of(kernel, memory, bench.numbers) as link:
                 descriptor = link._socket.detach()
-                incumbent = judging._incumbent(bench, {"digest": "r", "pid": link._pid, "library": "r.so"}, descriptor)
+                incumbent = judging._incumbent(
+                    bench, IncumbentRunner(digest="r", pid=link._pid, library="r.so"), descriptor
+                )
                 assert incumbent.digest == "r"
                 incumbent.kernel.memory.views[:] = memory.views
                 assert (timed(bench, incumbent).head_to_head is not None) is there
@@ -348,7 +347,7 @@ def test_as_many_slots_as_it_takes_to_leave_the_cache():
     device, each = HostDevice(1 << 12), slot_bytes(SIGNATURE)
 
     def slots(target, room=1 << 40):
-        asked = {"slot_target_bytes": target, "memory_bytes": room}
+        asked = JOB.model_copy(update={"slot_target_bytes": target, "memory_bytes": room})
         return judging._slot_count(SIGNATURE, asked, device)
 
     assert slots(0) == slots(each) == slots(2 * each) == 2

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 from c_kernels import SCALED, library, linked
-from python_kernels import SIGNATURE, SOURCE, X
+from python_kernels import JOB, SIGNATURE, SOURCE, X
 
 from harness.checks.families import PLANS
 from harness.nouns.task import Signature, Variant
 from harness.nouns.verdict import Correctness, Timing
 from harness.trusted.jobs import run_job
+from harness.wire.job import IncumbentRunner, MixJob, Shape
 from harness.wire.layout import lay_out_each
 
 OFF_BY_HALF = SCALED + "  floats(arguments + 3)[29] += 0.5f;\n"
@@ -18,25 +21,20 @@ WRONG_WHEN_TIMED = "  static int calls; if (++calls > 14) return 0;\n" + SCALED
 ORDER = PLANS["elementwise"]
 
 
-def payload(path, pid, **changed):
-    return {
-        "source": SOURCE, "name": "task", "variant": Variant().model_dump(), "signature": SIGNATURE.model_dump(),
-        "op_class": "elementwise", "multiplies": False, "steps": False, "indexed": [], "library": str(path), "seed": 5,
-        "runner_pid": pid, "device": "cpu", "precision": "ieee", "tolerance": 1.0, "slot_target_bytes": 1 << 15,
-        "memory_bytes": 1 << 26, "timing_s": 0.0,
-        "trials": None, "load_within_s": 20.0, "timed": True, "compile": None, **changed,
-    }  # fmt: skip
-
-
 def judged(tmp_path, body, incumbent_body=None, **changed):
     path = library(tmp_path, body)
     with linked() as (process, link), linked() as (other, other_link):
         lines = [link._socket.detach()]
         if incumbent_body is not None:
             incumbent = library(tmp_path, incumbent_body, "incumbent") if incumbent_body else tmp_path / "gone.so"
-            changed["incumbent"] = {"digest": "earlier", "library": str(incumbent), "pid": other.pid}
+            changed["incumbent"] = IncumbentRunner(digest="earlier", library=str(incumbent), pid=other.pid)
             lines.append(other_link._socket.detach())
-        return run_job("judge", payload(path, process.pid, **changed), lines)
+        return ran("judge", JOB, lines, library=str(path), runner_pid=process.pid, **changed)
+
+
+def ran(kind, job, lines, **changed):
+    """A job's outcome, asked for in JSON as the warm parent is."""
+    return run_job(kind, json.loads(job.model_copy(update=changed).model_dump_json()), lines)
 
 
 def distributions(outcome):
@@ -59,7 +57,7 @@ def test_what_is_only_checked_has_no_time(tmp_path):
     assert [*outcome["seconds"]] == ["load", "check"]
 
 
-def test_a_hurried_judge_makes_fewer_comparisons(tmp_path):
+def test_a_quick_judge_makes_fewer_comparisons(tmp_path):
     assert distributions(judged(tmp_path, SCALED, trials=2, timed=False)) == ["given", "wide"]
 
 
@@ -98,7 +96,8 @@ def test_a_kernel_that_does_not_get_through_has_crashed(tmp_path, body, check):
 
 def test_a_library_that_does_not_load_fails_before_anything_is_compared(tmp_path):
     with linked() as (process, link):
-        outcome = run_job("judge", payload(tmp_path / "gone.so", process.pid), [link._socket.detach()])
+        gone = str(tmp_path / "gone.so")
+        outcome = ran("judge", JOB, [link._socket.detach()], library=gone, runner_pid=process.pid)
     assert (outcome["status"], outcome["check"]) == ("crashed", "load")
     assert [*outcome["seconds"]] == ["load"]
 
@@ -141,16 +140,13 @@ def sized(rows):
 
 def mixed(tmp_path, body, rows=(6, 9, 4)):
     path = library(tmp_path, body)
-    workloads = [
-        {
-            "variant": Variant(name=str(count), arguments={"rows": count}).model_dump(),
-            "signature": sized(count).model_dump(),
-        }
-        for count in rows
-    ]
+    shapes = tuple(
+        Shape(variant=Variant(name=str(count), arguments={"rows": count}), signature=sized(count)) for count in rows
+    )
+    job = MixJob(shapes=shapes, **{name: value for name, value in JOB if name in MixJob.model_fields})
     with linked() as (process, link):
-        order = payload(path, process.pid, source=SIZES, workloads=workloads)
-        return run_job("mix", order, [link._socket.detach()])
+        lines = [link._socket.detach()]
+        return ran("mix", job, lines, source=SIZES, library=str(path), runner_pid=process.pid)
 
 
 def test_by_turns_every_workload_has_its_turn_twice(tmp_path):

@@ -1,0 +1,225 @@
+"""The judging itself: a kernel's runner in its cage, and the judging child that drives it, one workload at a time."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from harness.isolation.policy import Limits
+from harness.isolation.process import IsolatedProcess
+from harness.isolation.scratch import scratch_folder
+from harness.judging.compile_baseline import compile_once, compile_order, with_compilers
+from harness.judging.device_lock import one_at_a_time
+from harness.judging.outcome import Case, Outcome
+from harness.judging.roofline_bound import below_floor
+from harness.judging.terms import Terms
+from harness.nouns.build import Build
+from harness.nouns.errors import MachineError
+from harness.nouns.task import Task, Workload
+from harness.nouns.verdict import Verdict
+from harness.processes.runner_process import Surroundings, how_it_ended, start_runner, why_not_trusted
+from harness.processes.trusted_child import JobDiedError, warm_parent
+from harness.targets.target import Target
+from harness.wire.job import IncumbentRunner, JudgeJob, KernelJob, MixJob, Shape
+from harness.wire.layout import slot_bytes
+
+SLOT_BUDGET_BYTES = 1 << 30
+"""Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
+MEMORY_BYTES = 16 << 30
+WALL_S = 600.0
+
+
+@dataclass(frozen=True)
+class Opponent:
+    """An earlier kernel, built: it runs in the same rounds."""
+
+    digest: str
+    library: Path
+
+
+@dataclass(frozen=True)
+class _Stage:
+    """A candidate's runner and what belongs to it, while an evaluation lasts."""
+
+    held: ExitStack
+    scratch: Path
+    around: Surroundings
+    runner: IsolatedProcess
+    link: socket.socket
+    job: KernelJob
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Checks and times on a target, by these terms, what has been built and may run. Evaluations take turns."""
+
+    target: Target
+    terms: Terms
+
+    def verdict(
+        self,
+        case: Case,
+        build: Build,
+        library: Path,
+        incumbent: Opponent | None = None,
+        *,
+        compile_baseline: bool = False,
+    ) -> Verdict:
+        """Of a case whose build may be loaded. torch.compile does its work before the device's turn begins."""
+        self.target.require_device()
+        ahead_s = (
+            compile_once(self.target, self.terms.tier, self.terms.precision, case.task) if compile_baseline else 0.0
+        )
+        with one_at_a_time(self.target.name):
+            outcomes = self._workloads(case, library, incumbent, compile_baseline)
+        return case.judged(build, outcomes, {"compile_ahead": ahead_s} if ahead_s else {})
+
+    def right(self, task: Task, library: Path) -> bool:
+        """Whether a build gives what the reference does on the file's own inputs. Nothing is timed, no turn taken."""
+        brief = Evaluation(self.target, replace(self.terms, timing_s=0.0, trials=1))
+        return all(
+            brief._run(task.only(work), library, 0, timed=False)["status"] == "passed" for work in task.workloads
+        )
+
+    def _workloads(
+        self, case: Case, library: Path, incumbent: Opponent | None, compile_baseline: bool
+    ) -> list[Outcome]:
+        """Each workload's outcome, in a process of its own; held-out ones, then all by turns. Ends with a failure."""
+        task, outcomes = case.task, list[Outcome]()
+        for workload in (*task.workloads, *task.held_out):
+            alone = task.only(workload)
+            raw = self._run(
+                alone,
+                library,
+                case.seed,
+                timed=workload not in task.held_out,
+                incumbent=incumbent,
+                compile_baseline=compile_baseline,
+            )
+            outcomes.append(self._with_floor(alone, Outcome.of(workload.name, raw)))
+            if outcomes[-1].status != "passed":
+                return outcomes
+        ordered = sorted((*task.workloads, *task.held_out), key=lambda workload: slot_bytes(workload.signature))
+        room = accumulate(slot_bytes(workload.signature) for workload in ordered)
+        fitting = [work for work, total in zip(ordered, room, strict=True) if total <= SLOT_BUDGET_BYTES]
+        if len(fitting) > 1:
+            outcomes.append(self._by_turns(task, fitting, library, case.seed))
+        return outcomes
+
+    def _by_turns(self, task: Task, workloads: list[Workload], library: Path, seed: int) -> Outcome:
+        """These workloads in one process, the smallest first."""
+        with self._stage(task.only(workloads[-1]), library, seed) as stage:
+            shapes = tuple(Shape(variant=work.variant, signature=work.signature) for work in workloads)
+            raw = _as_seen(stage, self._drive("mix", MixJob(**dict(stage.job), shapes=shapes), [stage.link], stage))
+        return Outcome.of("all by turns", raw)
+
+    def _with_floor(self, task: Task, outcome: Outcome) -> Outcome:
+        timing = outcome.timing
+        if timing is None or not (floor := below_floor(task, timing, self.target)):
+            return outcome
+        return replace(outcome, status="refused", check="floor", message=floor, timing=None)
+
+    def _run(
+        self,
+        task: Task,
+        library: Path,
+        seed: int,
+        *,
+        timed: bool,
+        incumbent: Opponent | None = None,
+        compile_baseline: bool = False,
+    ) -> dict[str, Any]:
+        """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
+        order = compile_order(task) if compile_baseline else None
+        with self._stage(task, library, seed) as stage:
+            links, opponent = [stage.link], None
+            if incumbent:
+                other, link = start_runner(stage.held, incumbent.library, stage.around, stage.scratch / "incumbent")
+                opponent = IncumbentRunner(digest=incumbent.digest, library=str(incumbent.library), pid=other.pid)
+                links.append(link)
+            job = JudgeJob(**dict(stage.job), timed=timed, compile=order, incumbent=opponent)
+            return _as_seen(stage, self._drive("judge", job, links, stage))
+
+    @contextmanager
+    def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
+        """A started runner, and what the judging child is told about it."""
+        terms = self.terms
+        around = Surroundings(terms.tier, self._host_bytes(task), self.target.running())
+        with ExitStack() as held:
+            scratch = held.enter_context(scratch_folder())
+            runner, link = start_runner(held, library, around, scratch / "candidate")
+            job = KernelJob(
+                source=task.source,
+                name=task.name,
+                variant=task.workloads[0].variant,
+                signature=task.signature,
+                op_class=task.op_class,
+                multiplies=task.multiplies,
+                steps=task.steps,
+                indexed=task.indexed,
+                library=str(library),
+                seed=seed,
+                runner_pid=runner.pid,
+                device=self.target.name,
+                precision=terms.precision,
+                tolerance=terms.tolerance,
+                slot_target_bytes=2 * self.target.facts().l3_bytes,
+                memory_bytes=around.memory_bytes,
+                timing_s=terms.timing_s,
+                trials=terms.trials,
+                load_within_s=terms.load_within_s,
+            )
+            yield _Stage(held, scratch, around, runner, link, job)
+
+    def _drive(self, kind: str, job: KernelJob, links: list[socket.socket], stage: _Stage) -> dict[str, Any]:
+        limits = Limits(
+            wall_s=WALL_S,
+            memory_bytes=64 << 30,  # the reference's own: it ran before under the same limit
+            processes=512,
+            file_bytes=stage.around.memory_bytes + (1 << 30),  # shared memory counts as a file
+        )
+        order = job.compile if isinstance(job, JudgeJob) else None
+        try:
+            return warm_parent().run(
+                kind,
+                job.model_dump(mode="json"),
+                tier=self.terms.tier,
+                cwd=stage.scratch,
+                limits=limits,
+                access=with_compilers(stage.around.needs.access, order),
+                descriptors=tuple(link.fileno() for link in links),
+            )
+        except JobDiedError as died:
+            raise MachineError(
+                f"The judging process for {job.name} ended without a verdict, {died.reason}.",
+                "Is there enough memory for the task? Smaller shapes need less.",
+            ) from died
+
+    def _host_bytes(self, task: Task) -> int:
+        """Host memory for the slots: the usual budget, or two slots of a task that is larger than that.
+
+        The arguments of a kernel on a GPU lie there; the judging process knows how much it has.
+        """
+        if self.target.name == "cuda":
+            return SLOT_BUDGET_BYTES
+        each = slot_bytes(task.signature)
+        if each > MEMORY_BYTES:
+            raise MachineError(
+                f"{task.name} needs {each} bytes for one set of arguments; the judge allows {MEMORY_BYTES}.",
+                "Choose smaller shapes.",
+            )
+        return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
+
+
+def _as_seen(stage: _Stage, outcome: dict[str, Any]) -> dict[str, Any]:
+    """The judging child's outcome, corrected by what the kernel's process did otherwise."""
+    if outcome["check"] == "process":
+        return outcome | how_it_ended(stage.runner.wait(2.0))
+    if outcome["status"] != "passed" or not (trespass := why_not_trusted(stage.runner)):
+        return outcome
+    return {name: value for name, value in (outcome | trespass).items() if name != "timing"}

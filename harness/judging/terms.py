@@ -1,0 +1,32 @@
+"""What a judge holds a kernel to, and how much it finds out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from harness.nouns.task import Task
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Precision
+
+TIMING_S = 1.0
+
+
+@dataclass(frozen=True)
+class Terms:
+    """The terms that all verdicts of one judge share.
+
+    `tolerance`: errors so many times what PyTorch's own allows are accepted. `timing_s`: the rounds of each workload
+    end after about so long, converged or not. `trials`: a pass is no more than so many comparisons, where kernels are
+    only to be ranked; else all. `load_within_s`: how long a kernel's process may take to load it.
+    """
+
+    tier: Tier
+    precision: Precision = "ieee"
+    tolerance: float = 1.0
+    timing_s: float = TIMING_S
+    trials: int | None = None
+    load_within_s: float = 60.0
+
+    def allowances(self, task: Task) -> frozenset[str]:
+        """What the screen lets pass for the task's sake: types that its forward computes in, and the precision."""
+        return frozenset({self.precision, *(dtype for work in task.workloads for dtype in work.dtypes)})

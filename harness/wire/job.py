@@ -1,0 +1,97 @@
+"""The jobs of children that run a task's reference beside a kernel: written on one side, read by these on the other.
+
+They travel as JSON, `model_dump(mode="json")` there and `model_validate` here. A path in them is one of the machine
+that both sides share, and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+from harness.nouns.candidate import TargetName
+from harness.nouns.frozen import Frozen
+from harness.nouns.task import OpClass, Signature, Variant
+from harness.nouns.verdict import Precision
+
+
+class ReferenceJob(Frozen):
+    """Which reference runs (`source` and `name` are the task's), as which variant, and where."""
+
+    source: str
+    name: str
+    variant: Variant
+    device: TargetName
+    precision: Precision
+
+
+class CompileOrder(Frozen):
+    """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
+
+    cache: str
+    environment: dict[str, str]
+    roots: tuple[str, ...]
+
+
+class CompileJob(ReferenceJob):
+    """torch.compile's work on a reference, before anybody is timed."""
+
+    signature: Signature
+    compile: CompileOrder
+
+
+class AsCalledJob(ReferenceJob):
+    """An exported drop-in (`drop_in`: its file's name) with its library beside the reference, for `limit_s` or more."""
+
+    library: str
+    drop_in: str
+    limit_s: float
+
+
+class KernelJob(ReferenceJob):
+    """What judging a kernel needs, whatever is found out of it. See `Task` for the fields of the same names.
+
+    `trials` bounds the comparisons, None makes all; the rounds of a timing end after about `timing_s`. Slots of
+    arguments together exceed `slot_target_bytes`, and take no more than `memory_bytes`.
+    """
+
+    signature: Signature
+    op_class: OpClass
+    multiplies: bool
+    steps: bool
+    indexed: frozenset[str]
+    library: str
+    seed: int
+    runner_pid: int
+    tolerance: float
+    slot_target_bytes: int
+    memory_bytes: int
+    timing_s: float
+    trials: int | None
+    load_within_s: float
+
+
+class IncumbentRunner(Frozen):
+    """An earlier kernel, and the process that runs it."""
+
+    digest: str
+    library: str
+    pid: int
+
+
+class JudgeJob(KernelJob):
+    """One workload: checked, and where it is `timed` timed, too, beside what is given of `compile` and `incumbent`."""
+
+    timed: bool
+    compile: CompileOrder | None = None
+    incumbent: IncumbentRunner | None = None
+
+
+class Shape(Frozen):
+    """One of several workloads that one process runs by turns."""
+
+    variant: Variant
+    signature: Signature
+
+
+class MixJob(KernelJob):
+    """Several workloads by turns in one process of the candidate's, the smallest first."""
+
+    shapes: tuple[Shape, ...]
