@@ -13,7 +13,7 @@ from pydantic import ValidationError
 
 from graph.export.live_module import is_module, module_source
 from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError, at_fault
@@ -176,7 +176,7 @@ def carry_on(
     With `deeper` a run that has ended goes on, as far as its settings allow more by now.
     """
     watch = observer or Quiet()
-    return RunResult(folder, execute(folder, manifest, watch, control=control, answer=answer, deeper=deeper))
+    return RunResult(folder, drive(folder, manifest, watch, control=control, answer=answer, deeper=deeper))
 
 
 def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:

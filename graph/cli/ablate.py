@@ -15,7 +15,7 @@ from graph.cli.settings import none_with_resume, option_of, require_same, settin
 from graph.pages.ablation_page import ablation_of, write
 from graph.pages.sheet import Sheet, drawn
 from graph.runs.folder import Manifest, RunFolder
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.progress import Terminal
 from graph.suites.ablation import Ablation, begin_ablation, reopen_ablation
 from graph.suites.tasks import find_task
@@ -31,7 +31,7 @@ def run(options: Ablate) -> int:
     try:
         for folder, manifest in runs:
             terminal.console.print(Text(f"\n{manifest.name}, {folder.path.name}", style="bold"), soft_wrap=True)
-            records.append(execute(folder, manifest, terminal))
+            records.append(drive(folder, manifest, terminal))
             terminal.stop()
     except BaseException as error:
         terminal.stop()

@@ -38,7 +38,7 @@ from tools.judges import open_judge
 Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
 
-def execute(
+def drive(
     folder: RunFolder,
     manifest: Manifest,
     *observers: Observer,
@@ -59,7 +59,7 @@ def execute(
     """
     with folder.claimed():
         try:
-            return _execute(folder, manifest, observers, control, answer, deeper=deeper, open_judge=open_judge)
+            return _drive_claimed(folder, manifest, observers, control, answer, deeper=deeper, open_judge=open_judge)
         except UserError:
             if not (folder.record.exists() or folder.kernel.exists() or folder.conversation.exists()):  # nothing here
                 folder.discard()
@@ -77,7 +77,7 @@ class Session:
         self.graph: Graph = build_graph(open_judge=open_judge).compile(checkpointer=saver)
         self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
 
-    def run(
+    def advance(
         self, observers: tuple[Observer, ...], control: RunControl | None, answer: str | None, *, deeper: bool = False
     ) -> Outcome | None:
         """Take the graph from where it stands to its end; otherwise say what ended it before.
@@ -228,7 +228,7 @@ def save(folder: RunFolder, record: RunRecord) -> None:
     folder.write(folder.report, render(record))
 
 
-def _execute(
+def _drive_claimed(
     folder: RunFolder,
     manifest: Manifest,
     observers: tuple[Observer, ...],
@@ -242,7 +242,7 @@ def _execute(
         session = Session(folder, manifest, saver, open_judge)
         session.require_sound()
         try:
-            early = session.run((log, *observers), control, answer, deeper=deeper)
+            early = session.advance((log, *observers), control, answer, deeper=deeper)
         except BaseException as error:
             _save_what_there_is(session, log, error)
             raise

@@ -21,10 +21,11 @@ FILE = "compiled.json"
 def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice, open_judge: OpenJudge = open_judge) -> None:
     """Judge the best kernel of a run that has ended, with that baseline, and keep the verdict in the run's folder.
 
-    Nothing to do where no kernel passed, and where it was done before. Raises `MachineError`.
+    Nothing to do where it has not ended, where no kernel passed, and where it was done before. Raises `MachineError`.
     """
     best, task = record.best, record.task
-    if best is None or task is None or (folder.path / FILE).exists():
+    ended = record.outcome in ("improved", "nothing_faster")
+    if not ended or best is None or task is None or (folder.path / FILE).exists():
         return
     judged = best.verdict
     judge = open_judge(JudgeOrder(best.candidate.target, isolation, judged.precision, judged.tolerance))

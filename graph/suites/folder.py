@@ -11,17 +11,15 @@ from pydantic import ValidationError
 from graph.runs.folder import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
 from graph.runs.record import RunRecord
 from graph.runs.trust import remember, require_trust
-from graph.suites.compare import compare, compared
+from graph.suites.compare import compared
 from graph.suites.record import Row, SuiteRecord, row_of
 from graph.suites.table import page
 from graph.suites.tasks import SuiteTask
-from harness.judging.protocol import OpenJudge
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
-from tools.judges import open_judge
 
 
 class SuiteManifest(Frozen):
@@ -69,20 +67,21 @@ class SuiteFolder:
 
     def found(self, task: SuiteTask, facts: DeviceFacts) -> Row | None:
         """The row as a task's run stands, ended or not; None where there is no record of it."""
+        record = self.run_record(task)
+        return self.row_from(task, record, facts) if record else None
+
+    def run_record(self, task: SuiteTask) -> RunRecord | None:
+        """What the task's run left; None where that cannot be read."""
         try:
-            record = RunRecord.model_validate_json(read_bounded(self._run(task).record))
+            return RunRecord.model_validate_json(read_bounded(self._run(task).record))
         except (OSError, ValidationError):
             return None
-        if record.task is not None and record.task.source != task.source:  # another task's, whatever its name
+
+    def row_from(self, task: SuiteTask, record: RunRecord, facts: DeviceFacts) -> Row | None:
+        """The row that a run's record makes; None where it is another task's, whatever its name."""
+        if record.task is not None and record.task.source != task.source:
             return None
         return row_of(task, record, facts, compared(self._run(task)))
-
-    def compare(self, task: SuiteTask, open_judge: OpenJudge = open_judge) -> None:
-        """Judge the task's best kernel beside torch.compile, unless that was done. Raises `MachineError`."""
-        run = self._run(task)
-        record = RunRecord.model_validate_json(read_bounded(run.record))
-        if record.outcome in ("improved", "nothing_faster"):
-            compare(run, record, run.manifest().settings.isolation, open_judge)
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""

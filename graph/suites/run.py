@@ -12,9 +12,10 @@ from typing import Literal, Protocol
 
 from langgraph.runtime import RunControl
 
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import Observer, Quiet, Speech
+from graph.suites.compare import compare
 from graph.suites.folder import SuiteFolder, SuiteManifest
 from graph.suites.record import Row, RowStatus, SuiteRecord, waiting
 from graph.suites.tasks import SuiteTask
@@ -82,7 +83,9 @@ class SuiteRun:
         Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing, and what becomes of
         the present steps while the process ends is no task's row. The record is written after every task.
         """
-        threads = [threading.Thread(target=self._work, daemon=True) for _ in range(min(self._jobs, len(self._queue)))]
+        threads = [
+            threading.Thread(target=self._take_tasks, daemon=True) for _ in range(min(self._jobs, len(self._queue)))
+        ]
         for thread in threads:
             thread.start()
         try:
@@ -129,10 +132,10 @@ class SuiteRun:
             if self._dollars is not None and sum(self._spent.values()) >= self._dollars:
                 self._stop("The suite's dollars are spent.")
 
-    def _work(self) -> None:
+    def _take_tasks(self) -> None:
         while (begun := self._next()) is not None:
             task, control = begun
-            row = self._one(task, control)
+            row = self._row(task, control)
             with self._changed:
                 if self._left:
                     return
@@ -150,16 +153,17 @@ class SuiteRun:
             self._present[task] = RunControl()
             return task, self._present[task]
 
-    def _one(self, task: SuiteTask, control: RunControl) -> Row:
+    def _row(self, task: SuiteTask, control: RunControl) -> Row:
         """Run one task. What goes wrong with it, our own defects included, is its row: the others go on."""
         observer = self._observer.began(task)
         started = time.monotonic()
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
             purse = _Purse(partial(self._pay, task))
-            execute(folder, manifest, observer, purse, control=control, open_judge=self._open_judge)
+            record = drive(folder, manifest, observer, purse, control=control, open_judge=self._open_judge)
             if self._compile_baseline and not self._stopping:
-                self._folder.compare(task, self._open_judge)
+                compare(folder, record, manifest.settings.isolation, self._open_judge)
+            return self._folder.row_from(task, record, self._facts) or waiting(task)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"
             return self._failed(task, status, str(error), started)
@@ -168,7 +172,6 @@ class SuiteRun:
                 return self._so_far(task)
             traceback.print_exc()
             return self._failed(task, "defect", f"a defect of cutegen's own: {type(error).__name__}: {error}", started)
-        return self._so_far(task)
 
     def _failed(self, task: SuiteTask, status: RowStatus, reason: str, started: float) -> Row:
         """What was verified before the failure still counts."""

@@ -13,19 +13,19 @@ from knowledge.playbook.ops_pointwise import POINTWISE
 from knowledge.playbook.ops_reductions import REDUCTIONS
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.ops_windows import WINDOWS
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import ByContent, Problem
 
 TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **WINDOWS}
 
 
 def lower_problem(problem: Problem) -> Lowered:
     """The problem's outputs as expressions. Raises `UnwritableError` naming the first operation without a lowering."""
-    return _lower_json(problem.model_dump_json())
+    return _lowered(ByContent.of(problem))
 
 
 @lru_cache(maxsize=8)
-def _lower_json(problem: str) -> Lowered:
-    given = Problem.model_validate_json(problem)
+def _lowered(key: ByContent) -> Lowered:
+    given = key.problem
     if given.target == "cuda":
         return lower(without_diagonals(given), TABLE | VECTOR_PRODUCTS)
     return lower(given, TABLE)

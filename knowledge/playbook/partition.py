@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.lowering import WITHOUT_EFFECT, aliases, base_name
-from knowledge.playbook.problem import Argument, Op, Problem, Ref, Scalar, Tensor
+from knowledge.playbook.problem import Argument, ByContent, Op, Problem, Ref, Scalar, Tensor
 from knowledge.playbook.recipe import Decline, Plan, Recipe
 from knowledge.playbook.strided import packed_strides
 
@@ -49,12 +49,12 @@ class Stages:
 
 def stages_of(problem: Problem, recipes: tuple[Recipe, ...]) -> Stages:
     """The parts of a forward, at least two. Raises `UnwritableError` saying which operation no recipe can write."""
-    return _stages(problem.model_dump_json(), recipes)
+    return _stages(ByContent.of(problem), recipes)
 
 
 @lru_cache(maxsize=8)
-def _stages(problem: str, recipes: tuple[Recipe, ...]) -> Stages:
-    cut = _Cut(Problem.model_validate_json(problem))
+def _stages(key: ByContent, recipes: tuple[Recipe, ...]) -> Stages:
+    cut = _Cut(key.problem)
     parts, start = [], 0
     while start < len(cut.ops):
         part, start = _longest(cut, start, recipes)

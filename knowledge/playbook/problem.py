@@ -1,10 +1,11 @@
 """What the playbook is asked to write: tensors and traced operations, as plain data.
 
-The field names are those of the judge's task on purpose: `Problem.model_validate` reads a task's own dump.
+The field names are those of the judge's task on purpose: `Problem.model_validate` reads a task's own attributes.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from math import prod
 from typing import Literal
 
@@ -104,3 +105,16 @@ class Problem(Plain):
     def arguments(self) -> tuple[Tensor | Scalar, ...]:
         """All arguments in the order of the call."""
         return (*self.inputs, *self.parameters, *self.outputs)
+
+
+@dataclass(frozen=True)
+class ByContent:
+    """A problem as a cache keeps it: by its text, in which 1, 1.0 and True differ."""
+
+    problem: Problem = field(compare=False)
+    text: str
+
+    @classmethod
+    def of(cls, problem: Problem) -> ByContent:
+        """The key of a problem."""
+        return cls(problem, problem.model_dump_json())

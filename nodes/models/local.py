@@ -23,8 +23,10 @@ def request_of(messages: Sequence[BaseMessage]) -> Request:
     Raises `ValueError` where no message does: the caller forgot to attach it.
     """
     for message in reversed(messages):
-        if isinstance(message, HumanMessage) and "request" in message.additional_kwargs:
-            return Request.model_validate(message.additional_kwargs["request"])
+        if isinstance(message, HumanMessage) and isinstance(
+            attached := message.additional_kwargs.get("request"), Request
+        ):
+            return attached
     raise ValueError('no human message carries additional_kwargs["request"], which this model answers from')
 
 

@@ -49,12 +49,15 @@ def problem_of(request: Request) -> Problem | Decline:
     return Problem.model_validate(
         {
             "target": request.target,
-            **task.signature.model_dump(),
-            "ops": [op.model_dump() for op in task.program.ops],
+            "inputs": task.signature.inputs,
+            "parameters": task.signature.parameters,
+            "outputs": task.signature.outputs,
+            "ops": task.program.ops,
             "returns": task.program.outputs,
-            "device": request.device.model_dump(),
+            "device": request.device,
             "precision": request.precision,
-        }
+        },
+        from_attributes=True,
     )
 
 

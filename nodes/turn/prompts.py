@@ -55,7 +55,7 @@ def messages_for(request: Request) -> tuple[BaseMessage, ...]:
         SystemMessage(parts.rules),
         HumanMessage(
             (parts.task + parts.question).strip() + "\n",
-            additional_kwargs={"request": request.model_dump(mode="json")},
+            additional_kwargs={"request": request},
         ),
     )
 

@@ -1,4 +1,4 @@
-"""What an agent asks of its model: the facts a prompt is rendered from, attached to the message as plain data."""
+"""What an agent asks of its model: the facts a prompt is rendered from, attached to the message beside its text."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
-    sweep. The request travels in the human message's `additional_kwargs["request"]`, dumped as JSON data, so that a
-    rule-based model can answer without reading prose.
+    sweep. The request travels as it is in the human message's `additional_kwargs["request"]`, so that a rule-based
+    model can answer without reading prose; no endpoint is sent it.
     """
 
     role: Speaker

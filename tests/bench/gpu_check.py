@@ -33,11 +33,12 @@ from graph.cli.suite import default_jobs
 from graph.pages.ablation_page import ablation_of, write
 from graph.pages.sheet import drawn
 from graph.runs.folder import Manifest, RunFolder, replace_file
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import Quiet
 from graph.runs.record import RunRecord
 from graph.suites.ablation import begin_ablation, one_gate, reopen_ablation
+from graph.suites.compare import compare
 from graph.suites.folder import SuiteFolder, create_suite, reopen_suite
 from graph.suites.progress import SuiteTerminal
 from graph.suites.record import Row
@@ -129,8 +130,8 @@ class Check:
         folder, manifest = reopen_suite(self.folder / "suite")
         facts = choose_target("cuda").facts()
         for task in manifest.tasks:
-            if self.minutes_left > 0 and (row := folder.row(task, facts)) and row.beside_compiled is None:
-                folder.compare(task)
+            if self.minutes_left > 0 and (record := folder.run_record(task)):
+                compare(RunFolder(folder.path / task.name), record, manifest.settings.isolation)
         rows = {row.id: row for task in manifest.tasks if (row := folder.row(task, facts))}
         if self.result.suite is not None:
             merged = tuple(rows.get(row.id, row) for row in self.result.suite.rows)
@@ -145,7 +146,7 @@ class Check:
         over.daemon = True
         over.start()
         with ThreadPoolExecutor(max(1, len(every))) as pool:
-            records = list(pool.map(lambda run: execute(run[0], run[1], Quiet(), control=control), every))
+            records = list(pool.map(lambda run: drive(run[0], run[1], Quiet(), control=control), every))
         over.cancel()
         found = []
         for task, (path, pairs) in runs.items():

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from graph.api import begin, make_settings
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.progress import Quiet
 from graph.suites.tasks import find_task
 from harness.judging.protocol import JudgeOrder
@@ -42,7 +42,7 @@ def cuda_gemm(folder: Path) -> tuple[TaskInput, str]:
     """
     task = find_task("level1:1", 1.0)
     run, manifest = begin(task, make_settings({"target": "cuda", "depth": 0}), folder)
-    best = execute(run, manifest, Quiet()).best
+    best = drive(run, manifest, Quiet()).best
     if best is None:
         raise MachineError(f"No kernel of {task.name} passed on this GPU.", f"See {run.path}.")
     return task, best.candidate.source

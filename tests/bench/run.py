@@ -22,7 +22,7 @@ from bench.tables import sheets
 from graph.api import begin, load_task, make_settings
 from graph.pages.sheet import drawn
 from graph.runs.folder import RUNS
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import Terminal
 from graph.runs.record import RunRecord
@@ -106,7 +106,7 @@ def run_example(name: str, scratch: Path, console: Console) -> tuple[RunRecord, 
     task = load_task(ROOT / "examples" / f"{name}.py")
     folder, manifest = begin(task, make_settings({"target": "cpu"}), scratch / name)
     watch = Stopwatch(console)
-    record = execute(folder, manifest, watch)
+    record = drive(folder, manifest, watch)
     watch.stop()
     return record, 1e3 * (watch.last - watch.first - record.seconds) / max(1, watch.nodes)
 

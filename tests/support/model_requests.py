@@ -58,5 +58,5 @@ def crashed(kernel: Candidate) -> Verdict:
 
 def prompt(question: Request, text: str = "Write it.") -> list[BaseMessage]:
     """A system message and a human one that carries the request, as an agent sends them."""
-    carried = HumanMessage(text, additional_kwargs={"request": question.model_dump(mode="json")})
+    carried = HumanMessage(text, additional_kwargs={"request": question})
     return [SystemMessage("You write kernels."), carried]

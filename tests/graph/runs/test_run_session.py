@@ -83,13 +83,13 @@ def test_a_run_that_ended_has_improved_only_by_the_word_of_its_result(
     assert session.graph.get_state(session.config).next == ("reporter",)
     assert session.record("running").outcome == "running"
     assert session.record(None).outcome == "nothing_faster", "before the result is there nothing is claimed"
-    assert session.run((), None, None) is None
+    assert session.advance((), None, None) is None
     record = session.record(None)
     assert (record.outcome, record.stop_reason) == (outcome, "Deep enough.")
-    assert session.run((), None, None) is None, "a run that has ended does nothing more"
+    assert session.advance((), None, None) is None, "a run that has ended does nothing more"
     assert session.record(None) == record
     with pytest.raises(UserError, match="No question waits"):
-        session.run((), None, "an answer")
+        session.advance((), None, "an answer")
 
 
 def test_a_kernel_that_was_withdrawn_does_not_stay_in_the_folder(session: Session) -> None:

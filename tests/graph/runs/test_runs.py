@@ -8,7 +8,7 @@ import pytest
 from command_line import SOFTSIGN
 
 from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
-from graph.runs.loop import execute
+from graph.runs.loop import drive
 from graph.runs.machine import cutegen_version, this_machine
 from graph.runs.progress import Quiet
 from graph.runs.store import checkpoint_types, open_saver
@@ -92,7 +92,7 @@ def test_a_full_disk_is_the_machines_failure(tmp_path: Path) -> None:
     folder, manifest = new(tmp_path / "run")
     folder.log.symlink_to("/dev/full")
     with pytest.raises(MachineError, match="no space left") as raised:
-        execute(folder, manifest, Quiet())
+        drive(folder, manifest, Quiet())
     assert "Free some room" in raised.value.remedy
     assert str(folder.log) in raised.value.problem
 

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from graph.cli.main import app
 from graph.runs.folder import RunFolder, create, reopen
-from graph.runs.loop import Session, execute
+from graph.runs.loop import Session, drive
 from graph.runs.progress import Quiet
 from graph.runs.store import PlainSerializer, open_saver
 from graph.runs.trust import require_harmless, risks
@@ -50,7 +50,7 @@ def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
         tmp_path_factory.mktemp("kept") / "run", name="softsign", source=SOURCE,
         settings=Settings(model="manual", target="cpu", max_depth=0),
     )  # fmt: skip
-    assert execute(folder, manifest, Quiet()).outcome == "waiting"
+    assert drive(folder, manifest, Quiet()).outcome == "waiting"
     return folder.path
 
 
