@@ -14,15 +14,15 @@ demo: .make/run
 # Bytecode is kept wherever tests run: without, every process of theirs compiles Python anew, asserts and all.
 test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=
 
-# A file's tests in one process, three of those on two cores: many tests wait for kernels, and for their turn at the clock;
-# in the order of tests/conftest.py. Then, with nothing beside them, those that assert on measured times.
+# Three processes on two cores, for many tests wait: for a compiler, or their turn at the clock. Whoever is done takes over
+# half of what another has left. Then, with nothing beside them, those that assert on measured times.
 test: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone"
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone"
 	$(BIN)/python -m pytest -m alone
 
 # The same, and every kernel that is held as golden compiled and compared anew: for another g++, nvcc or torch.
 test-all: .make/test check
-	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not alone" --goldens prove
+	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" --goldens prove
 	$(BIN)/python -m pytest -m alone
 
 # After what renders kernels has changed: compiles and compares what reads differently, and holds it as golden.

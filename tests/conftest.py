@@ -1,13 +1,12 @@
-"""How the property tests draw their inputs, which files are begun first, and what stays together."""
+"""How the property tests draw their inputs, in which order files are begun, and what stays together."""
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import Any
 
 import pytest
 from hypothesis import settings
-from scheduling import LONG, LONG_ON_A_GPU, scope_of
+from scheduling import LONG_ON_A_GPU, mixed, scope_of
 
 # `make test` says the same of the same tree, whenever and wherever it is run; `make fuzz` looks for what it has missed.
 # No deadlines: a busy machine is no failure.
@@ -25,11 +24,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put the long files first, then those of many tests."""
-    counts = Counter(item.path for item in items)
-    long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else LONG
+    """Mix the files of all folders; on a GPU, put first what takes longest there."""
+    long = LONG_ON_A_GPU if config.getoption("markexpr") == "gpu" else ()
     ranks = {name: rank for rank, name in enumerate(long)}
-    items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), -counts[item.path], str(item.path)))
+    items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), mixed(item.path), str(item.path)))
 
 
 @pytest.hookimpl(optionalhook=True)
