@@ -1,4 +1,4 @@
-"""One court for all cheats and twins. What has to be built is built by a few threads while others are judged."""
+"""A court for cheats and twins. What is judged next is built by a few threads while others are judged."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 from cheat_catalogue import Entry, task_source
+from own_turns import own_turns
 
 from harness.isolation.tiers import resolve_tier
 from harness.judging.foreign import ModuleJudge
@@ -24,6 +25,8 @@ from harness.targets.cuda import CudaTarget
 from harness.tasks.describing import describe_task
 
 BUILDERS = max(2, len(os.sched_getaffinity(0)) // 2)
+AHEAD = 2
+"""Builds that are begun before they are wanted, for each builder."""
 TIMING_S = 0.2
 """Who passes matters here, not how fast it is."""
 SEED = 1
@@ -43,15 +46,21 @@ class Court:
         self.task = cache(self._task)
         self.modules = ModuleJudge(CpuTarget(), terms)
         self._builders = ThreadPoolExecutor(BUILDERS)
-        self._builds: dict[Entry, Future[Build]] = {
-            entry: self._builders.submit(self._build, entry)
-            for entry in wanted
-            if not entry.screened and entry.path.suffix != ".py"
-        }
+        self._wanted = [entry for entry in wanted if not entry.screened and entry.path.suffix != ".py"]
+        self._builds: dict[Entry, Future[Build]] = {}
 
     def verdict(self, entry: Entry) -> Verdict:
-        build = self._builds[entry].result() if entry in self._builds else None
-        return self._judge(entry).evaluate(self.task(entry.task), candidate(entry), build, seed=SEED)
+        build = self._built(entry) if entry in self._wanted else None
+        with own_turns():
+            return self._judge(entry).evaluate(self.task(entry.task), candidate(entry), build, seed=SEED)
+
+    def _built(self, entry: Entry) -> Build:
+        """The entry's build; those after it are begun meanwhile. Not all: other processes judge some of them."""
+        place = self._wanted.index(entry)
+        for each in self._wanted[place : place + 1 + AHEAD * BUILDERS]:
+            if each not in self._builds:
+                self._builds[each] = self._builders.submit(self._build, each)
+        return self._builds[entry].result()
 
     def _build(self, entry: Entry) -> Build:
         return self._judge(entry).build(self.task(entry.task), candidate(entry))

@@ -6,6 +6,7 @@ import textwrap
 
 import pytest
 from kernel_frame import HEAD, TAIL
+from own_turns import own_turns
 
 from harness.isolation.tiers import resolve_tier
 from harness.judging.local import LocalJudge
@@ -65,7 +66,8 @@ class Bench:
 
     def verdict(self, body: str, source: str = SOFTSIGN, seed: int = 1) -> Verdict:
         candidate, build = self.build(body)
-        return self.judge.evaluate(self.task(source), candidate, build, seed=seed)
+        with own_turns():
+            return self.judge.evaluate(self.task(source), candidate, build, seed=seed)
 
 
 @pytest.fixture(scope="session")
