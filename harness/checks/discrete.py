@@ -17,7 +17,7 @@ Kind = Literal[
 ]
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
-    "cleared", "lowered", "few",
+    "cleared", "lowered", "few", "renewed",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
@@ -68,8 +68,8 @@ WAYS: dict[Kind, tuple[Way, ...]] = {
     "fixed": (),
 }
 TIMED: dict[Kind, tuple[Way, ...]] = {
-    "values": ("moved", "redrawn"),
-    "flags": ("moved", "few"),
+    "values": ("renewed", "moved", "redrawn"),
+    "flags": ("renewed", "moved", "few"),
     "triangle": ("few",),
     "prefix": ("recut", "few"),
     "suffix": ("recut", "few"),
@@ -205,6 +205,38 @@ def swap_few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> t
     return given
 
 
+def change_few(given: torch.Tensor, shown: Shown, way: Way, generator: torch.Generator) -> torch.Tensor:
+    """A few elements, or rows, as a timed call's variation might have them, in place; all others stay."""
+    swap_few(given, shown, generator)
+    if way == "renewed":
+        return _renew_few(given, shown, generator)
+    if way != "moved":
+        changed = vary(given, shown, way, generator)
+        if way == "few":
+            return given.copy_(changed)
+        at = _some_places(given.shape[:-1] if way == "recut" else given.shape, generator)
+        given[at] = changed[at]
+    return given
+
+
+def _some_places(shape: torch.Size, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
+    """Indices of up to `FEW` elements; of a shape without axes none, which is its one element."""
+    count = max(1, min(FEW, shape.numel() // 8))
+    drawn = torch.randint(shape.numel(), (count,), generator=generator, device=generator.device)
+    return torch.unravel_index(drawn, shape) if shape else ()
+
+
+def _renew_few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """The other flag, or any value of the range, in a few places."""
+    at = _some_places(given.shape, generator)
+    if shown.kind == "flags":
+        given[at] = (~given[at].bool()).to(given.dtype)
+    else:
+        low, high = (ends.expand(given.shape)[at] for ends in (shown.low, shown.high))
+        given[at] = _between(low, high, low.shape, generator).to(given.dtype)
+    return given
+
+
 def _uniform(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
     """Numbers of [0, 1) in float64, repeating after a block."""
     count = shape.numel()
@@ -223,6 +255,11 @@ def _moved(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> tor
     extent = given.shape[shown.axis]
     places = int(torch.randint(1, max(2, extent), (1,), generator=generator, device=generator.device))
     return swap_few(given.roll(places, shown.axis), shown, generator)
+
+
+def _renewed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """Moved, and a few of another value: what follows from the values in whatever order is another one, too."""
+    return _renew_few(_moved(given, shown, generator), shown, generator)
 
 
 def _redrawn(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
@@ -309,4 +346,5 @@ _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Te
     "moved": _moved, "redrawn": _redrawn, "repeated": _repeated, "reversed": _reversed, "nudged": _nudged,
     "reflected": _reflected, "respread": _respread, "recut": _recut, "flipped": _flipped, "set": _set,
     "cleared": _cleared, "lowered": _lowered, "few": _few,
+    "renewed": _renewed,
 }  # fmt: skip

@@ -100,6 +100,12 @@ def explained_error(result: torch.Tensor, exact: torch.Tensor) -> float:
     return MULTIPLE * own.likely + floor_of(result.dtype) if own.largest > 0 else 0.0
 
 
+def own_error(error: OutputError) -> float:
+    """PyTorch's largest error, or about what it would be among many elements."""
+    largest = error.reference_max_scaled
+    return max(largest, DEVIATIONS * min(error.reference_relative_l2, largest))
+
+
 def scale_of(tensor: torch.Tensor) -> float:
     """Root mean square of the finite elements; 1 where they are all zero or there are none."""
     return _rms([*_pieces(tensor)])

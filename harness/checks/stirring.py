@@ -44,6 +44,16 @@ def touch_few(view: torch.Tensor) -> None:
     elements[places] = elements[places] * factors.to(view.dtype)
 
 
+def exchange_few(view: torch.Tensor) -> None:
+    """Put a few elements in the places of others of another magnitude: where zeros lie is no longer what it was."""
+    glanced = min(64 * TOUCHED, view.numel())
+    places = tuple(torch.randint(extent, (glanced,), device=view.device) for extent in view.shape)
+    order = view[places].abs().argsort()
+    ends = torch.cat([order[:TOUCHED], order[-TOUCHED:]])
+    at = tuple(axis[ends] for axis in places)
+    view[at] = view[at].flip(0)
+
+
 class Stirring:
     """No result for the values before, whole or in part, is of use for the new ones.
 

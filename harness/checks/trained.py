@@ -13,10 +13,16 @@ from dataclasses import dataclass
 import torch
 
 from harness.checks.families import below, uniform_block
-from harness.checks.stirring import BLOCK, NO_STRUCTURE, tile
+from harness.checks.stirring import BLOCK, NO_STRUCTURE, TOUCHED, exchange_few, tile
 from harness.checks.structure import Structure
 
 _GLANCE = 4096
+FAR = 1 / 8
+"""The share of a weight's elements that are `OCTAVES` or less away from the file's where it is asked for: a slope that
+begins at 0.25 may pass 1."""
+OCTAVES = 4.0
+FAR_BESIDE = ("wide", "mixed")
+"""The families of inputs beside which that is asked for; not where they are drawn milder."""
 _MASKS = ({0.0, 1.0}, {0.0, -math.inf}, {1.0, -math.inf})
 
 
@@ -69,8 +75,11 @@ class Trained:
         """Names of the weights that show one sign, parameters' and buffers' alike."""
         return tuple(name for name, habit in self.habits.items() if habit.signed and not habit.mask)
 
-    def draw(self, name: str, generator: torch.Generator) -> torch.Tensor:
-        """A weight's values of another training run; integers, and whatever has no elements, as they are."""
+    def draw(self, name: str, generator: torch.Generator, *, far: bool = False) -> torch.Tensor:
+        """A weight's values of another training run; integers, and whatever has no elements, as they are.
+
+        With `far` some elements are up to 16 times as large, one of them at least in every second draw.
+        """
         given, habit = self._weights[name], self.habits.get(name)
         if habit is None:
             return given
@@ -83,9 +92,38 @@ class Trained:
             moved = _factors(given, generator).mul_(_size_of_a_zero(given))
         elif habit.sparse:
             moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
+        if far:
+            moved = moved.mul_(_growth(given, generator))
         if habit.signed and name not in self.keeps_sign:
             moved = moved.mul_(_signs(given, generator, one_negative=self.probed or given.numel() > 1))
         return habit.structure.keep(moved)
+
+    def elsewhere(self, name: str, drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Drawn values of a weight with its zeros in other places, or its mask's columns; others as they are."""
+        habit = self._patterned(name)
+        if habit is None:
+            return drawn
+        if habit.mask:
+            return drawn.roll(1 + below(drawn.shape[-1] - 1, generator), -1)
+        return drawn.reshape(-1).roll(1 + below(drawn.numel() - 1, generator)).view(drawn.shape)
+
+    def exchange(self, name: str, view: torch.Tensor) -> None:
+        """The same in a few places alone, in place. Each row of a mask shows as many as before."""
+        habit = self._patterned(name)
+        if habit and habit.mask:
+            rows = view.shape[:-1]
+            count = max(1, min(TOUCHED, rows.numel() // 8))
+            at = tuple(torch.randint(extent, (count,), device=view.device) for extent in rows)
+            view[at] = view[at].roll(1, -1)
+        elif habit:
+            exchange_few(view)
+
+    def _patterned(self, name: str) -> Habit | None:
+        """What is known of a weight whose zeros may be anywhere; None for others."""
+        habit = self.habits.get(name)
+        if self.tame or habit is None or not habit.structure.empty:
+            return None
+        return habit if habit.sparse or habit.mask else None
 
 
 def _size_of_a_zero(given: torch.Tensor) -> float:
@@ -98,6 +136,17 @@ def _factors(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     factor = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
     tile(factor, uniform_block(min(given.numel(), BLOCK), generator).add_(0.5))
     return factor
+
+
+def _growth(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """1 in most places, in some others up to 2**`OCTAVES`."""
+    growth = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
+    count = min(given.numel(), BLOCK)
+    octaves = uniform_block(count, generator).mul_(OCTAVES)
+    chosen = uniform_block(count, generator) < FAR
+    chosen[below(count, generator)] |= bool(below(2, generator))
+    tile(growth, octaves.mul_(chosen).exp2_())
+    return growth
 
 
 def _signs(given: torch.Tensor, generator: torch.Generator, *, one_negative: bool) -> torch.Tensor:

@@ -48,6 +48,8 @@ def refuse_optimize(tokens: Sequence[Token], at: int) -> Refusal | None:
             break
         options.append(token)
     loose = [o for o in options if o.kind == "identifier" or LOOSE_OPTIONS.search(o.text) or "\\" in o.text]
+    if not loose and LOOSE_OPTIONS.search("".join(o.text.strip('"') for o in options)):
+        loose = [o for o in options if o.kind == "string"]  # "fa" "st" are one literal
     if not loose:
         return None
     return Refusal(

@@ -16,6 +16,7 @@ from harness.wire.entry import KEYWORDS as WORDS_OF_CPP
 MAX_CHARACTERS = 400_000
 """The largest kernels of this kind have 40,000 characters; reading this many takes a second."""
 
+_ATTRIBUTES = frozenset({"optimize", "__optimize__", "mode", "__mode__"})
 _GNU = frozenset({"gnu", "__gnu__"})
 _BUILTIN = "__builtin_"
 # Between these a name that is no variable's is a type's, in `half* x;`, `Tensor<half, L>`, `sizeof(half)`.
@@ -55,18 +56,22 @@ def _refusals(tokens: Sequence[Token], rules: Sequence[Rule]) -> Iterator[Refusa
         elif token.text == "_Pragma":
             yield from _refusals(pragma_operator(tokens, at), rules)
         elif token.kind == "identifier":
-            refusal = _refuse_construct(tokens, at, rules) or _refuse_name(tokens, at, rules, meanings)
+            refusal = _refuse_construct(tokens, at, rules, meanings) or _refuse_name(tokens, at, rules, meanings)
         if refusal is not None:
             yield refusal
 
 
-def _refuse_construct(tokens: Sequence[Token], at: int, rules: Sequence[Rule]) -> Refusal | None:
-    """What needs more than the name: assembly and the optimizer's options."""
-    name = tokens[at].text
+def _refuse_construct(tokens: Sequence[Token], at: int, rules: Sequence[Rule], meanings: Meanings) -> Refusal | None:
+    """What needs more than the name: assembly, the optimizer's options, types by their width."""
+    name, called = tokens[at].text, _text(tokens, at + 1) == "("
     if name in KEYWORDS:
         return refuse_assembly(tokens, at, rules)
-    if name in ("optimize", "__optimize__") and _text(tokens, at + 1) == "(":
+    if name in ("optimize", "__optimize__") and called:
         return refuse_optimize(tokens, at)
+    if name in _ATTRIBUTES and not called and at in meanings.macros:
+        return Refusal(kind="macro", line=tokens[at].line, message=f"{name}: an attribute's name may be no macro's.")
+    if name in ("mode", "__mode__") and called and meanings.owners.in_strange_brackets(at):
+        return Refusal(kind="precision", line=tokens[at].line, message=f"{name}(...): name a type by its own name.")
     return None
 
 

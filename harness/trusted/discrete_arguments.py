@@ -13,7 +13,7 @@ from itertools import islice
 
 import torch
 
-from harness.checks.discrete import Shown, Way, base_of, show, swap_few, vary
+from harness.checks.discrete import TIMED, Shown, Way, base_of, change_few, show, vary
 from harness.checks.families import STIRRED
 from harness.nouns.task import Signature
 from harness.trusted.reference import Value
@@ -89,9 +89,9 @@ class DiscreteArguments:
         return random.choice(self._sets)
 
     def touch(self, name: str, view: torch.Tensor, generator: torch.Generator) -> None:
-        """A few elements of an argument in each other's places, where timed calls see it moved."""
-        if self._timed.get(name) == "moved":
-            swap_few(base_of(view), self._shown[name], generator)
+        """Change a few elements of an argument, as far as it varies in timed calls."""
+        if way := self._timed.get(name):
+            change_few(base_of(view), self._shown[name], way, generator)
 
     def _draw_sets(self, draw: Callable[[int], list[Value]], seed: int) -> None:
         first, began = self._sets[0], time.monotonic()
@@ -122,7 +122,7 @@ class DiscreteArguments:
     def _choose_timed(self, takes: Callable[[Ways], bool]) -> Ways:
         """For each argument the first of its variations for timed calls that the reference takes."""
         chosen: Ways = {}
-        for rank in range(2):
+        for rank in range(max(map(len, TIMED.values()))):
             open_yet = {name: shown for name, shown in self._shown.items() if name not in chosen}
             ways = {name: way for name, shown in open_yet.items() for way in islice(shown.timed, rank, rank + 1)}
             taken = {**chosen, **self._taken(ways, takes)}

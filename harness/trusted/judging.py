@@ -10,12 +10,12 @@ from typing import Any
 
 import torch
 
-from harness.checks.errors import DEVIATIONS, MULTIPLE
+from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
 from harness.checks.filters import defect_of, sample
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Signature
-from harness.nouns.verdict import Correctness, OutputError, Timing, Trial, Untried
+from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_weights
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
@@ -25,8 +25,17 @@ from harness.trusted.reference import Reference
 from harness.trusted.repeats import needs_repeating, repeated
 from harness.trusted.scalar_arguments import slot_numbers
 from harness.trusted.timing.bursts import Kernel, message_cost
-from harness.trusted.timing.clock import HOPELESS, Incumbent, IncumbentFailedError, set_pace, time_by_turns
+from harness.trusted.timing.clock import (
+    HOPELESS,
+    MAX_ROUNDS,
+    MIN_ROUNDS,
+    Incumbent,
+    IncumbentFailedError,
+    set_pace,
+    time_by_turns,
+)
 from harness.trusted.timing.compiled import CompiledReference, compile_reference
+from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import Bench, MessageCost, plan_trials, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
@@ -42,6 +51,8 @@ PATTERN_SEED = 104729
 PATIENCE = 100.0
 """A call counts as hung after this many times the reference's time, and never before MIN_TIMEOUT_S."""
 MIN_TIMEOUT_S = 5.0
+LONG_S = 0.1
+"""Where the reference's call takes longer, one late trial a round has to do."""
 TOO_SLOW = "the kernel is hopelessly slow, and has had its time"
 HOPELESS_TRIALS_S = 10.0
 """A kernel that takes `HOPELESS` times as long as the reference begins no further trial after so long in its calls."""
@@ -74,7 +85,7 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
                     if job.incumbent is None or incumbent_fd is None
                     else _incumbent(bench, job.incumbent, incumbent_fd)
                 )
-                timing = _timed(bench, job, timeout_s, (incumbent, compiled), _timed_allowances(trials))
+                timing = _timed(bench, job, timeout_s, (incumbent, compiled), trials)
                 defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
                 outcome["timing"] = timing.model_copy(
                     update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
@@ -235,7 +246,7 @@ def _timed(
     job: JudgeJob,
     timeout_s: float,
     others: tuple[Incumbent | None, CompiledReference | None],
-    allowances: list[float],
+    trials: list[Trial],
 ) -> Timing:
     """Time the candidate beside the others, then verify what its timed calls left behind. Raises `UserError`."""
     incumbent, compiled = others
@@ -243,11 +254,14 @@ def _timed(
     def as_chosen() -> Timing:
         _fill_for_timing(bench)
         pace = set_pace(bench, timeout_s)
-        outputs = TimedOutputs(bench, allowances)
+        outputs = TimedOutputs(bench, _timed_allowances(trials))
+        takes_long = timeout_s > MIN_TIMEOUT_S + PATIENCE * LONG_S
+        within = MAX_ROUNDS if takes_long else MIN_ROUNDS
+        late = LateTrials(bench, outputs, trials, timeout_s, within=within)
         try:
-            timing = time_by_turns(bench, pace, job.timing_s, outputs, incumbent=incumbent, compiled=compiled)
+            timing = time_by_turns(bench, pace, job.timing_s, outputs, late, incumbent=incumbent, compiled=compiled)
         except IncumbentFailedError:
-            timing = time_by_turns(bench, pace, job.timing_s, outputs, compiled=compiled)
+            timing = time_by_turns(bench, pace, job.timing_s, outputs, late, compiled=compiled)
         bench.results.clear()
         outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
         return timing
@@ -275,10 +289,4 @@ def _timed_allowances(trials: list[Trial]) -> list[float]:
     inputs alone: who was inexact in the trials is not held to less.
     """
     given = [trial for trial in trials if trial.distribution in ("given", STIRRED)]
-    return [(MULTIPLE - 1) * max(_own(trial.outputs[i]) for trial in given) for i in range(len(trials[0].outputs))]
-
-
-def _own(error: OutputError) -> float:
-    """PyTorch's largest error, or about what it would be among many elements."""
-    largest = error.reference_max_scaled
-    return max(largest, DEVIATIONS * min(error.reference_relative_l2, largest))
+    return [(MULTIPLE - 1) * max(own_error(trial.outputs[i]) for trial in given) for i in range(len(trials[0].outputs))]

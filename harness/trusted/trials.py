@@ -19,7 +19,7 @@ from harness.checks.families import MASKED, MILDER, SPECIAL, STIRRED, plan_of
 from harness.checks.filters import sample
 from harness.checks.stirring import Manner, Stirring, touch_few
 from harness.checks.structure import Structure
-from harness.checks.trained import Trained
+from harness.checks.trained import FAR_BESIDE, Trained
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, Signature, TensorSpec
 from harness.nouns.verdict import OutputError, Trial, Untried
@@ -130,7 +130,8 @@ class Bench:
             if isinstance(value, torch.Tensor) and value.is_floating_point():
                 view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
                 write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
-        self.fill_weights(slot, None if distribution == "given" else generator)
+        far = distribution in FAR_BESIDE and not mild
+        self.fill_weights(slot, None if distribution == "given" else generator, far=far)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
         if distribution in (STIRRED, SPECIAL) and self.manner != "given":
@@ -138,11 +139,11 @@ class Bench:
         if distribution == SPECIAL:
             self._sprinkle(slot, generator, mild)
 
-    def fill_weights(self, slot: int, generator: torch.Generator | None) -> None:
-        """The file's own weights, or with a generator as training could have left them."""
+    def fill_weights(self, slot: int, generator: torch.Generator | None, *, far: bool = False) -> None:
+        """The file's own weights, or with a generator as training could have left them (see `Trained.draw`)."""
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
-                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator))
+                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator, far=far))
 
     def stir(self, slot: int) -> None:
         """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
@@ -170,6 +171,7 @@ class Bench:
             view = self.memory.views[slot][name]
             if view.is_floating_point():
                 touch_few(view)
+                self.trained.exchange(name, view)
             else:
                 self.discrete.touch(name, view, self.generator)
 
@@ -225,7 +227,8 @@ class Bench:
     def _stir_weight(self, name: str, view: torch.Tensor) -> None:
         habit = self.trained.habits.get(name)
         structure = habit.structure if habit else Structure()
-        write(view, self.stirring.stir(self.bases[name], view, structure=structure))
+        base = self.trained.elsewhere(name, self.bases[name], self.generator)
+        write(view, self.stirring.stir(base, view, structure=structure))
 
     def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
         """Special values among those that lie in a slot, of which a sample tells nothing."""
@@ -290,13 +293,13 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
     if broken:
         raise CandidateFailedError("crashed", "out_of_bounds", f"Memory outside an output was written: {broken}.")
     try:
-        return _compared(bench, slot, planned)
+        return compared(bench, slot, planned)
     except UserError as error:
         return str(error)
 
 
-def _compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
-    """What lies in a slot's outputs against the oracle, where the reference has results. Raises `UserError`."""
+def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
+    """What lies in a slot's outputs against the oracle; in words why that is no trial. Raises `UserError`."""
     results = [writable(output) for output in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
     given, empty = planned.distribution == "given", emptiness(results)
     if given:

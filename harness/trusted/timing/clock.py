@@ -25,6 +25,7 @@ from harness.trusted.timing.bursts import (
     touched_burst,
 )
 from harness.trusted.timing.compiled import CompiledReference
+from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -75,13 +76,14 @@ def time_by_turns(
     pace: Pace,
     limit_s: float,
     outputs: TimedOutputs,
+    late: LateTrials | None = None,
     *,
     incumbent: Incumbent | None = None,
     compiled: CompiledReference | None = None,
 ) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
 
-    `outputs` are looked at after each of the candidate's bursts.
+    `outputs` are looked at after each of the candidate's bursts; `late` trials are made after each round.
     """
     sides: dict[str, Burst] = {
         CANDIDATE: lambda turn: candidates_burst(bench, pace, turn, outputs),
@@ -92,7 +94,7 @@ def time_by_turns(
     if incumbent:
         incumbents = _incumbents_pace(bench, incumbent, pace)
         sides[INCUMBENT] = lambda turn: incumbent.burst(bench, incumbents, turn)
-    rounds = Rounds(bench, pace, sides)
+    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late)
     touched_burst(bench, pace, 0, outputs)
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
@@ -125,10 +127,10 @@ def _say_hopeless(speedup: float, rounds: int) -> str:
 class Rounds:
     """The sides of a contest, by name, and what a call of each took, round by round."""
 
-    def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst]) -> None:
+    def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst], late: LateTrials | None = None) -> None:
         self.samples: dict[str, list[float]] = {name: [] for name in sides}
         self.bench = bench
-        self._pace, self._sides = pace, sides
+        self._pace, self._sides, self._late = pace, sides, late
 
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
@@ -137,6 +139,8 @@ class Rounds:
             self.bench.stir(slot)
         for place in _order(len(names), turn):
             self.samples[names[place]].append(self._sides[names[place]](turn))
+        if self._late:
+            self._late.after_round()
 
 
 def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tuple[list[Conditions], list[Reading]]:

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.checks.discrete import WAYS, base_of, show, swap_few, vary
+from harness.checks.discrete import WAYS, base_of, change_few, show, swap_few, vary
 
 EXAMPLES = {
     "positions": lambda g: torch.arange(12).repeat(3, 1),
@@ -96,6 +96,28 @@ def test_each_variation_differs_from_the_last(kind):
         several = [vary(draw, shown, way, generator) for _ in range(4)]
         assert sum(torch.equal(one, other) for one in several for other in several) < 16, way
         assert not all(torch.equal(one, draw) for one in several), way
+
+
+@pytest.mark.parametrize("kind", ["values", "flags", "ascending", "distinct", "prefix", "full", "triangle"])
+def test_a_few_elements_change_as_in_a_timed_call(kind):
+    draw, generator = drawn(kind, 4), torch.Generator().manual_seed(4)
+    shown = show([draw])
+    for way in shown.timed:
+        several = [change_few(draw.clone(), shown, way, generator) for _ in range(6)]
+        changed = [int((each != draw).sum()) for each in several]
+        assert any(changed) and sum(changed) < 6 * draw.numel() / 2, way
+    if kind in ("ascending", "distinct", "prefix"):
+        several = [change_few(draw.clone(), shown, shown.timed[0], generator) for _ in range(6)]
+        assert {show([each]).kind for each in several} == {kind}
+
+
+@pytest.mark.parametrize("kind", ["values", "flags"])
+def test_what_moves_is_also_of_other_values(kind):
+    """Sums, counts and sorted values of a timed call are its own."""
+    draw, generator = drawn(kind, 4), torch.Generator().manual_seed(4)
+    sums = {int(vary(draw, show([draw]), "renewed", generator).sum()) for _ in range(12)}
+    assert len(sums) > 5
+    assert {int(vary(draw, show([draw]), "moved", generator).sum()) for _ in range(12)} == {int(draw.sum())}
 
 
 def test_columns_keep_ranges_of_their_own():

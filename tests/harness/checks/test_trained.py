@@ -81,6 +81,42 @@ def test_triangles_symmetry_and_masks_are_promises():
     assert torch.equal(drawn("steps"), WEIGHTS["steps"])
 
 
+def test_a_part_of_each_weight_may_be_far_larger_than_it_began():
+    trained = Trained(WEIGHTS, BUFFERS)
+    for name in ("matrix", "norm", "lower"):
+        near, far = (trained.draw(name, generator(3), far=far) for far in (False, True))
+        ratio = (far / WEIGHTS[name]).abs().nan_to_num(1.0)
+        assert 3 < float(ratio.max()) < 24 and float((ratio > 1.5).double().mean()) < 0.4, name
+        assert torch.equal(near != 0, far != 0)
+    single = [float(trained.draw("alpha", generator(seed), far=True).abs()) for seed in range(40)]
+    assert sum(each > 4 for each in single) in range(5, 25)
+    assert max(float(trained.draw("alpha", generator(seed)).abs()) for seed in range(40)) < 1.5
+
+
+@pytest.mark.parametrize("name", ["pruned", "kept"])
+def test_zeros_move_as_a_whole_or_a_few_of_them(name):
+    trained = Trained(WEIGHTS, BUFFERS)
+    moved = trained.elsewhere(name, WEIGHTS[name], generator())
+    few = WEIGHTS[name].clone()
+    for _ in range(3):
+        trained.exchange(name, few)
+    for other in (moved, few):
+        assert ((other != 0) != (WEIGHTS[name] != 0)).any()
+        assert set(other.unique().tolist()) <= set(WEIGHTS[name].unique().tolist())
+    if name == "kept":
+        assert (moved.sum(1) == 3).all() and (few.sum(1) == 3).all()
+
+
+def test_zeros_that_are_promised_or_absent_stay_where_they_are():
+    trained = Trained(WEIGHTS, BUFFERS)
+    for name in ("matrix", "lower", "causal"):
+        assert torch.equal(trained.elsewhere(name, WEIGHTS[name], generator()), WEIGHTS[name])
+        trained.exchange(name, few := WEIGHTS[name].clone())
+        assert torch.equal(few, WEIGHTS[name])
+    trained.tame = True
+    assert torch.equal(trained.elsewhere("pruned", WEIGHTS["pruned"], generator()), WEIGHTS["pruned"])
+
+
 def test_tame_weights_move_by_factors_alone():
     for name in ("bias", "kept"):
         assert torch.equal(drawn(name, tame=True), WEIGHTS[name])

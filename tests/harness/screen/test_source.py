@@ -63,6 +63,7 @@ REFUSED = {
         "cutlass::float_e4m3_t x;", "_mm512_dpbf16_ps(a, b, c);",
         'asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0}, {%1}, {%2}, {%3};" : "+r"(a));',
         'asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(a) : "f"(b), "f"(c));', 'asm("vcvtps2ph $0, %0, %1" : "=x"(a));',
+        "typedef float h __attribute__((mode(HF)));", "typedef float h [[gnu::__mode__(__BF__)]];",
         "half* p = x;", "void f(const half* p);", "f(reinterpret_cast<half*>(p));", "sizeof(half);", "using E = half;",
         "wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> a;", "std::pair<float, half> x;",
         "template <class E = half> void f();", "__shared__ half2* p;", "nv_half x;", "__floats2half2_rn(a, b);",
@@ -73,7 +74,8 @@ REFUSED = {
     "memory": ["cudaMallocManaged(&p, 1);", "__managed__ float kept;", "cudaHostAlloc(&p, 1, 0);", "cuMemMap(a);"],
     "fast_math": [
         "__expf(x);", "__fdividef(a, b);", '#pragma GCC optimize("Ofast,fast-math")\n',
-        '__attribute__((optimize("-ffast-math"))) void f();', '__attribute__((optimize(LEVEL))) void f();',
+        '__attribute__((optimize("-ffast-math"))) void f();', '__attribute__((optimize("-ffas" "t-math"))) void f();',
+        '__attribute__((optimize(LEVEL))) void f();',
         '_Pragma("GCC optimize(\\"fast-math\\")")',
     ],
     "include": [
@@ -85,6 +87,7 @@ REFUSED = {
     ],
     "header": ["#if __has_include(<a/*b>)\n#endif\nsystem(0); /* */"],
     "paste": ["#define A(x) sys##x\nA(tem)(0);", "#define A(x) sys%:%:x\n"],
+    "macro": ["#define O optimize\n", "#define M(x) __mode__ x\n"],
     "directive": ["#import <cmath>\n", "#include_next <cmath>\n", '#line 1 "a"\n', '# 1 "a"\n', '#embed "a"\n'],
     "pragma": ['#pragma GCC dependency "a"\n', "#pragma GCC poison x\n", "#pragma comment(lib)\n"],
     "unreadable": ["int x = 'a", "/* open", "_Pragma(TEXT)", 'char const* s = "a"R"(b)";'],
@@ -154,6 +157,7 @@ ALLOWED = {
         "my::thread t; cute::async(f); cg::this_thread_block(); p::chrono::now(); cute::open(x);"
     ),
     "a variable called optimize": "int optimize = level; optimize += 1;",
+    "a function called mode": "int mode(int x); int f(int mode) { return ::mode(mode); } struct A { int mode(); };",
     "half made from another": "Part half(3);",
     "a pragma without words": "#pragma\nint x;",
     "half as a parameter": "float f(float half, int n) { return g(half, n); }",

@@ -72,7 +72,7 @@ def test_trials_take_turns_and_replay():
         ways = [bench.discrete.ways(name) for name in PLANS["elementwise"]]
         assert ways[0] == {}
         assert {way["hidden"] for way in ways if "hidden" in way} >= {"flipped", "cleared", "set", "few"}
-        assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated"}
+        assert {way["index"] for way in ways if "index" in way} == {"moved", "redrawn", "repeated", "renewed"}
         for distribution in PLANS["elementwise"][1:]:
             bench.fill(0, 9, distribution)
             first = snapshot(bench, 0, ARGUMENTS)

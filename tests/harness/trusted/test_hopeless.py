@@ -97,7 +97,7 @@ def test_how_many_trials_were_made_is_said(monkeypatch):
     monkeypatch.setattr(judging, "HOPELESS", 0.0)  # of a reference that a busy machine makes slow, too
     with bench_of(slow) as bench:
         judging._check(bench, JOB, trials := [])
-        timing = judging._timed(bench, JOB, 20.0, (None, None), [1e-3])
+        timing = judging._timed(bench, JOB, 20.0, (None, None), trials)
         assert {each.reason for each in bench.untried} == {judging.TOO_SLOW}
     assert len(trials) == 1
     assert judging._hopeless(timing, trials).endswith("rounds only, after 1 trials")

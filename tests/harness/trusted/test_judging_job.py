@@ -269,7 +269,7 @@ def test_exact_timed_outputs_are_exact_and_others_have_a_few_units():
 
 def timed(bench, incumbent=None):
     judging._check(bench, JOB, trials := [])
-    return judging._timed(bench, JOB, 20.0, (incumbent, None), judging._timed_allowances(trials))
+    return judging._timed(bench, JOB, 20.0, (incumbent, None), trials)
 
 
 def test_a_right_kernel_is_timed():
@@ -286,13 +286,13 @@ def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(nar
         judging._check(bench, JOB, trials := [])
         assert bench.manner == "given"
         bench.manner = "given" if narrow else "stirred"
-        timing = judging._timed(bench, JOB, 20.0, (None, None), judging._timed_allowances(trials))
+        timing = judging._timed(bench, JOB, 20.0, (None, None), trials)
         assert (timing.rounds, bench.manner) == (8, "given")
     with (
         bench_of(right, source=picky.replace(">= 1", ">= 9")) as bench,
         pytest.raises(UserError, match="forward raised"),
     ):
-        judging._timed(bench, JOB, 20.0, (None, None), [1.0])
+        judging._timed(bench, JOB, 20.0, (None, None), trials)
 
 
 def test_a_kernel_that_turns_wrong_after_its_trials_is_refused():
