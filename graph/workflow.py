@@ -42,7 +42,7 @@ from tools.judges import open_judge
 
 Route = Callable[[RunState, Settings], str]
 
-NODES: tuple[tuple[Agent, str], ...] = (
+NODES: tuple[tuple[Agent[RunState], str], ...] = (
     (intake, "Describes the task and settles where its kernels run."),
     (generator, "Writes the first kernel."),
     (tester, "Compiles the kernel, checks it against the reference, times it."),
@@ -69,7 +69,7 @@ ROUTES: dict[str, Route] = {
 
 
 def build_graph(
-    open_model: OpenModel = open_model, open_judge: OpenJudge = open_judge, *, admit: Admission | None = None
+    open_model: OpenModel = open_model, open_judge: OpenJudge = open_judge, *, admit: Admission[RunState] | None = None
 ) -> StateGraph[RunState, Settings, TaskInput, RunState]:
     """The graph, to be compiled with or without a checkpointer. `open_model` turns a model's name into the model,
     `open_judge` an order into the judge.

@@ -6,28 +6,31 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from langgraph.runtime import Runtime
 from langgraph.types import Overwrite
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from harness.judging.protocol import OpenJudge
 from nodes.node_context import ModelCache, NodeContext
+from nodes.protocols import Clock
 from nodes.settings import Settings
-from nodes.state import RunState, Usage
+from nodes.state import Usage
 from nodes.turn.agent_loop import TurnGraph
 from tools.judges import open_judge
 
 Update = dict[str, Any]
-Agent = Callable[[RunState, NodeContext], Update]
-Admission = Callable[[Settings, RunState], None]
+Run = TypeVar("Run", bound=Clock)
+Called = TypeVar("Called", bound=Clock, contravariant=True)
+Agent = Callable[[Run, NodeContext], Update]
+Admission = Callable[[Settings, Run], None]
 
 
-class Node(Protocol):
+class Node(Protocol[Called]):
     """What LangGraph calls: the state by position, the run's surroundings by name."""
 
-    def __call__(self, state: RunState, *, runtime: Runtime[Settings]) -> Update:
+    def __call__(self, state: Called, *, runtime: Runtime[Settings]) -> Update:
         """The fields that change."""
         ...
 
@@ -37,20 +40,21 @@ class StateWriteError(TypeError):
 
 
 def as_node(
-    agent: Agent,
+    agent: Agent[Run],
     shelf: ModelCache,
     turn: TurnGraph | None = None,
-    admit: Admission | None = None,
+    admit: Admission[Run] | None = None,
     open_judge: OpenJudge = open_judge,
-) -> Node:
+) -> Node[Run]:
     """Wrap an agent: measure it, put the seconds into its step and the run's clock, validate what it writes.
 
+    The state may be any graph's, as long as it is a pydantic model with a clock; LangGraph takes the graph's own.
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
     then draws it, streams it and shows its checkpoints. `admit` raises for settings and states that may not be used.
     What an agent overwrites begins anew; it is written in place of the sum.
     """
 
-    def node(state: RunState, *, runtime: Runtime[Settings]) -> Update:
+    def node(state: Run, *, runtime: Runtime[Settings]) -> Update:
         started = time.monotonic()
         node_context = node_context_of(runtime, shelf, open_judge)
         if admit:
@@ -63,7 +67,8 @@ def as_node(
         seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
         steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
         timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
-        checked = validated(begun | timed, writer=getattr(agent, "__name__", "a node"))
+        schema = cast("type[BaseModel]", type(state))
+        checked = validated(begun | timed, schema, writer=getattr(agent, "__name__", "a node"))
         return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}
 
     return node
@@ -75,14 +80,17 @@ def node_context_of(runtime: Runtime[Settings], shelf: ModelCache, open_judge: O
     return NodeContext(runtime.context or Settings(), shelf, open_judge, thread_id)
 
 
-def validated(update: Update, *, writer: str) -> Update:
-    """The update, checked. Raises `StateWriteError` for an unknown field and for a value of the wrong type."""
+def validated(update: Update, schema: type[BaseModel], *, writer: str) -> Update:
+    """The update of a state of this type, checked.
+
+    Raises `StateWriteError` for an unknown field and for a value of the wrong type.
+    """
     checked: Update = {}
     for field, value in update.items():
-        if field not in RunState.model_fields:
+        if field not in schema.model_fields:
             raise StateWriteError(f'the {writer} wrote "{field}", which is no field of the state')
         try:
-            checked[field] = _adapter(field).validate_python(value, strict=True)
+            checked[field] = _adapter(schema, field).validate_python(value, strict=True)
         except ValidationError as error:
             first = error.errors(include_url=False)[0]
             raise StateWriteError(f'the {writer} wrote a wrong "{field}": {first["msg"]}') from error
@@ -90,7 +98,7 @@ def validated(update: Update, *, writer: str) -> Update:
 
 
 @cache
-def _adapter(field: str) -> TypeAdapter[Any]:
-    info = RunState.model_fields[field]
+def _adapter(schema: type[BaseModel], field: str) -> TypeAdapter[Any]:
+    info = schema.model_fields[field]
     declared: Any = Annotated[info.annotation, info]
     return TypeAdapter(declared)

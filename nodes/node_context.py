@@ -13,9 +13,10 @@ from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.tier import TierChoice
 from nodes.models.select import ModelOptions
+from nodes.protocols import JudgedRun
 from nodes.roles import Speaker
 from nodes.settings import Settings
-from nodes.state import RunState, require
+from nodes.state import require
 from nodes.turn.agent_loop import TURN, TurnGraph
 from tools.judges import open_judge
 from tools.kernel_tools import KernelTools
@@ -82,7 +83,7 @@ class NodeContext:
         """A judge as the settings ask for one; the run then goes on with its target and its isolation."""
         return self._opened(self.settings.target, self.settings.isolation)
 
-    def judge(self, state: RunState, *, quick: bool = False) -> Judge:
+    def judge(self, state: JudgedRun, *, quick: bool = False) -> Judge:
         """The run's judge; a quick one finds out less of a kernel, which is enough to rank several."""
         return self._opened(require(state.target, "target"), require(state.tier, "tier"), quick=quick)
 
@@ -90,7 +91,7 @@ class NodeContext:
         order = JudgeOrder(target, isolation, self.settings.precision, self.settings.tolerance, quick=quick)
         return self.open_judge(order)
 
-    def tools(self, state: RunState, *, quick: bool = False, incumbent: Candidate | None = None) -> KernelTools:
+    def tools(self, state: JudgedRun, *, quick: bool = False, incumbent: Candidate | None = None) -> KernelTools:
         """The tools by which the run's kernels are compiled, run and profiled; against the best one, or an
         `incumbent`."""
         incumbent = incumbent or (state.best.candidate if state.best else None)

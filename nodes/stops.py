@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import TypeVar
 
 from nodes.history import steps_without_gain
+from nodes.protocols import Account
 from nodes.settings import Settings
 from nodes.state import RunState, Stop, money, require
 
-Condition = Callable[[RunState, Settings], Iterator[Stop]]
+Run = TypeVar("Run", bound=Account)
+Condition = Callable[[Run, Settings], Iterator[Stop]]
 
 
 def out_of_repairs(state: RunState, settings: Settings) -> bool:
@@ -46,12 +49,12 @@ def after_profile(state: RunState, settings: Settings) -> Stop | None:
     return _first((_roof_share, *BUDGETS), state, settings)
 
 
-def over_budget(state: RunState, settings: Settings) -> Stop | None:
+def over_budget(state: Account, settings: Settings) -> Stop | None:
     """The first budget that is used up, asked before each step of a turn and before a final kernel is repaired."""
     return _first(BUDGETS, state, settings)
 
 
-def _first(conditions: Sequence[Condition], state: RunState, settings: Settings) -> Stop | None:
+def _first(conditions: Sequence[Condition[Run]], state: Run, settings: Settings) -> Stop | None:
     return next((stop for condition in conditions for stop in condition(state, settings)), None)
 
 
@@ -98,45 +101,45 @@ def _repairs(state: RunState, settings: Settings) -> Iterator[Stop]:
         )
 
 
-def _attempts(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _attempts(state: Account, settings: Settings) -> Iterator[Stop]:
     if state.attempts >= settings.max_attempts:
         yield Stop(name="attempts", message=f"{state.attempts} kernels were tested, all that the settings allow.")
 
 
-def _wall_time(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _wall_time(state: Account, settings: Settings) -> Iterator[Stop]:
     if state.seconds >= settings.max_wall_s:
         yield Stop(
             name="wall_time", message=f"The run took {state.seconds:.0f} s; {settings.max_wall_s:g} s were allowed."
         )
 
 
-def _device_time(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _device_time(state: Account, settings: Settings) -> Iterator[Stop]:
     used, limit = state.device_seconds + state.usage.device_seconds, settings.max_device_s
     if used >= limit:
         yield Stop(name="device_time", message=f"Kernels ran for {used:.0f} s; {limit:g} s were allowed.")
 
 
-def _tokens(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _tokens(state: Account, settings: Settings) -> Iterator[Stop]:
     used, limit = state.usage.tokens, settings.max_tokens
     if used >= limit:
         yield Stop(name="tokens", message=f"The models used {used} tokens; {limit} were allowed.")
 
 
-def _dollars(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _dollars(state: Account, settings: Settings) -> Iterator[Stop]:
     used, limit = state.usage.dollars, settings.max_dollars
     if used >= limit:
         yield Stop(name="dollars", message=f"The models cost {money(used)}; {money(limit)} were allowed.")
 
 
-def _calls(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _calls(state: Account, settings: Settings) -> Iterator[Stop]:
     if state.usage.calls >= settings.max_calls:
         yield Stop(name="calls", message=f"The models were asked {state.usage.calls} times, all that was allowed.")
 
 
-def _builds(state: RunState, settings: Settings) -> Iterator[Stop]:
+def _builds(state: Account, settings: Settings) -> Iterator[Stop]:
     built = state.attempts + state.usage.builds
     if built >= settings.max_builds:
         yield Stop(name="builds", message=f"{built} kernels were compiled; {settings.max_builds} were allowed.")
 
 
-BUDGETS: tuple[Condition, ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars, _calls, _builds)
+BUDGETS: tuple[Condition[Account], ...] = (_attempts, _wall_time, _device_time, _tokens, _dollars, _calls, _builds)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from harness.judging.device_lock import held_s
-from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
 from nodes.history import head_to_head_with, outcome_against
@@ -72,15 +71,8 @@ def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, sett
 
 def _judge(state: RunState, candidate: Candidate, node_context: NodeContext) -> tuple[Verdict, float]:
     """The verdict, and the seconds that the kernel held the device for."""
-    judge, task = node_context.judge(state), require(state.task, "task")
-    if judge.screen(task, candidate) is not None:
-        return judge.evaluate(task, candidate), 0.0
-    tools = node_context.tools(state)
-    build: Build = call_tool(tools.compile_kernel, candidate.source)
-    if not build.succeeded:
-        return judge.evaluate(task, candidate, build), 0.0
     before = held_s()
-    verdict: Verdict = call_tool(tools.run_kernel, candidate.source)
+    verdict: Verdict = call_tool(node_context.tools(state).run_kernel, candidate.source)
     return verdict, held_s() - before
 
 

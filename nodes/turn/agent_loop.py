@@ -22,9 +22,10 @@ from nodes.models.conversation import exchange
 from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.usage import usage_of
+from nodes.protocols import Account, with_turn
 from nodes.roles import Speaker
 from nodes.settings import Settings
-from nodes.state import RunState, Stop, Usage
+from nodes.state import Stop, Usage
 from nodes.stops import over_budget
 from nodes.turn.answers import AnswerError, echo, echo_calls, read
 from nodes.turn.recording import record
@@ -68,7 +69,7 @@ class TurnContext:
     model: BaseChatModel
     tools: tuple[BaseTool, ...]
     settings: Settings
-    run: RunState
+    run: Account
 
 
 TurnUpdate = dict[str, Any]
@@ -165,9 +166,7 @@ def _read(turn: TurnState, context: TurnContext, message: AIMessage) -> TurnUpda
 
 def _over(turn: TurnState, context: TurnContext) -> Stop | None:
     """The budget that is spent, if one is: asked before each step, for not every edge that leads here has looked."""
-    run = context.run
-    spent = {"usage": run.usage + turn.usage, "seconds": run.seconds + turn.seconds}
-    return over_budget(run.model_copy(update=spent), context.settings)
+    return over_budget(with_turn(context.run, turn.usage, turn.seconds), context.settings)
 
 
 def _calls_left(turn: TurnState, context: TurnContext) -> bool:

@@ -9,7 +9,8 @@ from typing import Any, Generic, TypeVar
 from langchain_core.tools import BaseTool
 
 from nodes.node_context import NodeContext
-from nodes.state import RunState, Stop, Usage
+from nodes.protocols import Account
+from nodes.state import Stop, Usage
 from nodes.turn.agent_loop import TurnContext, TurnState
 from nodes.turn.prompts import messages_for
 from nodes.turn.request import Request
@@ -39,7 +40,7 @@ def speak(
     parse: Callable[[str], Answer],
     *,
     node_context: NodeContext,
-    state: RunState,
+    state: Account,
     tools: Sequence[BaseTool] = (),
 ) -> Spoken[Answer]:
     """Put `request` to the model of its role and read the answer with `parse`, which must be pure: it runs twice.

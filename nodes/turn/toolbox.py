@@ -5,13 +5,13 @@ from __future__ import annotations
 from langchain_core.tools import BaseTool
 
 from nodes.node_context import NodeContext
+from nodes.protocols import JudgedRun
 from nodes.roles import Speaker
-from nodes.state import RunState
 from tools.library_tool import LOOK_UP
 
 
 def tools_for(
-    role: Speaker, state: RunState, node_context: NodeContext, *, profiled: bool = False
+    role: Speaker, state: JudgedRun, node_context: NodeContext, *, profiled: bool = False
 ) -> tuple[BaseTool, ...]:
     """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
     if node_context.settings.max_tool_calls == 0:

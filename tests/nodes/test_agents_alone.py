@@ -41,7 +41,7 @@ def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[
     """What the agent writes into the state, and the requests that it made."""
     model = ScriptedModel(answers=list(answers))
     shop = NodeContext(settings=Settings(**settings), shelf=ModelCache(lambda spec, options: model))
-    update = validated(agent(state, shop), writer="agent")
+    update = validated(agent(state, shop), RunState, writer="agent")
     assert update["usage"].calls == len(answers)
     assert update["history"][-1].usage == update["usage"]
     return update, list(model.requests)

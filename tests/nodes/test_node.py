@@ -27,7 +27,7 @@ SHELF = ModelCache(opened)
 
 def test_right_values_pass_unchanged() -> None:
     update = {"candidate": kernel(), "depth": 2, "best": best(), "verdict": None, "usage": Usage(calls=1)}
-    assert validated(update, writer="tester") == update
+    assert validated(update, RunState, writer="tester") == update
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_right_values_pass_unchanged() -> None:
 )
 def test_a_wrong_write_is_an_error_that_names_the_writer_and_the_field(update: dict[str, Any], told: str) -> None:
     with pytest.raises(StateWriteError, match=told):
-        validated(update, writer="tester")
+        validated(update, RunState, writer="tester")
 
 
 def test_the_seconds_go_into_the_steps_and_the_clock() -> None:

@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from run_samples import best, kernel, not_built, passed, profile, run, wrong
+from scripted_judge import Scripted
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
+from nodes.models.scripted import ScriptedModel
 from nodes.node import validated
+from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, Stop, require
 from nodes.tester import apply_verdict
+from nodes.tester import tester as judge_kernel
 
 FIRST = best(speedup=2.0)
 K = kernel("tiles\n", parent=FIRST.candidate)
@@ -43,7 +47,7 @@ def after_head_to_head(candidate: Candidate, than: Best, low: float, high: float
 
 def after(state: RunState, verdict: Verdict, seconds: float = 0.5, **settings: Any) -> dict[str, Any]:
     """The update, as the graph would take it."""
-    return validated(apply_verdict(state, verdict, seconds, Settings(**settings)), writer="tester")
+    return validated(apply_verdict(state, verdict, seconds, Settings(**settings)), RunState, writer="tester")
 
 
 def test_a_gain_takes_the_place_of_the_best_which_is_kept_for_the_ending() -> None:
@@ -158,3 +162,15 @@ def test_whatever_the_tests_say_the_counts_and_the_kernels_kept_are_right(ends: 
         assert (state.stop_reason is not None) is (ledger.tests >= most)
         if state.stop_reason:
             break
+
+
+@pytest.mark.parametrize("word", ["passed 2x", "wrong", "refused it", "build_failed it"])
+def test_the_judge_is_asked_once_whatever_it_says(word: str) -> None:
+    """It screens and builds by itself, with the run's own seed."""
+    judges = Scripted()
+    shop = NodeContext(Settings(seed=7), ModelCache(lambda spec, options: ScriptedModel(answers=[])), judges)
+    candidate = kernel(f"void run();  // judge: {word}\n")
+    update = judge_kernel(run(candidate=candidate), shop)
+    verdict = update["verdict"]
+    assert (verdict.status, verdict.seed, update["attempts"]) == (word.split()[0], 7, 1)
+    assert [method for method, _ in judges.asked].count("build") <= 1

@@ -34,7 +34,7 @@ def session(tmp_path: Path) -> Iterator[Session]:
 
 def wrote(session: Session, node: str, update: dict[str, Any]) -> None:
     """As if this node had written that: checked as it would be, and checkpointed."""
-    session.graph.update_state(session.config, validated(update, writer=node), as_node=node)
+    session.graph.update_state(session.config, validated(update, RunState, writer=node), as_node=node)
 
 
 def step(agent: Any, **fields: Any) -> tuple[Step, ...]:
