@@ -1,4 +1,4 @@
-"""The wiring: ten nodes, and the edges between them."""
+"""The wiring: the nodes, and the edges between them."""
 
 from __future__ import annotations
 

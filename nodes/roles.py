@@ -1,4 +1,4 @@
-"""The agents' names: the eight of them, and the four that speak to a model."""
+"""Who may take a step of a run, and who of them speaks to a model."""
 
 from __future__ import annotations
 

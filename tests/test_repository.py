@@ -65,6 +65,17 @@ def test_links_in_the_documents_lead_somewhere() -> None:
                 assert (document.parent / target).exists(), f"{document.name} links to {target}"
 
 
+def test_the_designs_picture_of_the_rooms_is_true_of_the_tree() -> None:
+    design = (ROOT / "docs" / "design.md").read_text(encoding="utf-8")
+    picture = design.split("```")[1]
+    drawn = set(re.findall(r"(\w+)/", picture))
+    rooms = {file.parent.name for package in PACKAGES for file in (ROOT / package).glob("*/*.py")}
+    folders = {folder.name for file in tracked() for folder in file.relative_to(ROOT).parents}
+    assert rooms <= drawn <= folders
+    named = re.findall(r"`((?:graph|nodes|tools|knowledge|harness|tests)/[\w./]+)`", design)
+    assert [name for name in named if not (ROOT / name).exists()] == []
+
+
 def test_commands_in_the_readme_exist() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
