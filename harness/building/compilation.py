@@ -98,6 +98,11 @@ def compile_candidate(candidate: Candidate, toolchain: Toolchain, *, tier: Tier,
     return _load(entry, time.monotonic() - started, cached=False)
 
 
+def library_of(build: Build) -> Path | None:
+    """Where the library of a build lies on the machine that built it; None for one that failed."""
+    return LIBRARIES.entry(build.digest) / LIBRARY if build.digest else None
+
+
 def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits: Limits) -> Build | None:
     """The failed build, or None where `folder` now holds a library and the messages, and nothing else."""
     read = toolchain.prepare(folder, tier)
@@ -133,7 +138,7 @@ def _keep_only(folder: Path, names: set[str]) -> None:
 def _load(entry: Path, seconds: float, *, cached: bool) -> Build:
     messages = Messages.model_validate_json((entry / _MESSAGES).read_text(encoding="utf-8"))
     return Build(
-        library=entry / LIBRARY,
+        digest=entry.name,
         diagnostics=messages.diagnostics,
         remarks=messages.remarks,
         resources=messages.resources,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
+from harness.building.compilation import library_of
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
 from harness.judging.aggregate import as_called
@@ -30,11 +31,12 @@ def with_callers_clock(target: Target, terms: Terms, task: Task, build: Build, t
     Each workload has a process of its own. Where one fails, the timing says why there is no such time. Raises
     `MachineError`, and `UserError` where the task's file does.
     """
-    if build.library is None:
+    library = library_of(build)
+    if library is None:
         return _with(timing, failure="The drop-in could not be timed: its kernel was not built again.")
     with one_at_a_time(target.name):
         try:
-            parts = [_timed(target, terms, task.only(work), build.library, drop_in) for work in task.workloads]
+            parts = [_timed(target, terms, task.only(work), library, drop_in) for work in task.workloads]
         except JobDiedError as died:
             return _with(timing, failure=f"The drop-in could not be timed: its process ended, {died.reason}.")
         except ValidationError:

@@ -7,12 +7,13 @@ import json
 import tempfile
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from harness.building.store import Store
 from harness.isolation.policy import Limits
-from harness.judging.evaluation import Evaluation, Opponent
+from harness.judging.evaluation import Evaluation, Opponent, own_build
 from harness.judging.outcome import Case
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
@@ -96,11 +97,12 @@ class ModuleJudge:
         case = Case.of(task, candidate, self.terms, seed)
         if refusal := self.screen(task, candidate):
             return case.refused(refusal, build)
-        build = build or self.build(task, candidate)
-        if build.library is None:
+        build = own_build(build, partial(self.build, task, candidate))
+        if build.digest is None:
             return case.not_built(build)
         opponent = self._opponent(task, incumbent)
-        verdict = self._evaluation.verdict(case, build, build.library, opponent, compile_baseline=compile_baseline)
+        order = _order_of(build.digest)
+        verdict = self._evaluation.verdict(case, build, order, opponent, compile_baseline=compile_baseline)
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})
@@ -133,11 +135,13 @@ class ModuleJudge:
         with _MODULES.staging() as folder:
             (folder / MODULE_ORDER).write_text(text, encoding="utf-8")
             kept = _MODULES.publish(folder, hashlib.sha256(text.encode()).hexdigest()[:32])
-        return Build(library=kept / MODULE_ORDER, seconds=time.perf_counter() - began)
+        return Build(digest=kept.name, seconds=time.perf_counter() - began)
 
     def _opponent(self, task: Task, incumbent: Candidate | None) -> Opponent | None:
-        library = self.build(task, incumbent).library if incumbent and self.screen(task, incumbent) is None else None
-        return Opponent(incumbent.digest, library) if incumbent and library else None
+        if incumbent is None or self.screen(task, incumbent):
+            return None
+        digest = self.build(task, incumbent).digest
+        return Opponent(incumbent.digest, _order_of(digest)) if digest else None
 
     def _init_arguments(self, task: Task) -> list[Any]:
         """The constructor's arguments, asked of the task file in a locked child."""
@@ -155,3 +159,7 @@ class ModuleJudge:
                     f"Asking {task.name} for its arguments ended, {died.reason}.", "Run the command again."
                 ) from died
         return list(answer["arguments"])
+
+
+def _order_of(digest: str) -> Path:
+    return _MODULES.entry(digest) / MODULE_ORDER

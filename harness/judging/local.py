@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
+from harness.building.compilation import library_of
 from harness.judging.caller import with_callers_clock
 from harness.judging.device_lock import beside_others, one_at_a_time
-from harness.judging.evaluation import Evaluation, Opponent
+from harness.judging.evaluation import Evaluation, Opponent, own_build
 from harness.judging.outcome import Case
 from harness.judging.terms import Terms
 from harness.judging.watching import Watcher
@@ -14,6 +16,7 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import MachineError
 from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -59,7 +62,8 @@ class LocalJudge:
 
     def screen_build(self, build: Build) -> Refusal | None:
         """Why the built library may not be loaded, or None."""
-        return screen_load_time(build.load_time) or (screen_library(build.library) if build.library else None)
+        library = library_of(build)
+        return screen_load_time(build.load_time) or (screen_library(library) if library else None)
 
     def build(self, task: Task, candidate: Candidate) -> Build:
         """Compile the candidate in isolation, the same for every task."""
@@ -79,22 +83,25 @@ class LocalJudge:
         case = Case.of(task, candidate, self.terms, seed)
         if refusal := self.screen(task, candidate):
             return case.refused(refusal, build)
-        build = build or self.build(task, candidate)
-        if build.library is None:
+        build = own_build(build, partial(self.build, task, candidate))
+        library = library_of(build)
+        if library is None:
             return case.not_built(build)
         if refusal := self.screen_build(build):
             return case.refused(refusal, build)
-        return self._evaluation.verdict(
-            case, build, build.library, self._opponent(task, incumbent), compile_baseline=compile_baseline
-        )
+        opponent = self._opponent(task, incumbent)
+        return self._evaluation.verdict(case, build, library, opponent, compile_baseline=compile_baseline)
 
     def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
         """With the first workload's timing, where there are several."""
-        if verdict.timing is None or verdict.build is None:
+        if verdict.timing is None:
             raise ValueError("only a passed verdict can be profiled")
+        build = self.build(task, candidate)
+        if not build.succeeded:
+            raise MachineError("A kernel that passed does not compile here.", "Is its compiler that of `record.json`?")
         first = verdict.workloads[0].timing if verdict.workloads else None
         with one_at_a_time(self.target.name):
-            return self.target.profile(task.workloads[0], first or verdict.timing, verdict.build, tier=self.tier)
+            return self.target.profile(task.workloads[0], first or verdict.timing, build, tier=self.tier)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
         """By the target's own tools. Timing waits no longer than one workload's tools take."""
@@ -124,5 +131,4 @@ class LocalJudge:
 
     def _harmless(self, task: Task, candidate: Candidate, build: Build) -> Path | None:
         """The library of a build that may run."""
-        refused = build.library is None or self.screen(task, candidate) or self.screen_build(build)
-        return None if refused else build.library
+        return None if self.screen(task, candidate) or self.screen_build(build) else library_of(build)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import PlainSerializer, model_validator
+from pydantic import StringConstraints, model_validator
 
 from harness.nouns.frozen import Frozen, SanitizedText
 
-# Dumped as text everywhere: a graph server shows a path that it keeps in its own way as a list of folder names.
-PathAsText = Annotated[Path, PlainSerializer(str, return_type=str)]
+Digest = Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
+"""The name of a store's entry: it is part of a path, so it holds nothing else."""
 
 
 class Diagnostic(Frozen):
@@ -33,13 +32,15 @@ class Resources(Frozen):
 
 
 class Build(Frozen):
-    """Outcome of one compilation: `library` where it succeeded, else at least one error among `diagnostics`.
+    """Outcome of one compilation: a `digest` where it succeeded, else at least one error among `diagnostics`.
 
+    The library lies under that digest of all that it was made from in the store of the machine that built it; another
+    machine makes its own of the same candidate.
     `remarks` tell by line what the compiler made of the candidate's loops: vectors, multiply-adds, spills, calls left.
     `load_time` names what of the candidate's own would run when the library is loaded.
     """
 
-    library: PathAsText | None = None
+    digest: Digest | None = None
     diagnostics: tuple[Diagnostic, ...] = ()
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
@@ -50,11 +51,11 @@ class Build(Frozen):
     @property
     def succeeded(self) -> bool:
         """Whether there is a library to run."""
-        return self.library is not None
+        return self.digest is not None
 
     @model_validator(mode="after")
     def _library_or_errors(self) -> Self:
         errors = any(diagnostic.severity == "error" for diagnostic in self.diagnostics)
         if self.succeeded == errors:
-            raise ValueError("a build has either a library or at least one error")
+            raise ValueError("a build has either a digest or at least one error")
         return self

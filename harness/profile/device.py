@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from harness.building.compilation import library_of
 from harness.isolation.policy import Needs
 from harness.nouns.build import Build
 from harness.nouns.candidate import TargetName
@@ -40,10 +41,11 @@ def profile_on_device(
 ) -> Profile:
     """Roofline and counters. Where the counters cannot be read the roofline stands alone, and says so."""
     base = roofline(workload, timing, build, _roofs(workload, facts, timing), target=_TARGET)
-    if build.library is None:
+    library = library_of(build)
+    if library is None:
         raise ValueError("only a build that succeeded can be profiled")
     try:
-        launches = read_counters(build.library, workload.signature, needs, tier=tier)
+        launches = read_counters(library, workload.signature, needs, tier=tier)
     except UnprofiledError as reason:
         return base.model_copy(update={"unprofiled": str(reason)})
     kernels = kernel_profiles(launches)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from pathlib import Path
 
+from harness.building.compilation import library_of
 from harness.building.cuda_build import CudaToolchain
 from harness.building.nvidia_tools import find_tool, tool_folders
 from harness.isolation.policy import Access, Limits, Needs
@@ -64,10 +65,10 @@ def sanitize_on_device(
     if program is None:
         why = "compute-sanitizer was not found; it comes with the CUDA toolkit"
         return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
-    if build.library is None:
+    library = library_of(build)
+    if library is None:
         why = f"it did not compile with line information: {build.diagnostics[0].message}"
         return (SanitizerRun(tool=_PROGRAM, status="skipped", note=why),)
-    library = build.library
     at_once = len(TOOLS) * argument_bytes(signature) <= max(_AT_ONCE_BYTES, memory_bytes // 8)
 
     def run(name: str) -> SanitizerRun:

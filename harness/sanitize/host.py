@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+from harness.building.compilation import library_of
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Limits
@@ -65,7 +66,8 @@ def sanitize_on_host(
     preload = _runtime()
     if not preload:
         return _skipped("g++ has no AddressSanitizer here; Debian and Ubuntu: apt install libasan8 libubsan1", 0.0)
-    if build.library is None:
+    library = library_of(build)
+    if library is None:
         return _skipped(f"it did not compile with the sanitizers: {build.diagnostics[0].message}", 0.0)
     tool = Tool(
         limits=Limits(
@@ -82,7 +84,7 @@ def sanitize_on_host(
         values=values,
     )
     with scratch_folder() as folder:
-        done = run_alone(build.library, signature, tool, device="cpu", tier=tier, folder=folder)
+        done = run_alone(library, signature, tool, device="cpu", tier=tier, folder=folder)
     return judge_run(done, signature)
 
 

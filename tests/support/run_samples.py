@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 from harness.nouns.build import Build, Diagnostic
@@ -66,7 +65,7 @@ def not_built(candidate: Candidate) -> Verdict:
 def built() -> Build:
     """A build that succeeded, with a remark."""
     remark = Diagnostic(severity="note", file="kernel", line=3, message="loop not vectorized")
-    return Build(library=Path("kernel.so"), seconds=1.0, remarks=(remark,))
+    return Build(digest="0" * 32, seconds=1.0, remarks=(remark,))
 
 
 def profile(share: float = 0.5) -> Profile:

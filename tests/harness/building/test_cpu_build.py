@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from harness.building.compilation import LIBRARIES
+from harness.building.compilation import LIBRARIES, library_of
 from harness.building.cpu_build import PRELUDES, CpuToolchain, compile_flags, precompiled_prelude
 from harness.building.ninja_file import Edge
 from harness.building.prelude import PRELUDE_NAME
@@ -24,23 +24,25 @@ from harness.targets.cpu import CpuTarget
 def test_a_kernel_becomes_a_library_with_the_entry_point(compile_cpu, good, fresh):
     build = compile_cpu(fresh(good))
     assert build.succeeded and not build.cached and build.seconds > 0.1
-    assert build.library.name == "kernel.so"
-    symbols = subprocess.run(["nm", "-D", "--defined-only", build.library], capture_output=True, text=True, check=True)
+    assert library_of(build).name == "kernel.so"
+    symbols = subprocess.run(
+        ["nm", "-D", "--defined-only", library_of(build)], capture_output=True, text=True, check=True
+    )
     assert " T __tvm_ffi_run\n" in symbols.stdout
     assert "_Z3run" not in symbols.stdout  # everything but the entry point is hidden
-    ctypes.CDLL(str(build.library))
+    ctypes.CDLL(str(library_of(build)))
 
 
 def test_the_second_build_comes_from_the_cache_and_says_the_same(compile_cpu, fresh, good):
     source = fresh(good.replace("2 * in(i)", "std::exp(in(i))"))
     first, second = compile_cpu(source), compile_cpu(source)
     assert not first.cached and second.cached
-    assert second.library == first.library and second.seconds < first.seconds
+    assert second.digest == first.digest and second.seconds < first.seconds
     assert first.remarks and second.remarks == first.remarks
 
 
 def test_sources_that_differ_do_not_share_a_library(compile_cpu, fresh, good):
-    assert compile_cpu(fresh(good)).library != compile_cpu(fresh(good)).library
+    assert compile_cpu(fresh(good)).digest != compile_cpu(fresh(good)).digest
 
 
 @pytest.mark.parametrize("tier", ["bubblewrap", "landlock", "none"])
@@ -55,7 +57,7 @@ def test_threads_that_build_the_same_agree_on_one_library(compile_cpu, fresh, go
     source = fresh(good)
     with ThreadPoolExecutor(3) as pool:
         builds = list(pool.map(lambda _: compile_cpu(source), range(3)))
-    assert len({build.library for build in builds}) == 1 and builds[0].library.is_file()
+    assert len({build.digest for build in builds}) == 1 and library_of(builds[0]).is_file()
 
 
 def test_a_fresh_cache_precompiles_the_prelude_once_and_gcc_uses_it(tmp_path, monkeypatch, compile_cpu, good):
@@ -97,7 +99,7 @@ def test_a_private_file_cannot_be_read_through_the_compiler(way, tmp_path, compi
 
 
 def test_other_builds_cannot_be_read_through_the_compiler(compile_cpu, good, fresh):
-    other = compile_cpu(fresh(good)).library.with_name("kernel.cpp")
+    other = library_of(compile_cpu(fresh(good))).with_name("kernel.cpp")
     assert other.is_file()
     build = compile_cpu(f'#include "{other}"\n')
     assert "No such file" in build.diagnostics[0].message or "denied" in build.diagnostics[0].message

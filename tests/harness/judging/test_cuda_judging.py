@@ -11,6 +11,7 @@ import torch
 import tvm_ffi
 from cuda_kernels import BROKEN, COPY, CUTE, HANG, RIGHT, task_source
 
+from harness.building.compilation import library_of
 from harness.isolation.tiers import resolve_tier
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
@@ -125,7 +126,7 @@ def milliseconds_by_events(library: Path, rows: int, columns: int) -> float:
 def test_the_clock_agrees_with_cuda_events(gpu, rows, columns, record_property):
     """Two contexts, the messages and the samples cost nothing that the clock would count."""
     verdict = gpu.verdict(CUTE, rows, columns)
-    events_ms = milliseconds_by_events(verdict.build.library, rows, columns)
+    events_ms = milliseconds_by_events(library_of(verdict.build), rows, columns)
     record_property("judge_ms", verdict.timing.candidate_ms)
     record_property("events_ms", events_ms)
     assert verdict.timing.candidate_ms == pytest.approx(events_ms, rel=0.02)

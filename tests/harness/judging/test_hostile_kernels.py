@@ -16,6 +16,7 @@ from hostile_kernels import ATTACKS, LEFTOVER, NOTHING, OUTSIDE, SECRET, TASK, W
 
 import harness.judging.evaluation
 import harness.processes.runner_process
+from harness.building.compilation import library_of
 from harness.isolation.tiers import resolve_tier, why_unavailable
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
@@ -87,8 +88,8 @@ def verdict_on(judge, task, tmp_path, monkeypatch):
         candidate = Candidate(source=source, target="cpu", author="test")
         found = judge.evaluate(task.only(workload), candidate, seed=3)
         assert SECRET not in found.model_dump_json()
-        if found.build.library:
-            libraries.append(found.build.library)
+        if library := library_of(found.build):
+            libraries.append(library)
         return found
 
     yield verdict

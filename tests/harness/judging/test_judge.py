@@ -1,10 +1,14 @@
 """Verdicts on real kernels, built and run for real: the right, the wrong and the hostile."""
 
+import shutil
+
 import pytest
 
+from harness.building.compilation import LIBRARIES, library_of
 from harness.checks.families import PLANS
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
+from harness.machine.cache import cache_dir
 
 HONEST = """
 void run(TensorView x, TensorView y) {
@@ -329,3 +333,28 @@ def test_a_rival_that_does_not_build_or_fails_costs_the_duel_only(bench):
         verdict = bench.judge.evaluate(task, candidate, build, incumbent=incumbent)
         assert verdict.status == "passed"
         assert verdict.timing.head_to_head is None
+
+
+def test_what_was_judged_on_another_machine_is_built_here_again(bench, monkeypatch):
+    """Its record names a build that this machine's store lacks; no path of any machine is in it."""
+    task = bench.task(bench.softsign)
+    candidate, build = bench.build(HONEST)
+    elsewhere = bench.judge.evaluate(task, candidate, build)
+    assert str(cache_dir()) not in elsewhere.model_dump_json()
+    monkeypatch.setattr(LIBRARIES, "kind", "builds-of-another-machine")
+    shutil.rmtree(LIBRARIES.root, ignore_errors=True)
+    other = candidate.model_copy(update={"source": f"{candidate.source}\n// another\n"})
+    here = bench.judge.evaluate(task, candidate, elsewhere.build, incumbent=other)
+    assert here.timing.head_to_head.incumbent == other.digest
+    assert library_of(here.build).is_file()
+    assert bench.judge.profile(task, candidate, elsewhere).time_ms == elsewhere.timing.candidate_ms
+    shutil.rmtree(LIBRARIES.root)
+
+
+def test_a_build_that_is_another_kernels_is_not_taken_for_the_candidates(bench):
+    """Whoever writes a record chooses what it names."""
+    wrong, _ = bench.build(WRONG["half precision"])
+    _, right = bench.build(HONEST)
+    verdict = bench.judge.evaluate(bench.task(bench.softsign), wrong, right)
+    assert verdict.status == "wrong"
+    assert verdict.build.digest != right.digest

@@ -37,7 +37,7 @@ def raw(status="passed", *, distribution="given", seconds=1.0, **fields):
 def judged(*outcomes):
     named = [Outcome.of(name, each) for name, each in zip("abc", outcomes, strict=False)]
     case = Case(task(5, workloads=len(outcomes)), KERNEL, TERMS, seed=3)
-    return case.judged(Build(library="k.so", seconds=2.0), named, {})
+    return case.judged(Build(digest="0" * 32, seconds=2.0), named, {})
 
 
 def test_one_workload_is_the_verdict():

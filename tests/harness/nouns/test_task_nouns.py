@@ -95,10 +95,10 @@ def test_nouns_do_not_change_and_know_their_fields():
 
 def test_a_build_has_a_library_or_an_error():
     error, warning = (Diagnostic(severity=each, file="kernel", line=1, message="m") for each in ("error", "warning"))
-    assert Build(library="k.so", diagnostics=(warning,), seconds=1).succeeded
+    assert Build(digest="0" * 32, diagnostics=(warning,), seconds=1).succeeded
     assert not Build(diagnostics=(warning, error), seconds=1).succeeded
-    for fields in ({}, {"diagnostics": (warning,)}, {"library": "k.so", "diagnostics": (error,)}):
-        with pytest.raises(ValidationError, match="either a library or at least one error"):
+    for fields in ({}, {"diagnostics": (warning,)}, {"digest": "0" * 32, "diagnostics": (error,)}):
+        with pytest.raises(ValidationError, match="either a digest or at least one error"):
             Build(seconds=1, **fields)
 
 

@@ -24,7 +24,7 @@ from harness.nouns.verdict import (
     WorkloadResult,
 )
 
-BUILT = Build(library="kernel.so", seconds=1)
+BUILT = Build(digest="0" * 32, seconds=1)
 FAILED = Build(diagnostics=(Diagnostic(severity="error", file="kernel", line=3, message="no"),), seconds=1)
 RIGHT = OutputError(output="y", relative_l2=0, max_scaled=0, reference_relative_l2=0, reference_max_scaled=0)
 WRONG = RIGHT.model_copy(update={"bad_fraction": 0.5, "first_bad": FirstBad(index=(0,), expected=1, got=2)})

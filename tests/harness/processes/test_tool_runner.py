@@ -8,6 +8,7 @@ import struct
 import pytest
 import torch
 
+from harness.building.compilation import library_of
 from harness.candidate.tool_runner import HostMemory, fill, numbers
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
@@ -50,7 +51,7 @@ def alone(tmp_path, mode, wall_s=20.0, values=None):
     tier = resolve_tier("auto")
     build = CpuTarget().compile(Candidate(source=KERNEL, target="cpu", author="test:test"), tier=tier)
     tool = Tool(("env",), limits=Limits(wall_s=wall_s), environment={"PLACE": "in {scratch}"}, calls=2, values=values)
-    return run_alone(build.library, signature(mode), tool, device="cpu", tier=tier, folder=tmp_path)
+    return run_alone(library_of(build), signature(mode), tool, device="cpu", tier=tier, folder=tmp_path)
 
 
 def test_it_is_called_with_arguments_of_its_own(tmp_path):

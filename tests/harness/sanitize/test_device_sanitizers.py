@@ -139,7 +139,7 @@ def test_racecheck_says_what_it_cannot_see_of_a_kernel(tmp_path):
 
 def test_without_the_tool_it_is_skipped(monkeypatch):
     monkeypatch.setattr("harness.sanitize.device.find_tool", lambda name: None)
-    (run,) = sanitize_on_device(Build(library="k.so", seconds=0), signature(0), Needs(), tier="none")
+    (run,) = sanitize_on_device(Build(digest="0" * 32, seconds=0), signature(0), Needs(), tier="none")
     assert run.status == "skipped" and "was not found" in run.note
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.building.compilation import LIBRARIES
 from harness.building.nvidia_tools import find_tool
 from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
@@ -160,6 +161,7 @@ def compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         program.write_text(f'#!/bin/sh\nTOOL="$2"\n{script}\n')
         program.chmod(0o755)
         monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+        monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
         find_tool.cache_clear()
 
     yield install
@@ -167,8 +169,10 @@ def compute_sanitizer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def watched(tmp_path: Path, source: str = "") -> tuple[SanitizerRun, ...]:
-    (tmp_path / "kernel.cu").write_text(source)
-    build = Build(library=tmp_path / "kernel.so", seconds=0)
+    build = Build(digest="0" * 32, seconds=0)
+    folder = LIBRARIES.entry("0" * 32)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "kernel.cu").write_text(source)
     return device.sanitize_on_device(build, SIGNATURE, Needs(), tier="none", limit_s=20)
 
 
@@ -184,7 +188,7 @@ def test_each_of_the_four_tools_runs_once_in_a_folder_of_its_own(tmp_path: Path,
     for name, line in calls.items():
         assert f"--tool {name} --report-api-errors no --log-file log.txt" in line
         assert ("--padding 512" in line) == (name == "memcheck")
-        assert "solo.py" in line
+        assert "tool_runner.py" in line
 
 
 def test_one_tools_finding_leaves_the_others_their_word(tmp_path: Path, compute_sanitizer) -> None:

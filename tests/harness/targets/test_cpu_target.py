@@ -70,7 +70,7 @@ def test_a_profile_names_the_nearer_roof_and_the_scalar_loops(facts):
         converged=True,
     )
     remark = Diagnostic(severity="note", file="kernel", line=7, message="loop not vectorized: a call")
-    build = Build(library="kernel.so", remarks=(remark,), seconds=1)
+    build = Build(digest="0" * 32, remarks=(remark,), seconds=1)
     profile = CpuTarget().profile(workload, timing, build, tier="none")
     assert profile.bound == "memory" and profile.share_of_roof == pytest.approx(0.25)
     assert "up to 4.0x is left" in profile.findings[0]
