@@ -6,8 +6,9 @@ import threading
 import time
 import traceback
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import cycle, islice
 from typing import Literal, Protocol
 
 from langgraph.runtime import RunControl
@@ -62,10 +63,11 @@ class SuiteRun:
         minutes: float | None = None,
         dollars: float | None = None,
         compile_baseline: bool = False,
-        open_judge: OpenJudge = open_judge,
+        judges: Sequence[OpenJudge] = (open_judge,),
     ) -> None:
+        """`judges` are shared out among the jobs: with one for each of several devices every device has work."""
         self._folder, self._manifest, self._facts, self._observer = folder, manifest, facts, observer
-        self._compile_baseline, self._open_judge = compile_baseline, open_judge
+        self._compile_baseline, self._judges = compile_baseline, judges
         self._jobs, self._minutes, self._dollars = jobs, minutes, dollars
         self._rows = {task.id: folder.found(task, facts) or waiting(task) for task in manifest.tasks}
         self._queue = deque(task for task in manifest.tasks if self._open(self._rows[task.id]))
@@ -83,9 +85,8 @@ class SuiteRun:
         Ctrl-C does the same, and then raises `KeyboardInterrupt`; a second one waits for nothing, and what becomes of
         the present steps while the process ends is no task's row. The record is written after every task.
         """
-        threads = [
-            threading.Thread(target=self._take_tasks, daemon=True) for _ in range(min(self._jobs, len(self._queue)))
-        ]
+        judges = islice(cycle(self._judges), min(self._jobs, len(self._queue)))
+        threads = [threading.Thread(target=self._take_tasks, args=(judge,), daemon=True) for judge in judges]
         for thread in threads:
             thread.start()
         try:
@@ -132,10 +133,10 @@ class SuiteRun:
             if self._dollars is not None and sum(self._spent.values()) >= self._dollars:
                 self._stop("The suite's dollars are spent.")
 
-    def _take_tasks(self) -> None:
+    def _take_tasks(self, open_judge: OpenJudge) -> None:
         while (begun := self._next()) is not None:
             task, control = begun
-            row = self._row(task, control)
+            row = self._row(task, control, open_judge)
             with self._changed:
                 if self._left:
                     return
@@ -153,16 +154,16 @@ class SuiteRun:
             self._present[task] = RunControl()
             return task, self._present[task]
 
-    def _row(self, task: SuiteTask, control: RunControl) -> Row:
+    def _row(self, task: SuiteTask, control: RunControl, open_judge: OpenJudge) -> Row:
         """Run one task. What goes wrong with it, our own defects included, is its row: the others go on."""
         observer = self._observer.began(task)
         started = time.monotonic()
         try:
             folder, manifest = self._folder.run_of(task, self._manifest)
             purse = _Purse(partial(self._pay, task))
-            record = drive(folder, manifest, observer, purse, control=control, open_judge=self._open_judge)
+            record = drive(folder, manifest, observer, purse, control=control, open_judge=open_judge)
             if self._compile_baseline and not self._stopping:
-                compare(folder, record, manifest.settings.isolation, self._open_judge)
+                compare(folder, record, manifest.settings.isolation, open_judge)
             return self._folder.row_from(task, record, self._facts) or waiting(task)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"

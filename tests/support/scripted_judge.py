@@ -187,11 +187,12 @@ class ScriptedJudge:
 class Scripted:
     """Opens scripted judges, the same one for the same order, as `open_judge` of a graph or of the whole process."""
 
-    def __init__(self) -> None:
+    def __init__(self, device: DeviceName | None = None) -> None:
+        self.device = device
         self.judges: dict[JudgeOrder, ScriptedJudge] = {}
 
     def __call__(self, order: JudgeOrder) -> ScriptedJudge:
-        return self.judges.setdefault(order, ScriptedJudge(order))
+        return self.judges.setdefault(order, ScriptedJudge(order, self.device))
 
     @property
     def asked(self) -> list[tuple[str, str]]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judging import local as judge
+from harness.judging import evaluation as judge
 from harness.judging.compile_baseline import compile_once, compile_order
 from harness.nouns.verdict import Interval
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import pytest
 from kernel_frame import HEAD, TAIL
+from own_turns import own_turns
 from scripted_judge import Scripted
 
 from harness.judging.device_lock import held_s
@@ -63,7 +64,8 @@ class Asked:
         self.verdict = cache(self._verdict)
 
     def _verdict(self, status: str, incumbent: Candidate | None = None) -> Verdict:
-        return self.judge.evaluate(self.task, KERNELS[status], seed=7, incumbent=incumbent)
+        with own_turns():
+            return self.judge.evaluate(self.task, KERNELS[status], seed=7, incumbent=incumbent)
 
 
 @pytest.fixture(scope="module", params=["local", "scripted"])
