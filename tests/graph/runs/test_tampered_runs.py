@@ -129,7 +129,7 @@ MANIFESTS: dict[str, Callable[[Path], object]] = {
     "without end": lambda file: file.write_text("[" * 200_000, encoding="utf-8"),
     "no object": lambda file: file.write_text("[]", encoding="utf-8"),
     "half a character": lambda file: edited(file, lambda run: run.update(name="\ud800")),
-    "another version": lambda file: edited(file, lambda run: run.update(schema_version=2)),
+    "another version": lambda file: edited(file, lambda run: run.update(schema_version=1)),
     "an older setting": lambda file: edited(file, lambda run: run["settings"].update(beams=4)),
     "no date": lambda file: edited(file, lambda run: run.update(created="yesterday")),
 }
