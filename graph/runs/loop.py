@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import sqlite3
 import warnings
-from collections.abc import Iterator, Mapping
-from typing import Any, cast
 
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.errors import GraphDrained
-from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import RunControl
-from langgraph.types import Command
 
 from graph.export.drop_in import export_drop_in
 from graph.export.live_module import module_files
 from graph.pages.report import render
 from graph.runs.folder import Manifest, RunFolder
 from graph.runs.machine import this_machine
-from graph.runs.meter import Meter
-from graph.runs.progress import Listener, Log, Observer, open_log
+from graph.runs.progress import Log, Observer, Quiet, open_log
 from graph.runs.record import Outcome, RunRecord
 from graph.runs.store import damaged, open_saver
+from graph.runs.thread import GraphThread
 from graph.workflow import build_graph
 from harness.judging.protocol import OpenJudge
 from harness.nouns.candidate import Candidate
@@ -31,11 +25,8 @@ from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from nodes.models.manual import Question
-from nodes.settings import Settings
 from nodes.state import Best, RunState, Step, TaskInput, require
 from tools.judges import open_judge
-
-Graph = CompiledStateGraph[RunState, Settings, TaskInput, RunState]
 
 
 def drive(
@@ -66,50 +57,41 @@ def drive(
             raise
 
 
-class Session:
+class Session(GraphThread):
     """One run's graph with its checkpoints."""
 
     def __init__(
         self, folder: RunFolder, manifest: Manifest, saver: SqliteSaver, open_judge: OpenJudge = open_judge
     ) -> None:
+        super().__init__(build_graph(open_judge=open_judge).compile(checkpointer=saver), manifest.id)
         self.folder = folder
         self.manifest = manifest
-        self.graph: Graph = build_graph(open_judge=open_judge).compile(checkpointer=saver)
-        self.config: RunnableConfig = {"configurable": {"thread_id": manifest.id}, "recursion_limit": 1_000_000}
 
     def advance(
         self, observers: tuple[Observer, ...], control: RunControl | None, answer: str | None, *, deeper: bool = False
     ) -> Outcome | None:
-        """Take the graph from where it stands to its end; otherwise say what ended it before.
+        """Take the run from where it stands to its end; otherwise say what ended it before.
 
         An ended run is given its task once more where it may go `deeper`.
 
         Raises `UserError` for an answer that no question waits for.
         """
-        snapshot = self.graph.get_state(self.config)
-        if answer is not None and not snapshot.interrupts:
+        if answer is not None and self.question() is None:
             raise UserError(f"No question waits in {self.folder.path}.", "Go on with it by cutegen optimize --resume.")
-        if snapshot.interrupts and answer is None:
-            return "waiting"
-        if snapshot.created_at is not None and not snapshot.next and not deeper:
-            return None
-        fresh = TaskInput(source=self.manifest.source, name=self.manifest.name)
-        route: Command[Any] | TaskInput | None = None if snapshot.next else fresh
-        meter = Meter([each for each in observers if isinstance(each, Listener)], self._state().usage)
-        stream = self.graph.stream(
-            route if answer is None else Command(resume=answer),
-            {**self.config, "callbacks": [meter]},
-            context=self.manifest.settings,
-            stream_mode=["tasks", "updates"],
-            durability="sync",
+        return self.take_on(
+            TaskInput(source=self.manifest.source, name=self.manifest.name),
+            self.manifest.settings,
+            (_Keeper(self), *observers),
+            usage=self._state().usage,
             control=control,
+            answer=answer,
+            anew=deeper,
         )
-        try:
-            for mode, chunk in cast("Iterator[tuple[str, dict[str, Any]]]", stream):
-                self._tell(observers, mode, chunk)
-        except GraphDrained:
-            return "interrupted"
-        return "waiting" if self.question() else None
+
+    def keep_kernel(self) -> None:
+        """Write the best kernel of the last checkpoint."""
+        state = self._state()
+        save_kernel(self.folder, state.task, state.best)
 
     def require_sound(self) -> None:
         """Raises `UserError` for checkpoints that are damaged, lost, or another run's."""
@@ -129,11 +111,6 @@ class Session:
             raise damaged(file, f"its task is not that of {self.folder.manifest_file.name}")
         if state.tier == "none" and self.manifest.settings.isolation != "none":
             raise damaged(file, "it runs kernels without isolation, which nobody asked for")
-
-    def question(self) -> Question | None:
-        """The question that waits for its answer."""
-        waiting = self.graph.get_state(self.config).interrupts
-        return Question.model_validate(waiting[0].value) if waiting else None
 
     def record(self, outcome: Outcome | None) -> RunRecord:
         """What is in the checkpoints, as a record. Without an `outcome` the run's own result decides."""
@@ -159,26 +136,6 @@ class Session:
             usage=state.usage,
         )
 
-    def _tell(self, observers: tuple[Observer, ...], mode: str, chunk: Mapping[str, Any]) -> None:
-        if mode == "tasks":
-            if "input" in chunk:
-                for observer in observers:
-                    observer.started(chunk["name"])
-            return
-        for node, update in chunk.items():
-            if node == "__interrupt__":
-                continue
-            for step in (update or {}).get("history", ()):
-                self._step(step, observers)
-
-    def _step(self, step: Step, observers: tuple[Observer, ...]) -> None:
-        withdrawn = step.agent == "sanitizer" and step.status == "refused"
-        if step.improved or withdrawn:  # at once, so that even a kill -9 leaves the kernel, and none with a fault
-            state = self._state()
-            save_kernel(self.folder, state.task, state.best)
-        for observer in observers:
-            observer.stepped(step)
-
     def _state(self) -> RunState:
         values = self.graph.get_state(self.config).values
         return RunState.model_validate({"source": self.manifest.source, **values})
@@ -201,6 +158,18 @@ class Session:
             if profile is not None and (best is None or best.profile != profile):  # advance="latest": not the best's
                 profiles[require(candidate, "candidate").digest] = profile
         return candidates, verdicts, profiles
+
+
+class _Keeper(Quiet):
+    """Writes a kernel at once, so that even a kill -9 leaves it, and none with a fault; others are told after it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def stepped(self, step: Step) -> None:
+        """Write it where it is the best one now, and where that one was withdrawn."""
+        if step.improved or (step.agent == "sanitizer" and step.status == "refused"):
+            self._session.keep_kernel()
 
 
 def _checked(state: RunState) -> RunState:

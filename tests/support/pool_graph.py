@@ -1,15 +1,13 @@
-"""Another graph, whose state is its own, uses nodes, turns, judge and tools as they are."""
+"""Another graph than a run's, whose state is its own: a pool of kernels, of which the latest is judged."""
 
 from __future__ import annotations
 
 from operator import add
 from typing import Annotated, Any
 
-import pytest
-from langchain_core.messages import AIMessage
-from langgraph.checkpoint.memory import InMemorySaver
+from langchain_core.language_models.chat_models import BaseChatModel
 from langgraph.graph import END, START, StateGraph
-from langgraph.runtime import Runtime
+from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, ConfigDict
 from run_samples import DEVICE, kernel, task
 from scripted_judge import Scripted
@@ -18,11 +16,10 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
-from nodes.models.scripted import ScriptedModel
-from nodes.node import StateWriteError, as_node
+from nodes.node import as_node
 from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
-from nodes.state import Best, Stop, Usage
+from nodes.state import Best, Step, Stop, Usage, append
 from nodes.turn.agent_loop import TURN
 from nodes.turn.request import Request
 from nodes.turn.speak import TurnEndedError, speak
@@ -35,13 +32,19 @@ REQUEST = Request(
 )
 
 
+def put(left: tuple[str, ...], right: tuple[str, ...]) -> tuple[str, ...]:
+    """The reducer of the pool."""
+    return (*left, *right)
+
+
 class Pool(BaseModel):
     """A search that keeps a pool of kernels: nothing of it but what the protocols name is known below."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    pool: Annotated[tuple[str, ...], add] = ()
+    pool: Annotated[tuple[str, ...], put] = ()
     ended: Stop | None = None
+    history: Annotated[tuple[Step, ...], append] = ()
     seconds: Annotated[float, add] = 0.0
     attempts: int = 0
     device_seconds: Annotated[float, add] = 0.0
@@ -67,10 +70,11 @@ def diagnoser(state: Pool, node_context: NodeContext) -> dict[str, Any]:
 def judges_latest(state: Pool, node_context: NodeContext) -> dict[str, Any]:
     """Judge the latest of the pool."""
     verdict = call_tool(node_context.tools(state).run_kernel, state.pool[-1])
-    return {"verdict": verdict, "attempts": state.attempts + 1}
+    step = Step(depth=0, agent="tester", status=verdict.status)
+    return {"verdict": verdict, "attempts": state.attempts + 1, "history": (step,)}
 
 
-def taken_through(model: ScriptedModel, judges: Scripted, **settings: Any) -> Pool:
+def graph_of(model: BaseChatModel, judges: Scripted, checkpointer: Any) -> CompiledStateGraph[Any, Settings, Any, Any]:
     graph: Any = StateGraph(Pool, context_schema=Settings)
     shelf = ModelCache(lambda spec, options: model)
     graph.add_node("diagnoser", as_node(diagnoser, shelf, TURN, open_judge=judges))
@@ -78,36 +82,5 @@ def taken_through(model: ScriptedModel, judges: Scripted, **settings: Any) -> Po
     graph.add_edge(START, "diagnoser")
     graph.add_conditional_edges("diagnoser", lambda state: END if state.ended else "tester", ["tester", END])
     graph.add_edge("tester", END)
-    whole = graph.compile(checkpointer=InMemorySaver())
-    thread: Any = {"configurable": {"thread_id": "one"}}
-    return Pool.model_validate(whole.invoke(Pool(), thread, context=Settings(**settings), durability="sync"))
-
-
-def call(source: str) -> AIMessage:
-    return AIMessage(
-        "", tool_calls=[{"type": "tool_call", "id": "a", "name": "run_kernel", "args": {"source": source}}]
-    )
-
-
-def test_a_turn_with_a_tool_and_a_verdict_come_into_its_own_state() -> None:
-    judges = Scripted()
-    end = taken_through(ScriptedModel(answers=[call(RIGHT), RIGHT]), judges)
-    assert end.pool == (RIGHT,)
-    assert end.verdict is not None and end.verdict.passed
-    assert (end.attempts, end.usage.calls) == (1, 2)
-    assert end.seconds > 0, "the nodes' time adds up in its clock"
-    assert [method for method, _ in judges.asked].count("evaluate") == 2, "once by the tool, once by the tester"
-
-
-def test_its_budgets_end_a_turn_between_two_calls() -> None:
-    end = taken_through(ScriptedModel(answers=[call(RIGHT), RIGHT]), Scripted(), max_calls=1)
-    assert end.ended is not None and end.ended.name == "calls"
-    assert (end.pool, end.verdict, end.usage.calls) == ((), None, 1)
-
-
-def test_what_it_has_no_field_for_is_refused() -> None:
-    def writes(state: Pool, node_context: NodeContext) -> dict[str, Any]:
-        return {"depth": 1}
-
-    with pytest.raises(StateWriteError, match='wrote "depth", which is no field'):
-        as_node(writes, ModelCache(lambda spec, options: ScriptedModel(answers=[])))(Pool(), runtime=Runtime())
+    compiled: CompiledStateGraph[Any, Settings, Any, Any] = graph.compile(checkpointer=checkpointer)
+    return compiled

@@ -1,0 +1,84 @@
+"""A graph on one thread of its checkpoints: taken from where it stands to its end, or to its next question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.errors import GraphDrained
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import RunControl
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from graph.runs.meter import Meter
+from graph.runs.progress import Listener, Observer
+from nodes.models.manual import Question
+from nodes.settings import Settings
+from nodes.state import Usage
+
+Early = Literal["waiting", "interrupted"]
+
+
+class GraphThread:
+    """Any graph whose context is `Settings` and whose nodes write their steps into `history`, if they write some."""
+
+    def __init__(self, graph: CompiledStateGraph[Any, Settings, Any, Any], thread_id: str) -> None:
+        self.graph = graph
+        self.config: RunnableConfig = {"configurable": {"thread_id": thread_id}, "recursion_limit": 1_000_000}
+
+    def question(self) -> Question | None:
+        """The question that waits for its answer."""
+        waiting = self.graph.get_state(self.config).interrupts
+        return Question.model_validate(waiting[0].value) if waiting else None
+
+    def take_on(
+        self,
+        given: BaseModel,
+        settings: Settings,
+        observers: tuple[Observer, ...] = (),
+        *,
+        usage: Usage,
+        control: RunControl | None = None,
+        answer: str | None = None,
+        anew: bool = False,
+    ) -> Early | None:
+        """Take the graph to its end; otherwise say what ended it before.
+
+        A thread that has not begun is `given` its input, one that has ended only where it is to begin `anew`. `usage`
+        is what its models had cost by now, for those who listen. An `answer` is that to the question that waits.
+        """
+        snapshot = self.graph.get_state(self.config)
+        if snapshot.interrupts and answer is None:
+            return "waiting"
+        if snapshot.created_at is not None and not snapshot.next and not anew:
+            return None
+        way_on: Command[Any] | BaseModel | None = None if snapshot.next else given
+        meter = Meter([each for each in observers if isinstance(each, Listener)], usage)
+        stream = self.graph.stream(
+            way_on if answer is None else Command(resume=answer),
+            {**self.config, "callbacks": [meter]},
+            context=settings,
+            stream_mode=["tasks", "updates"],
+            durability="sync",
+            control=control,
+        )
+        try:
+            for mode, chunk in cast("Iterator[tuple[str, dict[str, Any]]]", stream):
+                _tell(observers, mode, chunk)
+        except GraphDrained:
+            return "interrupted"
+        return "waiting" if self.question() else None
+
+
+def _tell(observers: tuple[Observer, ...], mode: str, chunk: Mapping[str, Any]) -> None:
+    if mode == "tasks":
+        for observer in observers if "input" in chunk else ():
+            observer.started(chunk["name"])
+        return
+    for node, update in chunk.items():
+        steps = () if node == "__interrupt__" else (update or {}).get("history", ())
+        for step in steps:
+            for observer in observers:
+                observer.stepped(step)
