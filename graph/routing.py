@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 from nodes.gate import gate_open
+from nodes.history import failed_builds
 from nodes.settings import Settings
 from nodes.state import RunState, require
 from nodes.stops import broke_off, out_of_repairs
 
-AfterFailure = Literal["diagnoser", "optimizer", "generator"]
+AfterFailure = Literal["diagnoser", "repairer", "optimizer", "generator"]
 
 
 def after_intake(state: RunState, settings: Settings) -> Literal["generator", "profiler", "optimizer", "sanitizer"]:
@@ -28,11 +29,11 @@ def after_generator(state: RunState, settings: Settings) -> Literal["tester", "s
 
 def after_tester(
     state: RunState, settings: Settings
-) -> Literal["diagnoser", "generator", "profiler", "optimizer", "sanitizer"]:
-    """A failure is diagnosed; a pass is optimized, and first profiled where the gate is open."""
+) -> Literal["diagnoser", "repairer", "generator", "profiler", "optimizer", "sanitizer"]:
+    """A failure is diagnosed or mended; a pass is optimized, and first profiled where the gate is open."""
     passed = require(state.verdict, "verdict").passed
     if state.final_repair:
-        return "sanitizer" if passed or broke_off(state, settings) else "diagnoser"
+        return "sanitizer" if passed or broke_off(state, settings) else _to_be_mended(state, settings)
     if state.stop_reason:
         return "sanitizer"
     if not passed:
@@ -46,15 +47,18 @@ def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", 
     return "sanitizer" if ended else "repairer"
 
 
-def after_repairer(state: RunState, settings: Settings) -> Literal["tester", "generator", "optimizer", "sanitizer"]:
-    """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on."""
-    if state.final_repair:
-        return "sanitizer" if state.gave_up else "tester"
-    if state.stop_reason:
+def after_repairer(
+    state: RunState, settings: Settings
+) -> Literal["tester", "diagnoser", "generator", "optimizer", "sanitizer"]:
+    """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on.
+
+    Who was sent no diagnosis and sees no repair is sent one.
+    """
+    if state.stop_reason and not state.final_repair:
         return "sanitizer"
-    if not state.gave_up:
-        return "tester"
-    return _fall_back(state)
+    if state.gave_up:
+        return "sanitizer" if state.final_repair else _fall_back(state)
+    return "diagnoser" if _wants_a_diagnosis(state) else "tester"
 
 
 def after_profiler(state: RunState, settings: Settings) -> Literal["optimizer", "sanitizer"]:
@@ -79,8 +83,24 @@ def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser",
     return "diagnoser" if state.final_repair else "reporter"
 
 
+def _wants_a_diagnosis(state: RunState) -> bool:
+    """Whether the repairer has left the failing kernel as it was, because nobody had said what is wrong with it."""
+    failed = state.verdict.candidate if state.verdict else None
+    return state.diagnosis is None and state.candidate is not None and state.candidate.digest == failed
+
+
 def _after_failure(state: RunState, settings: Settings) -> AfterFailure:
-    return _fall_back(state) if out_of_repairs(state, settings) else "diagnoser"
+    return _fall_back(state) if out_of_repairs(state, settings) else _to_be_mended(state, settings)
+
+
+def _to_be_mended(state: RunState, settings: Settings) -> Literal["diagnoser", "repairer"]:
+    """What a compiler says of its first errors is mostly diagnosis enough; of what it says again, it was not."""
+    unbuilt = require(state.verdict, "verdict").status == "build_failed"
+    return (
+        "repairer"
+        if unbuilt and settings.diagnose == "when_needed" and failed_builds(state.history) < 2
+        else "diagnoser"
+    )
 
 
 def _fall_back(state: RunState) -> Literal["optimizer", "generator"]:

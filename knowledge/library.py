@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from itertools import islice
 from typing import Literal
 
 from knowledge.exemplars.source import Exemplar, load, names
@@ -19,12 +20,27 @@ _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
 # Too frequent to tell one section from another.
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
-Extent = Literal["whole", "final_repair", "brief"]
-"""How much of a guide on writing: without how one begins for who mends lines; little beside a long kernel for a GPU."""
+Extent = Literal["whole", "changing", "mending", "brief"]
+"""How much of a guide on writing: all for who begins; without how one begins for who changes a kernel; for who mends
+one also without what other classes of operations need; little beside a long exemplar."""
 
-_FOR_BEGINNERS = ("Order of work", "Order of work on the processor")
+_FOR_BEGINNERS = ("Order of work", "Order of work on the processor", "The layers of a kernel")
+_OF_OTHERS = {
+    "elementwise": ("Products",),
+    "reduction": ("Products",),
+    "gemm": ("Functions in vectors",),
+    "other": ("Threads",),
+}
+"""What a class of operations needs least for its repairs; of what has no class, its longest guide's last part."""
+_OF_BOTH = "debugging"
+_OF_THE_PROCESSOR = frozenset(("cpu", "debugging_cpu", "optimize_cpu"))
 _OF_A_GPU = frozenset(("Copies", "Arithmetic", "Launching"))
-_BRIEF = ("Asynchronous copies and barriers", "Mistakes seen most often")
+_BRIEF = ("Asynchronous copies and barriers",)
+_OF_A_CLASS = {
+    "elementwise": "Moves for streams of elements on the processor",
+    "reduction": "Moves for reductions on the processor",
+    "gemm": "Moves for products on the processor",
+}
 
 
 @dataclass(frozen=True)
@@ -61,14 +77,16 @@ def guide_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".md") for file in _GUIDES.iterdir() if file.name.endswith(".md")))
 
 
-def writing(target: Target, extent: Extent = "whole") -> str:
+def writing(target: Target, op_class: str, extent: Extent = "whole") -> str:
     """How a kernel is written with CuTe."""
     introduction, *parts = guide("cute" if target == "cuda" else "cpu")
-    if extent == "final_repair":
-        parts = [part for part in parts if part.title not in _FOR_BEGINNERS]
-    elif extent == "brief":
-        parts = [part for part in parts if part.title in _BRIEF]
-    return _joined((introduction, *parts))
+    if extent == "brief":
+        return _joined((introduction, *(part for part in parts if part.title in _BRIEF)))
+    left_out: dict[Extent, tuple[str, ...]] = {
+        "changing": _FOR_BEGINNERS,
+        "mending": (*_FOR_BEGINNERS, *_OF_OTHERS.get(op_class, ())),
+    }
+    return _joined((introduction, *(part for part in parts if part.title not in left_out.get(extent, ()))))
 
 
 def debugging(target: Target) -> str:
@@ -79,7 +97,8 @@ def debugging(target: Target) -> str:
 def moves(op_class: str, target: Target) -> str:
     """The moves worth trying on a class of kernels, in their order."""
     if target == "cpu":
-        return _joined(guide("optimize_cpu"))
+        others = {title for name, title in _OF_A_CLASS.items() if op_class in _OF_A_CLASS and name != op_class}
+        return _joined(tuple(part for part in guide("optimize_cpu") if part.title not in others))
     named = f"optimize_{op_class}"
     if named in guide_names() and op_class != "other":
         return _joined(guide(named))
@@ -92,15 +111,29 @@ def metrics(target: Target) -> str:
     return _joined(guide("metrics")) if target == "cuda" else ""
 
 
-def look_up(query: str, limit: int = 3) -> tuple[Section, ...]:
-    """The sections that fit the query's words best (BM25 over titles and texts); none where no word occurs."""
+def look_up(query: str, target: Target, limit: int = 3) -> tuple[Section, ...]:
+    """The sections for the target that fit the query's words best (BM25 over titles and texts).
+
+    None where no word occurs in them.
+    """
     asked = _any_word_of(query)
     if not asked:
         return ()
     rows = _index().execute(
-        "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 10.0, 1.0) LIMIT ?", (asked, limit)
+        "SELECT rowid FROM sections WHERE sections MATCH ? ORDER BY bm25(sections, 10.0, 1.0)", (asked,)
     )
-    return tuple(_all_sections()[row - 1] for (row,) in rows)
+    found = (_all_sections()[row - 1] for (row,) in rows)
+    return tuple(islice((part for part in found if _is_for(part, target)), limit))
+
+
+def unknown_words(query: str, target: Target) -> tuple[str, ...]:
+    """The query's words that occur in none of the sections for the target, each once."""
+    words = dict.fromkeys(word for word in _WORD.findall(query.lower()) if not _FILLERS.fullmatch(word))
+    return tuple(word for word in words if not look_up(word, target, 1))
+
+
+def _is_for(part: Section, target: Target) -> bool:
+    return part.guide == _OF_BOTH or (part.guide in _OF_THE_PROCESSOR) == (target == "cpu")
 
 
 def retrieved(op_class: str, architecture: str, query: str) -> Exemplar | None:

@@ -14,15 +14,10 @@ from nodes.turn.toolbox import tools_for
 def diagnoser(state: RunState, node_context: NodeContext) -> Update:
     """Ask for a structured diagnosis of the failed verdict."""
     candidate = require(state.candidate, "candidate")
-    request = request_for("diagnoser", state, node_context, candidate=candidate, verdict=state.verdict)
+    tools = tools_for("diagnoser", state, node_context)
+    request = request_for("diagnoser", state, node_context, tools, candidate=candidate, verdict=state.verdict)
     try:
-        said = speak(
-            request,
-            parse_diagnosis,
-            node_context=node_context,
-            state=state,
-            tools=tools_for("diagnoser", state, node_context),
-        )
+        said = speak(request, parse_diagnosis, node_context=node_context, state=state, tools=tools)
     except TurnEndedError as error:
         return ended("diagnoser", state, error)
     step = Step(

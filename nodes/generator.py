@@ -14,7 +14,8 @@ from nodes.turn.toolbox import tools_for
 
 def generator(state: RunState, node_context: NodeContext) -> Update:
     """Write a kernel from the task alone; a new start is shown the kernel that failed and why."""
-    request = request_for("generator", state, node_context, candidate=state.candidate, verdict=state.verdict)
+    tools = tools_for("generator", state, node_context)
+    request = request_for("generator", state, node_context, tools, candidate=state.candidate, verdict=state.verdict)
 
     def written(text: str) -> Written | Declined:
         answer = parse_kernel(text, move_required=False)
@@ -23,13 +24,7 @@ def generator(state: RunState, node_context: NodeContext) -> Update:
         return answer
 
     try:
-        said = speak(
-            request,
-            written,
-            node_context=node_context,
-            state=state,
-            tools=tools_for("generator", state, node_context),
-        )
+        said = speak(request, written, node_context=node_context, state=state, tools=tools)
     except TurnEndedError as error:
         return ended("generator", state, error)
     if isinstance(said.answer, Declined):

@@ -80,6 +80,16 @@ def steps_without_gain(history: Sequence[Step]) -> int:
     return count
 
 
+def failed_builds(history: Sequence[Step]) -> int:
+    """How many tests in a row, the last one back to where the kernel at hand was written, found it not to compile."""
+    count = 0
+    for step in reversed(history):
+        if step.agent in ("generator", "optimizer") or (step.agent == "tester" and step.status != "build_failed"):
+            break
+        count += step.agent == "tester"
+    return count
+
+
 def outcome_against(verdict: Verdict, best: Best | None) -> Outcome | None:
     """What a verdict says of its kernel against the best one; None where the kernel did not pass.
 

@@ -21,25 +21,27 @@ def optimizer(state: RunState, node_context: NodeContext) -> Update:
     A move whose best values the model cannot know comes as a sweep, which the sweeper settles before the test.
     """
     start = base(state, node_context.settings)
+    profile = shown_profile(state, start, node_context.settings)
+    tools = tools_for("optimizer", state, node_context, profiled=profile is not None)
     request = request_for(
         "optimizer",
         state,
         node_context,
+        tools,
         candidate=start.candidate,
         verdict=start.verdict,
-        profile=shown_profile(state, start, node_context.settings),
+        profile=profile,
         max_sweep=node_context.settings.max_sweep,
     )
 
     def moved(text: str) -> Written | Declined:
-        answer = parse_move(text, max_sweep=node_context.settings.max_sweep)
+        answer = parse_move(text, start.candidate.source, max_sweep=node_context.settings.max_sweep)
         if isinstance(answer, Written) and not answer.sweep and answer.source.strip() == start.candidate.source.strip():
-            raise AnswerError("unchanged", "The code block repeats the present kernel. Make the move, or answer DONE.")
+            raise AnswerError("unchanged", "The answer is the present kernel. Make the move, or answer DONE.")
         if isinstance(answer, Written) and not answer.sweep:
             require_untried(start.candidate.model_copy(update={"source": answer.source}), state.history)
         return answer
 
-    tools = tools_for("optimizer", state, node_context, profiled=request.profile is not None)
     try:
         said = speak(request, moved, node_context=node_context, state=state, tools=tools)
     except TurnEndedError as error:

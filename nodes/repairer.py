@@ -17,8 +17,9 @@ from tools.structure import lost
 def repairer(state: RunState, node_context: NodeContext) -> Update:
     """Ask for edits and apply them; edits that do not fit the kernel go back to the model."""
     broken = require(state.candidate, "candidate")
+    tools = tools_for("repairer", state, node_context)
     request = request_for(
-        "repairer", state, node_context, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
+        "repairer", state, node_context, tools, candidate=broken, verdict=state.verdict, diagnosis=state.diagnosis
     )
 
     def patched(text: str) -> str | Declined:
@@ -31,11 +32,12 @@ def repairer(state: RunState, node_context: NodeContext) -> Update:
         return mended
 
     try:
-        said = speak(
-            request, patched, node_context=node_context, state=state, tools=tools_for("repairer", state, node_context)
-        )
+        said = speak(request, patched, node_context=node_context, state=state, tools=tools)
     except TurnEndedError as error:
         return ended("repairer", state, error)
+    if isinstance(said.answer, Declined) and state.diagnosis is None:
+        step = _step(state, said.usage).model_copy(update={"message": said.answer.reason})
+        return {"history": (step,), "usage": said.usage}
     if isinstance(said.answer, Declined):
         return _given_up(state, node_context, said.answer.reason, said.usage)
     candidate = Candidate(

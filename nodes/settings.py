@@ -20,6 +20,7 @@ SHORT_NAMES = {"max_depth": "depth"}
 
 Advance = Literal["best", "latest"]
 ExemplarChoice = Literal["none", "representative", "retrieved"]
+Diagnosed = Literal["when_needed", "every"]
 
 
 class Gates(BaseModel):
@@ -166,6 +167,12 @@ class Search(Group):
         description="Combinations of parameters (tile, stages, block size) that one move may try. 1: no sweeps.",
     )
     max_repairs: int = Field(default=3, ge=0, le=100, title="Repairs in a row of one kernel")
+    diagnose: Diagnosed = Field(
+        default="when_needed",
+        title="Failures that are diagnosed",
+        description="every: each, before its repair. when_needed: a build that fails for the first time is repaired at "
+        "once, by what the compiler says.",
+    )
     max_regenerations: int = Field(
         default=2, ge=0, le=100, title="Regenerations", description="New starts while no kernel has passed yet."
     )

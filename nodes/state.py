@@ -105,7 +105,7 @@ class Variant(Frozen):
 
     values: dict[str, str]
     status: Status | None = None
-    message: str = ""
+    message: SanitizedText = ""
     latency_ms: float | None = None
     speedup: float | None = None
     chosen: bool = False
@@ -154,7 +154,7 @@ class Stop(Frozen):
     """Why the run ended: a name to branch on, and a sentence for the user."""
 
     name: StopName
-    message: str
+    message: SanitizedText
 
 
 class Result(Frozen):

@@ -56,6 +56,7 @@ def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, sett
         "depth": depth,
         "attempts": state.attempts + 1,
         "repairs": 0 if verdict.passed and not state.final_repair else state.repairs,
+        "diagnosis": None,
         "profile": None,
         "device_seconds": device_seconds,
     }

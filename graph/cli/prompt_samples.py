@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from harness.building.versions import compiled_with
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.device_facts import DeviceFacts
@@ -14,9 +15,13 @@ from nodes.models.playbook import PlaybookModel
 from nodes.settings import ExemplarChoice, Settings
 from nodes.turn.answers import Declined, parse_kernel
 from nodes.turn.prompts import messages_for
-from nodes.turn.request import Request
+from nodes.turn.request import Left, Request
 
 MAX_MOVES = 4
+MAX_LINES = 300
+"""Of the kernel that stands in: what the sizes of prompts are promised for."""
+TOOLS = ("look_up", "compile_kernel", "run_kernel", "sanitize_kernel")
+"""Of the agent that has the most of them."""
 
 _BUILT = Build(digest="0" * 32, seconds=0.0)
 
@@ -38,8 +43,9 @@ def sample_requests(
 ) -> tuple[Request, ...]:
     """One request for each agent that speaks, in the order in which a run would come to them.
 
-    The kernel in them is the playbook's for this task, some moves on; where it has none, the class's exemplar; where
-    there is none either, the stub. That it is wrong in its last element, and how fast it is, is made up.
+    The kernel in them is the playbook's for this task, some moves on, as long as none makes it longer than 300 lines;
+    where it has none, the class's exemplar; where there is none either, the stub. That it is wrong in its last element,
+    and how fast it is, is made up.
     """
     first = Request(
         role="generator",
@@ -48,6 +54,10 @@ def sample_requests(
         precision="ieee",
         device=device,
         stub=stub(task, target),
+        compiled_with=compiled_with(target),
+        left=Left(
+            depth=0, max_depth=Settings().max_depth, seconds=3600.0, tools=TOOLS, calls=Settings().max_tool_calls
+        ),
         exemplar=exemplar,
         max_sweep=Settings().max_sweep,
     )
@@ -76,7 +86,7 @@ def _kernel(first: Request) -> str:
     for _ in range(MAX_MOVES):
         kernel = Candidate(source=source, target=first.target, author="optimizer:playbook")
         moved = _answer(first.model_copy(update={"role": "optimizer", "candidate": kernel}))
-        if moved is None:
+        if moved is None or moved.count("\n") > MAX_LINES:
             break
         source = moved
     return source

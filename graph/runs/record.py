@@ -9,7 +9,7 @@ from pydantic import Field
 
 from graph.runs.machine import Machine
 from harness.nouns.candidate import Candidate
-from harness.nouns.frozen import Frozen, Label
+from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Timing, Verdict
@@ -29,7 +29,7 @@ class RunRecord(Frozen):
     schema_version: Literal[2] = 2
     id: str
     outcome: Outcome
-    stop_reason: str = ""
+    stop_reason: SanitizedText = ""
     task: Task | None = None
     name: Label
     created: datetime

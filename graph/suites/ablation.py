@@ -73,7 +73,7 @@ def begin_ablation(
     path = (out if out is not None else RUNS / f"ablate-{task.name}-{new_id(datetime.now(UTC))}").absolute()
     runs = []
     for depth in profile_from:
-        gated = settings.model_copy(update={"profile_from_depth": one_gate(depth)})
+        gated = settings.model_copy(update={"profile_from_depth": one_gate(depth), "diagnose": "every"})
         runs.append(create(path / f"{FOLDER}{depth}", name=task.name, source=task.source, settings=gated))
     return path, runs
 

@@ -13,7 +13,7 @@ from graph.runs.record import RunRecord
 from graph.suites.tasks import SuiteTask
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.frozen import Frozen
+from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.task import OpClass, Task, TensorSpec
 from harness.nouns.verdict import Timing
 from nodes.state import Usage
@@ -44,12 +44,12 @@ class Row(Frozen):
     timing: Timing | None = None
     beside_compiled: Timing | None = None
     floor_ms: float | None = None
-    move: str = ""
+    move: SanitizedText = ""
     depth: int = 0
     kernels_judged: int = 0
     seconds: float = 0.0
     usage: Usage = Usage()
-    reason: str = ""
+    reason: SanitizedText = ""
 
     @property
     def ended(self) -> bool:

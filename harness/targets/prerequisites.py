@@ -26,6 +26,7 @@ from harness.building.toolchain import (
     ninja,
     tvm_ffi_folder,
 )
+from harness.building.versions import compiler_name, cutlass_version
 from harness.isolation.tiers import resolve_tier
 from harness.machine.cache import cache_dir
 from harness.machine.gpu import find_gpu
@@ -65,15 +66,15 @@ def check_prerequisites() -> tuple[Prerequisite, ...]:
     """Look for every prerequisite, trying rather than assuming. Never raises; takes about a second."""
     return (
         _python(),
-        _attempt("C++ compiler", "target cpu", lambda: _first_version(host_compiler().version)),
+        _attempt("C++ compiler", "target cpu", lambda: compiler_name(host_compiler().version)),
         _attempt("OpenMP", "target cpu on more than one core", _try_openmp),
         _attempt("objdump", "remarks on loops, target cpu", _disassembler),
         _attempt("ninja", "building kernels", lambda: f"{ask_version((str(ninja()),))} ({ninja()})"),
-        _attempt("CuTe headers", "building kernels", _cutlass_version),
+        _attempt("CuTe headers", "building kernels", lambda: f"{cutlass_version()} ({cute_include()})"),
         _attempt("CUDA headers", "building kernels", lambda: str(cuda_include())),
         _attempt("tvm-ffi", "building and calling kernels", _tvm_ffi_version),
         _torch(),
-        _attempt("nvcc", "target cuda", lambda: _first_version(cuda_compiler().version)),
+        _attempt("nvcc", "target cuda", lambda: compiler_name(cuda_compiler().version)),
         _gpu(),
         _profiler(),
         _isolation(),
@@ -102,15 +103,6 @@ def _python() -> Prerequisite:
     )
 
 
-def _first_version(text: str) -> str:
-    """The compiler's name and number out of what --version printed: `g++ (Debian 12.2.0-14) 12.2.0`, `nvcc 13.0`."""
-    release = re.search(r"^(\S+):.* release (\d+\.\d+)", text)
-    if release:
-        return f"{release[1]} {release[2]}"
-    match = re.match(r"\S+.*? \d+\.\d+(?:\.\d+)?(?=\s|$)", text)
-    return match[0] if match else text[:80]
-
-
 def _try_openmp() -> str:
     compiler = host_compiler()
     edges = (
@@ -137,12 +129,6 @@ def _disassembler() -> str:
         "" if platform.machine() == "x86_64" else "; loops are read on x86-64 alone, and nothing is said of them here"
     )
     return f"{found}{unread}"
-
-
-def _cutlass_version() -> str:
-    text = (cute_include() / "cutlass" / "version.h").read_text(encoding="utf-8")
-    parts = [re.search(rf"CUTLASS_{part}\s+(\d+)", text) for part in ("MAJOR", "MINOR", "PATCH")]
-    return f"CUTLASS {'.'.join(part[1] for part in parts if part)} ({cute_include()})"
 
 
 def _tvm_ffi_version() -> str:

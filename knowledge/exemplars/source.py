@@ -19,18 +19,19 @@ _FOLDER = Path(__file__).parent
 _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
 _SHARED = re.compile(r"^// (?P<section>\w+): as in (?P<name>\w+)\.(?:cu|cpp)$", re.MULTILINE)
 _BEGIN = re.compile(r"^// begin (\w+)$", re.MULTILINE)
+_MARKER = re.compile(r"^// (?:begin|end) \w+\n", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
 PROCESSOR = "cpu"
 """The processor, where an architecture is asked for: whichever it is, for g++ compiles for the one at hand."""
 
 # For each class of operation what a prompt shows, the best that runs first and the plainest last. What has no class
-# mostly reduces or streams: on a processor one kernel shows both.
+# mostly reduces or streams: on a processor one kernel shows both, on a GPU there is no room for one that reduces.
 _REPRESENTATIVES: Mapping[str, tuple[str, ...]] = {
     "gemm": ("gemm_wgmma_3xtf32", "gemm_3xtf32", "gemm_simt", "cpu_gemm", "cpu_gemm_plain"),
     "elementwise": ("pointwise", "cpu_pointwise"),
     "reduction": ("softmax", "layer_norm", "cpu_softmax"),
-    "other": ("cpu_softmax",),
+    "other": ("pointwise", "cpu_softmax"),
 }
 
 
@@ -52,6 +53,11 @@ class Exemplar:
     def architecture(self) -> str:
         """What it needs: "cpu", or in nvcc's words "sm_80", which is that and all later, or "sm_90a", that alone."""
         return self.facts["architecture"]
+
+    @property
+    def shown(self) -> str:
+        """The text without the lines that mark its sections, which mean nothing to a reader."""
+        return _MARKER.sub("", self.text)
 
     @property
     def sections(self) -> tuple[str, ...]:

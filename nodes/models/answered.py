@@ -15,6 +15,7 @@ from nodes.models.endpoint_errors import without
 from nodes.models.prices import Price
 from nodes.models.streaming import Counts, Piece
 from nodes.models.usage import Bill
+from nodes.state import Usage
 from nodes.turn.surrogates import joined
 
 _FINISH = re.compile(r"[a-z_]{1,40}")
@@ -41,6 +42,18 @@ def message_of(answer: Piece, key: str, price: Price | None, name: str) -> AIMes
             message.tool_calls.append(found)
     Bill(dollars=_dollars(answer.counts, price), finish=_finish(key, answer.finish), refusal=refusal).attach(message)
     return message
+
+
+def lost_cost(counts: Counts, price: Price | None) -> Usage:
+    """What an answer cost that broke after its endpoint had counted it, as far as that is known."""
+    tokens = _usage(counts)
+    assert tokens is not None
+    return Usage(
+        input_tokens=tokens["input_tokens"],
+        cached_tokens=(tokens.get("input_token_details") or {}).get("cache_read") or 0,
+        output_tokens=tokens["output_tokens"],
+        dollars=_dollars(counts, price) or 0.0,
+    )
 
 
 def _arguments(text: str) -> dict[str, Any] | None:

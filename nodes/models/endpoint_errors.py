@@ -24,6 +24,8 @@ _FIRST_PAUSE_S = 1.0
 _LONGEST_PAUSE_S = 30.0
 _SILENCES = 2
 _UNREADABLE_ANSWERS = 3
+_REFUSALS = 5
+"""Connections in a row that a machine refuses: with their pauses 11 to 15 s, in which a server may have restarted."""
 
 
 class OutOfTimeError(Exception):
@@ -67,14 +69,28 @@ class NoUse(stop_base):
     """Whether asking again is of no use, though no time and no try is spent yet.
 
     Who lets a second request wait for nothing will do so with a third, and an answer that cannot be read is paid like
-    any other: the pauses of an endpoint that is down for a minute are not for these.
+    any other: the pauses of an endpoint that is down for a minute are not for these. Nor are they for a machine on
+    which nothing listens: what stands before a provider's servers does, whatever befalls these.
     """
+
+    def __init__(self) -> None:
+        self._refusals = 0
 
     def __call__(self, retry_state: RetryCallState) -> bool:
         error = retry_state.outcome.exception() if retry_state.outcome else None
+        self._refusals = self._refusals + 1 if _nobody_listens(error) else 0
+        if self._refusals >= _REFUSALS:
+            return True
         if isinstance(error, SilentError):
             return retry_state.attempt_number >= _SILENCES
         return isinstance(error, _UNREADABLE) and retry_state.attempt_number >= _UNREADABLE_ANSWERS
+
+
+def _nobody_listens(error: BaseException | None) -> bool:
+    """Whether a connection was refused: the client's own error, and the one below it, hold the system's somewhere."""
+    while error is not None and not isinstance(error, ConnectionRefusedError):
+        error = error.__cause__ or error.__context__
+    return error is not None
 
 
 def require_no_error(told: dict[str, Any]) -> dict[str, Any]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from harness.nouns.errors import MachineError, UserError
+from nodes.state import Usage
 
 
 class ModelUnavailableError(MachineError):
-    """The model's endpoint is down, refuses the key, is over its quota, or does not speak the protocol."""
+    """The model's endpoint is down, refuses the key, is over its quota, or does not speak the protocol.
+
+    `lost` is what its answers cost that were billed and then broke.
+    """
+
+    lost: Usage = Usage()
 
 
 class ReplayMismatchError(UserError):

@@ -20,7 +20,7 @@ from pydantic import PrivateAttr, SecretStr
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
 from nodes.models.address import NO_KEY, Address
-from nodes.models.answered import message_of
+from nodes.models.answered import lost_cost, message_of
 from nodes.models.border import BorderClient
 from nodes.models.deadline import left_s
 from nodes.models.endpoint_errors import NoUse, OutOfTimeError, may_pass, naming, pause_s, require_no_error
@@ -29,10 +29,10 @@ from nodes.models.events import events, read_object
 from nodes.models.keyless import keyless
 from nodes.models.pace import limiter_of, take_turn
 from nodes.models.prices import Price
-from nodes.models.streaming import Piece, joined_pieces, new_id, read, told
+from nodes.models.streaming import Counts, Piece, joined_pieces, new_id, noted, read, told
 from nodes.models.usage import Bill
 from nodes.models.watch import watched
-from nodes.state import FellBack
+from nodes.state import FellBack, Usage
 
 if TYPE_CHECKING:
     from nodes.models.select import ModelOptions
@@ -97,17 +97,22 @@ class Endpoint(ChatOpenAI):
         **kwargs: Any,
     ) -> ChatResult:
         """One answer. Raises `ModelUnavailableError` where neither this endpoint nor its spare gives any."""
+        lost = Usage()
         if not self._gone:
             try:
                 return self._persist(messages, stop, run_manager, **kwargs)
             except ModelUnavailableError as error:
                 if self.spare is None:
                     raise
-                self._gone = error.problem
+                self._gone, lost = error.problem, error.lost
         assert self.spare is not None
-        result = self.spare._generate(messages, stop, run_manager, **kwargs)
+        try:
+            result = self.spare._generate(messages, stop, run_manager, **kwargs)
+        except ModelUnavailableError as error:
+            error.lost += lost
+            raise
         because = FellBack(model=self.spec, answered_by=self.spare.spec, because=self._gone)
-        return _billed(result, Bill.of(result.generations[0].message).model_copy(update={"fell_back": because}))
+        return _billed(result, lost=lost, fell_back=because)
 
     async def _agenerate(
         self, messages: list[BaseMessage], stop: list[str] | None = None, run_manager: Any = None, **kwargs: Any
@@ -129,11 +134,18 @@ class Endpoint(ChatOpenAI):
             before_sleep=run_manager.on_retry if run_manager else None,
             reraise=True,
         )
-        with naming(self.model_name, str(self.openai_api_base), min(self.answer_s, left_s()), self._key):
-            return again(self._once, messages, stop, run_manager, **kwargs)
+        lost: list[Usage] = []
+        try:
+            with naming(self.model_name, str(self.openai_api_base), min(self.answer_s, left_s()), self._key):
+                result = again(self._once, lost, messages, stop, run_manager, **kwargs)
+        except ModelUnavailableError as error:
+            error.lost = sum(lost, Usage())
+            raise
+        return _billed(result, lost=sum(lost, Usage()))
 
     def _once(
         self,
+        lost: list[Usage],
         messages: list[BaseMessage],
         stop: list[str] | None,
         run_manager: CallbackManagerForLLMRun | None,
@@ -153,8 +165,13 @@ class Endpoint(ChatOpenAI):
             answer_s=answer_s,
         )
         name = new_id()
-        heard = told(keyless(pieces, self._key), run_manager if self.streamed else None, name)
-        message = message_of(joined_pieces(heard), self._key, self.price, name)
+        counted: list[Counts] = []
+        heard = told(keyless(noted(pieces, counted), self._key), run_manager if self.streamed else None, name)
+        try:
+            message = message_of(joined_pieces(heard), self._key, self.price, name)
+        except Exception:
+            lost += [lost_cost(counts, self.price) for counts in counted[-1:]]
+            raise
         return ChatResult(generations=[ChatGeneration(message=message)])
 
     def _pieces(self, request: dict[str, Any]) -> Iterator[Piece]:
@@ -170,6 +187,9 @@ class Endpoint(ChatOpenAI):
         return key.get_secret_value() if isinstance(key, SecretStr) else NO_KEY
 
 
-def _billed(result: ChatResult, bill: Bill) -> ChatResult:
-    bill.attach(result.generations[0].message)
+def _billed(result: ChatResult, *, lost: Usage, **more: Any) -> ChatResult:
+    """The result with what went before it on its bill."""
+    message = result.generations[0].message
+    bill = Bill.of(message)
+    bill.model_copy(update={"lost": bill.lost + lost, **more}).attach(message)
     return result

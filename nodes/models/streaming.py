@@ -152,6 +152,14 @@ def _first(choices: object) -> dict[str, Any] | None:
     return found[0] if found and isinstance(found[0], dict) else None
 
 
+def noted(pieces: Iterable[Piece], counted: list[Counts]) -> Iterator[Piece]:
+    """The pieces, and in `counted` what their endpoint has counted so far: an answer that breaks may be billed, too."""
+    for piece in pieces:
+        if piece.counts:
+            counted.append(piece.counts)
+        yield piece
+
+
 def told(pieces: Iterable[Piece], run_manager: CallbackManagerForLLMRun | None, answer: str) -> Iterator[Piece]:
     """Tell the callbacks of each piece, under the id `answer`: who shows them knows by it that they are one message."""
     for piece in pieces:

@@ -16,13 +16,15 @@ class Bill(Frozen):
     """What an endpoint's answer carries beside its text. `dollars` is absent where nobody knows the price.
 
     `finish` is why the answer ended, in the protocol's words ("stop", "length", "content_filter"), `refusal` what the
-    model said in the place that the protocol has for refusals.
+    model said in the place that the protocol has for refusals. `lost` is what the attempts before it cost that were
+    billed and then broke: they are no calls, for nobody was answered.
     """
 
     dollars: float | None
     fell_back: FellBack | None = None
     finish: str = ""
     refusal: str = ""
+    lost: Usage = Usage()
 
     @classmethod
     def of(cls, message: BaseMessage) -> Self:
@@ -43,7 +45,7 @@ def usage_of(message: AIMessage, seconds: float = 0.0) -> Usage:
     tokens = message.usage_metadata
     bill = Bill.of(message)
     cached = (tokens.get("input_token_details") or {}).get("cache_read") if tokens else None
-    return Usage(
+    return bill.lost + Usage(
         calls=1,
         input_tokens=max(0, tokens["input_tokens"]) if tokens else 0,
         cached_tokens=max(0, cached or 0),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from langchain_core.tools import BaseTool
+
+from harness.building.versions import compiled_with
 from harness.nouns.candidate import Candidate, TargetName
 from harness.wire.entry import stub
 from nodes.node import Update
@@ -12,12 +15,14 @@ from nodes.node_context import NodeContext
 from nodes.roles import Speaker
 from nodes.state import Best, RunState, Step, Usage, require
 from nodes.turn.answers import AnswerError
-from nodes.turn.request import Request
+from nodes.turn.request import Left, Request
 from nodes.turn.speak import TurnEndedError
 
 
-def request_for(role: Speaker, state: RunState, node_context: NodeContext, **facts: Any) -> Request:
-    """The request of one role: the task, the machine, the history, and the role's own `facts`."""
+def request_for(
+    role: Speaker, state: RunState, node_context: NodeContext, tools: Sequence[BaseTool], **facts: Any
+) -> Request:
+    """The request of one role: the task, the machine, the history, what is left, and the role's own `facts`."""
     task = require(state.task, "task")
     target: TargetName = require(state.target, "target")
     return Request(
@@ -28,7 +33,15 @@ def request_for(role: Speaker, state: RunState, node_context: NodeContext, **fac
         tolerance=node_context.settings.tolerance,
         exemplar=node_context.settings.exemplar,
         device=node_context.judge(state).facts(),
+        compiled_with=compiled_with(target),
         stub=stub(task, target),
+        left=Left(
+            depth=state.depth,
+            max_depth=node_context.settings.max_depth,
+            seconds=max(0.0, node_context.settings.max_wall_s - state.seconds),
+            tools=tuple(tool.name for tool in tools),
+            calls=node_context.settings.max_tool_calls,
+        ),
         history=state.history,
         **facts,
     )

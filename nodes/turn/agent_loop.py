@@ -85,11 +85,12 @@ def speak(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
     try:
         with within(context.settings.max_wall_s - context.run.seconds - state.seconds):
             message, cost = _asked(state, context)
-    except ModelUnavailableError:
-        # An endpoint that used up the run's time has not failed the run: it has ended it.
+    except ModelUnavailableError as error:
+        # An endpoint that used up the run's time, or its money, has not failed the run: it has ended it.
         seconds = time.monotonic() - began
-        if stop := _over(state.model_copy(update={"seconds": state.seconds + seconds}), context):
-            return {"stop": stop, "seconds": seconds}
+        spent = {"seconds": state.seconds + seconds, "usage": state.usage + error.lost}
+        if stop := _over(state.model_copy(update=spent), context):
+            return {"stop": stop, "seconds": seconds, "usage": error.lost}
         raise
     update = {"messages": [echo_calls(message)]} if unanswered([message]) else _read(state, context, message)
     return {**update, "usage": cost, "seconds": time.monotonic() - began}
@@ -102,7 +103,7 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
         return {"stop": stop}
     began = time.monotonic()
     call = unanswered(state.messages)[0]
-    allowed = _calls_left(state, context)
+    allowed = _calls_left(state, context) > 0
     if state.refused > context.settings.max_tool_calls + context.settings.max_reasks:
         return {
             "stop": Stop(name="model_unusable", message=f"The {state.role}'s model calls tools and gives no answer.")
@@ -112,8 +113,10 @@ def tools(state: TurnState, *, runtime: Runtime[TurnContext]) -> TurnUpdate:
         if allowed
         else refuse(call, "No tool call is left in this turn. Give your answer now.")
     )
+    left = [f"(Tool calls left: {_calls_left(state, context) - 1}.)"] if allowed else []
+    said = "\n".join([str(served.message.text), *left])
     return {
-        "messages": [served.message],
+        "messages": [served.message.model_copy(update={"content": said})],
         "tool_calls": int(allowed),
         "refused": int(not allowed),
         "usage": Usage(device_seconds=served.device_seconds, builds=served.builds),
@@ -169,8 +172,8 @@ def _over(turn: TurnState, context: TurnContext) -> Stop | None:
     return over_budget(with_turn(context.run, turn.usage, turn.seconds), context.settings)
 
 
-def _calls_left(turn: TurnState, context: TurnContext) -> bool:
-    return bool(context.tools) and turn.tool_calls < context.settings.max_tool_calls
+def _calls_left(turn: TurnState, context: TurnContext) -> int:
+    return max(0, context.settings.max_tool_calls - turn.tool_calls) if context.tools else 0
 
 
 def _speaker(turn: TurnState, context: TurnContext) -> Runnable[LanguageModelInput, AIMessage]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar
 from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ValidationError
 
-from harness.nouns.frozen import Frozen
+from harness.nouns.frozen import Frozen, SanitizedText
 from nodes.diagnosis import Diagnosis
 from nodes.models.usage import Bill
 from nodes.turn.fences import Block, split
@@ -67,6 +67,7 @@ _MOVE = re.compile(
 _EXPORT = re.compile(r"^\s*TVM_FFI_DLL_EXPORT_TYPED_FUNC\(\s*run\s*,", re.MULTILINE)
 _FIRST_OF_A_SOURCE = re.compile(r"^(?:#[ \t]*(?:include|pragma|define|if|ifdef|ifndef)\b|//|/\*)", re.MULTILINE)
 _COMMA_AT_THE_END = re.compile(r'("(?:\\.|[^"\\])*")|,(?=\s*[}\]])')
+_EDITS = re.compile(r'^[ \t]*\{[^{}\[\]]*"edits"\s*:', re.MULTILINE)
 _DIFF_FENCES = ("diff", "patch")
 # Four words and more, the first with a capital, a full stop or colon at the end, and nothing that code is made of.
 # One word at least is spelt out: single letters and numbers in a row are a table, not a sentence.
@@ -87,15 +88,15 @@ class Written(Frozen):
     """A kernel's source, the move that led to it and why; with a `sweep` where values of its constants are to try."""
 
     source: str
-    move: str
-    why: str = ""
+    move: SanitizedText
+    why: SanitizedText = ""
     sweep: Sweep | None = None
 
 
 class Declined(Frozen):
     """The model says that it cannot, or that nothing is left to try."""
 
-    reason: str
+    reason: SanitizedText
 
 
 def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
@@ -108,26 +109,23 @@ def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
         if refusal := _LOOSE_REFUSAL.search(prose):
             return _declined(refusal)
         raise AnswerError("no_code", "There is no fenced code block. Give the whole source file in one ```cpp block.")
-    if refusal := _REFUSAL.search(prose):
-        raise AnswerError(
-            "code_and_refusal", f'There is a code block and the line "{refusal[0].strip()}". Give one or the other.'
-        )
+    _require_no_refusal(prose, "a code block")
     block = _only(blocks)
     if block.info.lower() in _DIFF_FENCES:
         raise AnswerError("diff", "The code block is a diff. Give the whole source file as it shall stand.")
     source = block.text + "\n"
     _check_source(source)
-    move = _MOVE.search(prose)
-    if move is None and move_required:
-        raise AnswerError("no_move", "The line `MOVE: <name> - <why>` above the code block is missing.")
-    if move is None:
-        return Written(source=source, move="first kernel")
-    return Written(source=source, move=_one_line(move["name"])[:MAX_MOVE_CHARS], why=_one_line(move["why"] or ""))
+    return _moved(source, prose, move_required=move_required)
 
 
-def parse_move(answer: str, *, max_sweep: int) -> Written | Declined:
-    """The optimizer's answer, with the sweep that its source declares, if any. Raises `AnswerError`."""
-    written = parse_kernel(answer, move_required=True)
+def parse_move(answer: str, present: str, *, max_sweep: int) -> Written | Declined:
+    """The optimizer's answer, with the sweep that its source declares, if any: a whole source, or edits to `present`.
+
+    Raises `AnswerError`, and `PatchError` for edits that do not fit the present source.
+    """
+    text = _readable(answer)
+    edits = _edits_in(text)
+    written = parse_kernel(answer, move_required=True) if edits is None else _edited(*edits, present)
     if isinstance(written, Declined):
         return written
     try:
@@ -256,6 +254,46 @@ def _check_source(source: str) -> None:
         raise AnswerError(
             "too_long", f"The source has {len(source)} characters; at most {MAX_SOURCE_CHARS} are accepted."
         )
+
+
+def _moved(source: str, prose: str, *, move_required: bool) -> Written:
+    """A source with the move that the words around it name."""
+    move = _MOVE.search(prose)
+    if move is None and move_required:
+        raise AnswerError("no_move", "The line `MOVE: <name> - <why>` above the code block is missing.")
+    if move is None:
+        return Written(source=source, move="first kernel")
+    return Written(source=source, move=_one_line(move["name"])[:MAX_MOVE_CHARS], why=_one_line(move["why"] or ""))
+
+
+def _require_no_refusal(prose: str, beside: str) -> None:
+    if refusal := _REFUSAL.search(prose):
+        raise AnswerError(
+            "code_and_refusal", f'There is {beside} and the line "{refusal[0].strip()}". Give one or the other.'
+        )
+
+
+def _edits_in(text: str) -> tuple[str, str] | None:
+    """The JSON object of an answer that gives edits in place of a source, and the words around it; None without one.
+
+    Beside a whole kernel such an object is a remark.
+    """
+    prose, blocks = split(text)
+    if any(_EXPORT.search(block.text) for block in blocks):
+        return None
+    for block in blocks:
+        if _EDITS.search(block.text):
+            return block.text, prose
+    found = _EDITS.search(prose)
+    return (prose[found.start() :], prose[: found.start()] + prose[prose.rfind("}") + 1 :]) if found else None
+
+
+def _edited(edits: str, prose: str, present: str) -> Written:
+    """The present source with an answer's edits."""
+    _require_no_refusal(prose, "an object of edits")
+    source = _model(Patch, _json(edits)).apply(present)
+    _check_source(source)
+    return _moved(source, prose, move_required=True)
 
 
 def _looks_like_diff(text: str, blocks: list[Block]) -> bool:

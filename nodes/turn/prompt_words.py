@@ -6,6 +6,7 @@ import re
 
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Argument, DTypeArg, Program, Ref, TensorSpec, TracedOp, Workload
+from nodes.turn.request import Left
 
 MAX_OPERATIONS = 32
 
@@ -38,6 +39,16 @@ def say_operations(program: Program | None) -> str:
 def say_machine(device: DeviceFacts, work: Workload) -> str:
     """The device's rates, and which of them bounds the task."""
     return f"{_gpu(device) if device.architecture else _processor(device)}\n{_bound(device, work)}"
+
+
+def say_left(left: Left) -> str:
+    """How deep the run is and how much time it has; which tools may be called, and how often."""
+    deep = f"Depth {left.depth} of {left.max_depth}: so many optimizations have passed, of those asked for."
+    words = f"{deep} The run has {left.seconds:.0f} s left."
+    if not left.tools:
+        return words
+    tools = ", ".join(f"`{name}`" for name in left.tools)
+    return f"{words} Before you answer you may call {tools}: {left.calls} calls in all."
 
 
 def _processor(device: DeviceFacts) -> str:

@@ -15,7 +15,8 @@ from knowledge import library
 from knowledge.exemplars.source import Exemplar, representative
 from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, tried_from
-from nodes.turn.prompt_words import fenced, one_line, say_machine, say_operations
+from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
+from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations
 from nodes.turn.request import Request
 from tools.patch import numbered
 from tools.wording import say_verdict
@@ -75,9 +76,13 @@ def _facts(request: Request) -> dict[str, Any]:
         "works": request.task.workloads,
         "operations": say_operations(request.task.program),
         "machine": say_machine(request.device, request.task.workloads[0]),
+        "compiled_with": request.compiled_with,
+        "inputs": say_inputs(request.task),
+        "spreading": say_spreading(request.task),
+        "exactness": say_exactness(request.task, request.tolerance),
+        "left": say_left(request.left) if request.left else "",
         "target": request.target,
         "precision": request.precision,
-        "tolerance": request.tolerance,
         "stub": request.stub,
         "max_sweep": request.max_sweep,
         "profile": render(request.profile) if request.profile else "",
@@ -93,12 +98,16 @@ def _kernel(request: Request) -> dict[str, Any]:
     candidate, verdict = request.candidate, request.verdict
     report = say_verdict(verdict, request.target) if verdict else ""
     digest = candidate.digest if candidate else ""
+    unbuilt = verdict is not None and verdict.status == "build_failed"
+    share = say_share(request.task, request.device, verdict) if verdict else ""
     return {
         "source": candidate.source if candidate else "",
         "beginning": _beginning(candidate.source) if candidate else "",
         "numbered": numbered(candidate.source) if candidate else "",
         "report": report,
-        "unbuilt": verdict is not None and verdict.status == "build_failed",
+        "share": share,
+        "unbuilt": unbuilt,
+        "undiagnosed": unbuilt and request.diagnosis is None,
         "likely": library.likely_causes(report),
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "led_here": led_to(request.history, digest)[-MAX_TRIED:],
@@ -118,7 +127,7 @@ def _knowledge(request: Request) -> dict[str, Any]:
     """The guides that the role reads, and a finished kernel for those who write whole ones."""
     exemplar = _exemplar(request)
     return {
-        "how_to_write": library.writing(request.target, _extent(request, exemplar)),
+        "how_to_write": library.writing(request.target, request.task.op_class, _extent(request, exemplar)),
         "how_to_debug": library.debugging(request.target),
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
@@ -128,9 +137,11 @@ def _knowledge(request: Request) -> dict[str, Any]:
 
 
 def _extent(request: Request, exemplar: str) -> library.Extent:
-    if request.role in ("diagnoser", "repairer"):
-        return "final_repair"
-    return "brief" if request.role == "optimizer" and len(exemplar) > LONG_EXEMPLAR_CHARS else "whole"
+    if request.role == "generator":
+        return "whole"
+    if request.role != "optimizer":
+        return "mending"
+    return "brief" if len(exemplar) > LONG_EXEMPLAR_CHARS else "changing"
 
 
 def _exemplar(request: Request) -> str:
@@ -138,7 +149,7 @@ def _exemplar(request: Request) -> str:
     if request.role not in ("generator", "optimizer"):
         return ""
     shown = _chosen(request, plain=request.role == "generator")
-    return shown.text if shown else ""
+    return shown.shown if shown else ""
 
 
 def _chosen(request: Request, *, plain: bool) -> Exemplar | None:

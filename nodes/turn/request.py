@@ -14,12 +14,26 @@ from nodes.settings import ExemplarChoice
 from nodes.state import Step
 
 
+class Left(Frozen):
+    """What a run and one turn of it have left. `depth` optimizations of `max_depth` have passed; `tools` may be called.
+
+    `seconds` are the run's. None are left to call where a model answers without tools.
+    """
+
+    depth: int
+    max_depth: int
+    seconds: float
+    tools: tuple[str, ...] = ()
+    calls: int = 0
+
+
 class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
-    sweep. The request travels as it is in the human message's `additional_kwargs["request"]`, so that a rule-based
-    model can answer without reading prose; no endpoint is sent it.
+    sweep. `compiled_with` names the compilers and CUTLASS with their versions. The request travels as it is in the
+    human message's `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no
+    endpoint is sent it.
     """
 
     role: Speaker
@@ -28,7 +42,9 @@ class Request(Frozen):
     precision: Precision
     tolerance: float = 1.0
     device: DeviceFacts
+    compiled_with: str = ""
     stub: str
+    left: Left | None = None
     candidate: Candidate | None = None
     verdict: Verdict | None = None
     diagnosis: Diagnosis | None = None

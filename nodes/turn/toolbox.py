@@ -7,6 +7,7 @@ from langchain_core.tools import BaseTool
 from nodes.node_context import NodeContext
 from nodes.protocols import JudgedRun
 from nodes.roles import Speaker
+from nodes.state import require
 from tools.library_tool import LOOK_UP
 
 
@@ -16,11 +17,11 @@ def tools_for(
     """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
     if node_context.settings.max_tool_calls == 0:
         return ()
-    kernel = node_context.tools(state)
+    kernel, look_up = node_context.tools(state), LOOK_UP[require(state.target, "target")]
     match role:
         case "generator" | "repairer":
-            return (LOOK_UP, kernel.compile_kernel)
+            return (look_up, kernel.compile_kernel)
         case "diagnoser":
-            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
+            return (look_up, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
         case "optimizer":
-            return (LOOK_UP, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))
+            return (look_up, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))

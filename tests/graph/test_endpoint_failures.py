@@ -154,7 +154,7 @@ def test_what_a_compilers_message_orders_is_not_done(run: Path) -> None:
     failed = result.record.steps[-2]
     assert (failed.agent, failed.status) == ("tester", "build_failed")
     assert order in endpoint.requests[1]["messages"][-1]["content"]
-    assert "The diagnoser's model gave 2 answers" in result.record.stop_reason
+    assert "The repairer's model gave 2 answers" in result.record.stop_reason
     assert result.kernel == FASTER
 
 

@@ -49,7 +49,7 @@ class Told:
         self.endpoint = endpoint
         self.result: RunResult = optimize(
             TASK, out=folder, model="openai:m", base_url=endpoint.base_url, target="cpu", max_tokens=50_000,
-            profile_from_depth={"elementwise": 1},
+            profile_from_depth={"elementwise": 1}, diagnose="every",
         )  # fmt: skip
 
     def last_message(self, request: int) -> str:

@@ -13,6 +13,8 @@ from graph.suites.ablation import one_gate
 from graph.workflow import ROUTES, graph, targets
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
+from nodes.diagnosis import Diagnosis
+from nodes.history import failed_builds
 from nodes.optimizer import base, shown_profile
 from nodes.settings import Gates, Settings
 from nodes.state import RunState, Stop, Usage
@@ -28,6 +30,7 @@ DRAWN = {
     ("generator", "tester"),
     ("generator", "sanitizer"),
     ("tester", "diagnoser"),
+    ("tester", "repairer"),
     ("tester", "generator"),
     ("tester", "profiler"),
     ("tester", "optimizer"),
@@ -35,6 +38,7 @@ DRAWN = {
     ("diagnoser", "repairer"),
     ("diagnoser", "sanitizer"),
     ("repairer", "tester"),
+    ("repairer", "diagnoser"),
     ("repairer", "generator"),
     ("repairer", "optimizer"),
     ("repairer", "sanitizer"),
@@ -67,6 +71,7 @@ DRAWN_WITHIN = TURNS | {
 STOP = Stop(name="tokens", message="Enough.")
 K = kernel("present\n")
 VAIN = attempt("threads", K, passed(K, 0.9))
+TWICE_UNBUILT = (attempt("", K, not_built(K))[1],) * 2
 
 
 def verdicts(candidate: Candidate) -> st.SearchStrategy[Verdict]:
@@ -79,6 +84,7 @@ settings_of_any_kind = st.builds(
     max_repairs=st.integers(0, 4),
     max_regenerations=st.integers(0, 3),
     advance=st.sampled_from(["best", "latest"]),
+    diagnose=st.sampled_from(["when_needed", "every"]),
     profile_from_depth=st.builds(
         Gates, elementwise=st.integers(0, 5), gemm=st.integers(0, 12), when_stuck=st.sampled_from([None, 1, 2])
     ),
@@ -91,6 +97,7 @@ def states(draw: st.DrawFn) -> RunState:
     verdict = draw(verdicts(K))
     has_best = verdict.passed or draw(st.booleans())
     kept = draw(st.sampled_from([best(), best().model_copy(update={"profile": profile()})]))
+    tests = () if verdict.passed else draw(st.sampled_from([(), TWICE_UNBUILT[:1], TWICE_UNBUILT]))
     return run(
         task=task(draw(st.sampled_from(["elementwise", "gemm", "reduction", "other"]))),
         candidate=K,
@@ -101,7 +108,7 @@ def states(draw: st.DrawFn) -> RunState:
         regenerations=draw(st.integers(0, 4)),
         gave_up=not verdict.passed and draw(st.booleans()),
         profile=draw(st.sampled_from([None, profile()])),
-        history=draw(st.sampled_from([(), VAIN, (*VAIN, *VAIN)])),
+        history=(*draw(st.sampled_from([(), VAIN, (*VAIN, *VAIN)])), *tests),
     )
 
 
@@ -110,7 +117,15 @@ def opened(state: RunState, settings: Settings) -> bool:
     gates = settings.profile_from_depth
     assert state.task is not None
     deep = state.depth >= gates.depth(state.task.op_class)
-    return deep or (gates.when_stuck is not None and len(state.history) >= 2 * gates.when_stuck)
+    moves = sum(step.agent == "optimizer" for step in state.history)
+    return deep or (gates.when_stuck is not None and moves >= gates.when_stuck)
+
+
+def to_be_mended(state: RunState, settings: Settings) -> str:
+    """A build that fails for the first time needs no diagnosis, where the settings say so."""
+    assert state.verdict is not None
+    plain = settings.diagnose == "when_needed" and state.verdict.status == "build_failed"
+    return "repairer" if plain and state.history[-2:] != TWICE_UNBUILT else "diagnoser"
 
 
 def after_the_test(state: RunState, settings: Settings) -> RunState:
@@ -145,7 +160,8 @@ def test_a_test_leads_where_its_outcome_says(state: RunState, settings: Settings
         assert way == "sanitizer"
     elif not state.verdict.passed:
         exhausted = out_of_repairs(state, settings)
-        assert way == ("diagnoser" if not exhausted else "optimizer" if state.best else "generator")
+        mended = to_be_mended(state, settings)
+        assert way == (mended if not exhausted else "optimizer" if state.best else "generator")
     else:
         assert way == ("profiler" if opened(state, settings) else "optimizer")
 
@@ -190,9 +206,13 @@ def test_the_repair_of_a_final_kernel_ends_at_the_sanitizer(state: RunState, set
     assert final_repair.verdict is not None
     assert routing.after_sanitizer(final_repair, settings) == "diagnoser"
     assert routing.after_diagnoser(final_repair, settings) == ("sanitizer" if final_repair.gave_up else "repairer")
-    assert routing.after_repairer(final_repair, settings) == ("sanitizer" if final_repair.gave_up else "tester")
+    assert routing.after_repairer(final_repair, settings) == ("sanitizer" if final_repair.gave_up else "diagnoser")
+    repaired = final_repair.model_copy(update={"candidate": kernel("mended\n")})
+    assert routing.after_repairer(repaired, settings) == ("sanitizer" if final_repair.gave_up else "tester")
     more = not (final_repair.verdict.passed or spent or out_of_repairs(final_repair, settings))
-    assert routing.after_tester(final_repair, settings) == ("diagnoser" if more else "sanitizer")
+    assert routing.after_tester(final_repair, settings) == (
+        to_be_mended(final_repair, settings) if more else "sanitizer"
+    )
     assert after_test(final_repair, settings) == after_giving_up(final_repair, settings) == STOP
 
 
@@ -215,6 +235,21 @@ def test_giving_up_goes_where_the_last_repair_would_have_gone(state: RunState, s
         return
     given_up = after_the_test(state.model_copy(update={"gave_up": True}), settings)
     assert routing.after_repairer(given_up, settings) == routing.after_tester(given_up, settings)
+
+
+def test_a_repairer_who_sees_no_repair_without_a_diagnosis_is_sent_one() -> None:
+    unbuilt = run(candidate=K, verdict=not_built(K), best=best())
+    assert routing.after_repairer(unbuilt, Settings()) == "diagnoser"
+    diagnosed = {"diagnosis": Diagnosis(intent="a", cause="b", evidence="c", fix="d", proof="e")}
+    for known in (diagnosed, {"candidate": kernel("mended\n")}):
+        assert routing.after_repairer(unbuilt.model_copy(update=known), Settings()) == "tester"
+
+
+def test_builds_that_failed_are_counted_back_to_where_the_kernel_was_written() -> None:
+    unbuilt = attempt("tiles", K, not_built(K))
+    assert [failed_builds(history) for history in ((), VAIN, unbuilt, (*unbuilt, unbuilt[1]))] == [0, 0, 1, 2]
+    assert failed_builds((*unbuilt, *unbuilt)) == 1, "another move's"
+    assert failed_builds((*unbuilt, VAIN[1], unbuilt[1])) == 1, "it compiled in between"
 
 
 def test_the_way_without_a_stop() -> None:

@@ -118,9 +118,11 @@ def test_representatives_are_of_the_class_and_run_on_the_architecture():
     for architecture, name in (("sm_90a", "gemm_simt"), (PROCESSOR, "cpu_gemm_plain")):
         plain = representative("gemm", architecture, plain=True)
         assert plain is not None and plain.name == name
-    of_no_class = representative("other", PROCESSOR)
-    assert of_no_class is not None and of_no_class.name == "cpu_softmax"
-    assert representative("other", "sm_90a") is None
+    for architecture, name in (("sm_90a", "pointwise"), (PROCESSOR, "cpu_softmax")):
+        of_no_class = representative("other", architecture)
+        assert of_no_class is not None and of_no_class.name == name
+        assert "// begin" in of_no_class.text and "// begin" not in of_no_class.shown
+        assert of_no_class.section("header").strip() in of_no_class.shown
     assert representative("gemm", "sm_75") is None
     assert representative("unheard of", "sm_80") is None
     with pytest.raises(ValueError, match="architecture"):

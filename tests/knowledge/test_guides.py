@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -88,19 +89,25 @@ def test_each_class_and_target_has_its_moves() -> None:
     assert len(set(texts.values())) == 4
     assert "Split-K" in texts["gemm"] and "Online softmax" in texts["reduction"]
     assert library.moves("sorting", "cuda") == texts["other"]
-    assert library.moves("gemm", "cpu") == library.moves("other", "cpu")
-    assert "cp.async" not in library.writing("cpu")
-    assert "cp.async" in library.writing("cuda")
+    on_cpu = {name: library.moves(name, "cpu") for name in ("gemm", "elementwise", "reduction", "other")}
+    assert "## Moves for products" in on_cpu["gemm"] and "## Moves for reductions" not in on_cpu["gemm"]
+    assert all(line in on_cpu["other"] for name in on_cpu for line in on_cpu[name].splitlines())
+    assert "cp.async" not in library.writing("cpu", "gemm")
+    assert "cp.async" in library.writing("cuda", "gemm")
 
 
 def test_who_mends_or_has_a_long_kernel_to_read_gets_less_of_the_guide() -> None:
-    whole, final_repair, brief = (library.writing("cuda", extent) for extent in ("whole", "final_repair", "brief"))
+    whole, mending, brief = (library.writing("cuda", "gemm", extent) for extent in ("whole", "mending", "brief"))
     assert len(brief) < len(whole) / 2
-    assert "## Mistakes seen most often" in brief and "## Copies" not in brief
-    assert "## Order of work" in whole and "## Order of work" not in final_repair and "## Copies" in final_repair
-    assert "## Order of work" not in library.writing("cpu", "final_repair")
+    assert "## Asynchronous copies" in brief and "## Copies" not in brief
+    assert "## Order of work" in whole and "## Order of work" not in mending and "## Copies" in mending
+    assert "## The layers of a kernel" in whole and "## The layers of a kernel" not in mending
+    assert "## Order of work" not in library.writing("cpu", "gemm", "changing")
+    assert "## Functions in vectors" in library.writing("cpu", "gemm", "changing")
+    assert "## Functions in vectors" not in library.writing("cpu", "gemm", "mending")
+    assert "## Products" not in library.writing("cpu", "reduction", "mending")
     titles = {part.title for name in ("cute", "cpu") for part in library.guide(name)}
-    assert {*library._BRIEF, *library._FOR_BEGINNERS} < titles
+    assert {*library._BRIEF, *library._FOR_BEGINNERS, *chain(*library._OF_OTHERS.values())} < titles
 
 
 def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> None:
@@ -150,14 +157,26 @@ def test_no_exemplar_is_found_where_none_runs_or_no_word_fits() -> None:
     ],
 )
 def test_a_query_finds_its_section_among_the_first(query: str, title: str) -> None:
-    assert title in [part.title for part in library.look_up(query)]
+    target: library.Target = "cpu" if "processor" in title else "cuda"
+    assert title in [part.title for part in library.look_up(query, target)]
 
 
 def test_queries_that_find_nothing_and_queries_made_of_syntax() -> None:
-    assert library.look_up("") == ()
-    assert library.look_up("?!*") == ()
-    assert library.look_up("xylophone") == ()
-    assert len(library.look_up('NEAR("a" b) OR * ^ tile -- ; DROP', limit=2)) == 2
+    assert library.look_up("", "cpu") == ()
+    assert library.look_up("?!*", "cpu") == ()
+    assert library.look_up("xylophone", "cpu") == ()
+    assert len(library.look_up('NEAR("a" b) OR * ^ tile -- ; DROP', "cpu", limit=2)) == 2
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_a_query_finds_the_target_s_own_guides_and_the_common_one(target: library.Target) -> None:
+    found = {
+        part.guide for part in library.look_up("tile loop vector sum error failure barrier moves", target, limit=99)
+    }
+    others = {name for name in library.guide_names() if ("cpu" in name) != (target == "cpu")} - {"debugging"}
+    assert "debugging" in found and len(found) > 2 and not found & others
+    assert library.unknown_words("wgmma with predicates", "cuda") == ()
+    assert "wgmma" in library.unknown_words("wgmma with sums", "cpu")
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage
-from run_samples import attempt, best, kernel, passed, profile, run, wrong
+from run_samples import attempt, best, kernel, not_built, passed, profile, run, wrong
 
 from nodes.diagnoser import diagnoser
 from nodes.diagnosis import Diagnosis
@@ -18,7 +18,7 @@ from nodes.node_context import ModelCache, NodeContext
 from nodes.optimizer import optimizer
 from nodes.repairer import repairer
 from nodes.settings import Gates, Settings
-from nodes.state import FellBack, RunState
+from nodes.state import FellBack, RunState, Variant
 from nodes.turn.request import Request
 
 LOOP = "#pragma omp parallel for\n"
@@ -92,6 +92,14 @@ def test_a_repair_that_is_none_is_given_up_and_says_why(answer: str, because: st
     assert asked(repairer, first, "CANNOT: so")[0]["stop_reason"].name == "repairs_exhausted"
 
 
+def test_who_was_sent_no_diagnosis_may_ask_for_one_instead_of_giving_up() -> None:
+    state = run(**FAILING | {"verdict": not_built(BROKEN), "diagnosis": None})
+    update, [request] = asked(repairer, state, "CANNOT: the error lies in a header")
+    assert request.diagnosis is None
+    assert set(update) == {"history", "usage"}, "nothing is given up"
+    assert update["history"][0].message == "the error lies in a header"
+
+
 def code(source: str, move: str = "tiles - they fit") -> str:
     return f"MOVE: {move}\n```cpp\n{source}```"
 
@@ -110,6 +118,17 @@ def test_a_move_starts_from_the_best_kernel_and_clears_what_belonged_to_the_last
     assert (step.candidate, step.parent) == (made.digest, FIRST.candidate.digest)
     cleared = ("sweep", "verdict", "diagnosis", "profile", "repairs", "gave_up")
     assert [update[name] for name in cleared] == [None, None, None, None, 0, False]
+
+
+def test_a_move_may_be_made_by_edits_and_those_that_do_not_fit_go_back() -> None:
+    stale, fitting = (
+        f"MOVE: tiles - they fit\n{MENDED.replace('two;', text).replace('3', '1')}"
+        for text in ("int second;", "int first;")
+    )
+    update, requests = asked(optimizer, run(**PASSED), stale, fitting)
+    assert len(requests) == 2
+    assert (update["candidate"].source, update["move"]) == ("2;\n", "tiles")
+    assert update["candidate"].parent == FIRST.candidate.digest
 
 
 def test_the_latest_kernel_that_passed_may_be_the_start() -> None:
@@ -230,6 +249,26 @@ def test_where_nothing_is_left_the_run_ends() -> None:
     assert (update["stop_reason"].name, update["stop_reason"].message) == ("no_moves_left", "it is at the roof")
     assert update["history"][0].message == "it is at the roof"
     assert "candidate" not in update
+
+
+def test_what_a_model_says_of_the_end_steers_no_terminal() -> None:
+    update, _ = asked(optimizer, run(**PASSED), "DONE: \x1b]0;owned\x07it is \x9b31mred")
+    assert update["stop_reason"].message == update["history"][0].message == "\\x1b]0;owned\\x07it is \\x9b31mred"
+    assert Variant(values={}, message="\x1b[2J").message == "\\x1b[2J"
+
+
+@pytest.mark.parametrize("agent", [generator, diagnoser, repairer, optimizer])
+def test_each_agent_is_told_its_tools_and_what_the_run_has_left(agent: Any) -> None:
+    fields = {**FAILING, "verdict": passed(BROKEN, 1.5)} if agent is optimizer else FAILING
+    state = run(**fields, seconds=90.0)
+    _, [request] = asked(agent, state, "CANNOT: so", max_depth=9, max_wall_s=100, max_tool_calls=3, max_reasks=0)
+    assert request.left is not None
+    assert (request.left.depth, request.left.max_depth, request.left.seconds, request.left.calls) == (4, 9, 10.0, 3)
+    assert request.left.tools[:2] == ("look_up", "compile_kernel")
+    assert ("run_kernel" in request.left.tools) == (agent in (diagnoser, optimizer))
+    assert request.compiled_with.endswith("C++17, CUTLASS 4.2.0")
+    _, [without] = asked(agent, state, "CANNOT: so", max_tool_calls=0, max_reasks=0)
+    assert without.left is not None and without.left.tools == ()
 
 
 def test_an_agent_speaks_to_its_own_model_or_to_the_common_one() -> None:

@@ -7,6 +7,7 @@ from run_samples import best, kernel, passed, run, wrong
 
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from nodes.diagnoser import diagnoser
+from nodes.diagnosis import Diagnosis
 from nodes.models.scripted import ScriptedModel
 from nodes.node_context import ModelCache, NodeContext
 from nodes.repairer import repairer
@@ -23,6 +24,7 @@ CLEAN = SanitizerRun(tool="initcheck", status="clean")
 
 
 K = kernel("faulty\n")
+WHY = Diagnosis(intent="adds", cause="line 3", evidence="the report", fix="one line", proof="it passes")
 STOP = Stop(name="depth", message="Deep enough.")
 
 
@@ -60,9 +62,9 @@ def test_a_model_that_is_of_no_use_gives_the_repair_up_and_changes_nothing_about
 
 
 def test_a_repairer_that_declines_gives_the_repair_up_for_the_same_reason_as_before():
-    update = repairer(final_repair(), shop("CANNOT: it has to be so"))
+    update = repairer(final_repair(diagnosis=WHY), shop("CANNOT: it has to be so"))
     assert (update["gave_up"], update["stop_reason"]) == (True, STOP)
-    assert repairer(run(candidate=K, verdict=wrong(K)), shop("CANNOT: so", max_regenerations=0))[
+    assert repairer(run(candidate=K, verdict=wrong(K), diagnosis=WHY), shop("CANNOT: so", max_regenerations=0))[
         "stop_reason"
     ].name == ("repairs_exhausted")
 

@@ -96,6 +96,7 @@ def test_a_failure_changes_nothing_but_the_count_of_attempts(verdict: Verdict) -
     update = after(run(**TRYING), verdict)
     assert (update["best"], update["earlier"], update["verdict"]) == (FIRST, TRYING["earlier"], verdict)
     assert (update["depth"], update["attempts"], update["repairs"]) == (3, 8, 2)
+    assert update["diagnosis"] is None, "one of another kernel"
     [step] = update["history"]
     assert (step.candidate_speedup, step.speedup, step.improved) == (None, 2.0, False)
     assert step.message == f"{verdict.check}: {verdict.message}"

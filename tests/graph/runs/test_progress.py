@@ -107,10 +107,10 @@ def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -
 def test_a_tool_is_named_while_it_runs() -> None:
     ear = Ear()
     meter = Meter([ear], Usage())
-    LOOK_UP.invoke({"query": "tile"}, config={"callbacks": [meter]})
+    LOOK_UP["cpu"].invoke({"query": "tile"}, config={"callbacks": [meter]})
     assert ear.told == ["look_up", ""]
     with pytest.raises(ValidationError):
-        LOOK_UP.invoke({"query": 3}, config={"callbacks": [meter]})
+        LOOK_UP["cpu"].invoke({"query": 3}, config={"callbacks": [meter]})
     assert ear.told[2:] == ["look_up", ""]
 
 

@@ -116,6 +116,7 @@ def test_each_gate_has_its_run_and_is_found_again_in_order(tmp_path: Path) -> No
         assert {gates.depth(op_class) for op_class in get_args(OpClass)} == {depth}
         assert gates.when_stuck is None, "a gate that opens earlier would be another depth"
         assert gates == one_gate(depth)
+        assert manifest.settings.diagnose == "every", "as it was published"
         assert (manifest.name, manifest.settings.target) == ("mine", "cpu")
     for odd in ("profile-from-x", "profile-from-", "profile-from-3", "other-4"):
         (path / odd).mkdir()

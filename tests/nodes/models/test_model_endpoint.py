@@ -10,7 +10,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from chat_server import Behaviour, ChatEndpoint, Scripted, chat_endpoint
+from chat_server import USAGE, Behaviour, ChatEndpoint, Scripted, chat_endpoint
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -340,13 +340,52 @@ def test_a_body_that_is_no_chat_completion(behaviour: Behaviour, stream: bool) -
     assert "something else than a chat completion" in failure(behaviour, stream=stream)
 
 
-def test_nobody_listens() -> None:
+def test_nobody_listens(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         port = closed.getsockname()[1]
-    model = open_model("openai:m", ModelOptions(base_url=f"http://127.0.0.1:{port}/v1", max_retries=0))
+    waits: list[int] = []
+    monkeypatch.setattr("nodes.models.openai_chat.pause_s", lambda error, attempt: waits.append(attempt) or 0.0)
+    model = open_model("openai:m", ModelOptions(base_url=f"http://127.0.0.1:{port}/v1", max_retries=10))
     with pytest.raises(ModelUnavailableError, match=rf"127\.0\.0\.1:{port}.*refused.*Start the server"):
         model.invoke(PROMPT)
+    # The pauses between the five are at most 1, 2, 4 and 8 s; the fifth is not waited for.
+    assert waits == [1, 2, 3, 4, 5], "who comes back from a restart is waited for, and not for minutes"
+
+
+def test_a_provider_that_is_there_is_waited_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.models.endpoint_errors._FIRST_PAUSE_S", 0.01)
+    with chat_endpoint(*["broken"] * 7, "answer") as endpoint:
+        assert opened(endpoint, retries=9).invoke(PROMPT).text == endpoint.answer
+
+
+def billed_and_broken(place: str = "delta") -> str:
+    """An answer with far too many calls, which its endpoint has billed."""
+    call = {"function": {"name": "look_up", "arguments": "{}"}}
+    return json.dumps({"choices": [{place: {"tool_calls": [call] * 1000}}], "usage": USAGE})
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_a_broken_answer_cost_is_on_the_next_one_s_bill(stream: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nodes.models.endpoint_errors._FIRST_PAUSE_S", 0.01)
+    with chat_endpoint("raw", "cut_stream", "answer") as endpoint:
+        endpoint.raw = billed_and_broken("delta" if stream else "message")
+        message = opened(endpoint, stream=stream, retries=2).invoke(PROMPT)
+    assert usage_of(message) == Usage(calls=1, input_tokens=22, output_tokens=14, dollars=0.005)
+
+
+def test_what_the_answers_of_a_model_cost_that_failed_is_known_and_goes_over_to_the_next_model() -> None:
+    once = Usage(input_tokens=11, output_tokens=7, dollars=0.0025)
+    with chat_endpoint("raw") as gone, chat_endpoint() as other, chat_endpoint("raw") as gone_too:
+        gone.raw = gone_too.raw = billed_and_broken()
+        with pytest.raises(ModelUnavailableError) as failed:
+            opened(gone).invoke(PROMPT)
+        assert failed.value.lost == once
+        with pytest.raises(ModelUnavailableError) as both:
+            opened(gone, fallback=spare(gone_too)).invoke(PROMPT)
+        assert both.value.lost == once + once
+        spent = usage_of(opened(gone, fallback=spare(other)).invoke(PROMPT))
+    assert (spent.calls, spent.input_tokens, spent.dollars) == (1, 22, 0.005)
 
 
 def test_a_redirect_is_not_followed() -> None:

@@ -174,7 +174,7 @@ def swept(run: Run, chosen: int | None) -> Candidate:
     """Keep every move up to the sweep, and settle that on a variant; on the first one where none is right."""
     run.max_sweep = 12
     while True:
-        answer = parse_move(said(run.asked("optimizer", run.best)), max_sweep=12)
+        answer = parse_move(said(run.asked("optimizer", run.best)), "", max_sweep=12)
         assert isinstance(answer, Written)
         kernel = candidate(answer.source, parent=run.best.digest)
         run._tell("optimizer", kernel, answer.move)

@@ -13,7 +13,7 @@ from nodes.turn.serving import serve
 from tools.library_tool import LOOK_UP
 
 OFFERS = (
-    Offer.of(LOOK_UP),
+    Offer.of(LOOK_UP["cpu"]),
     Offer(name="compile_kernel", description="Compile.", argument="source", meaning="The whole file."),
 )
 
@@ -55,7 +55,7 @@ def test_what_is_no_call_stays_an_answer(answer: str) -> None:
 def test_a_call_that_cannot_be_served_is_told_what_is_wrong_with_it(answer: str, said: str) -> None:
     message = read(answer)
     [call] = (*message.tool_calls, *message.invalid_tool_calls)
-    served = serve(call, (LOOK_UP,))
+    served = serve(call, (LOOK_UP["cpu"],))
     assert served.message.text.startswith(said)
 
 

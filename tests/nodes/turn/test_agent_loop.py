@@ -124,7 +124,7 @@ def test_of_two_tool_calls_the_one_that_was_served_is_not_served_again() -> None
                      checkpointer=saver))  # fmt: skip
     resumed = Agent(ScriptedModel(answers=["at last"]), tool("count", count), tool("full", lambda: "done"),
                     checkpointer=saver)  # fmt: skip
-    assert [message.text for message in resumed.turn().messages[1:]] == ["counted"]
+    assert [message.text for message in resumed.turn().messages[1:]] == ["counted\n(Tool calls left: 5.)"]
     assert resumed.go_on().move == "at last"
     assert served == ["one"]
 
@@ -275,6 +275,16 @@ def test_a_model_that_cannot_be_asked_fails_the_run_and_one_that_took_its_time_e
     update = step(ScriptedModel(answers=[slow]), SPEAKING, max_wall_s=60.05)
     assert update["stop"].name == "wall_time"
     assert 0 < update["seconds"] < 15
+
+    def billed(_: Request) -> str:
+        error = ModelUnavailableError("It breaks off.", "Wait.")
+        error.lost = Usage(input_tokens=60, dollars=2.5)
+        raise error
+
+    update = step(ScriptedModel(answers=[billed]), SPEAKING, max_dollars=2.0)
+    assert (update["stop"].name, update["usage"].dollars) == ("dollars", 2.5)
+    with pytest.raises(ModelUnavailableError, match="breaks off"):
+        step(ScriptedModel(answers=[billed]), SPEAKING, max_dollars=3.0)
 
 
 @pytest.mark.parametrize("text", ["good", "bad"])

@@ -28,7 +28,7 @@ from nodes.turn.answers import (
     parse_patch,
     read,
 )
-from tools.patch import Patch
+from tools.patch import Patch, PatchError
 
 CODE = "int main() {\n  return 0;\n}\n"
 WHOLE = f'#include "x.h"\n{CODE}TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n'
@@ -80,21 +80,67 @@ def test_the_generator_needs_no_move() -> None:
     assert parse_kernel(f"```cuda\n{CODE}```", move_required=False) == Written(source=CODE, move="first kernel")
 
 
+PRESENT = "int tile = 4;\nint rest;\n"
+TILE = '{"edits": [{"kind": "replace", "line": 1, "expected": "int tile = 4;", "text": "int tile = 8;  // sweep: 16"}]}'
+
+
+def moved(answer: str) -> Written | Declined:
+    return parse_move(answer, PRESENT, max_sweep=2)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"MOVE: tile - fits\n\n```json\n{TILE}\n```\n",
+        f"MOVE: tile - fits\n\n{TILE}\n",
+        f"{TILE}\n\nMOVE: tile - fits",
+        f"MOVE: tile - fits\nIt becomes\n```cpp\nint tile = 8;\n```\nby\n```json\n{TILE}\n```",
+        f"MOVE: tile - fits\n{TILE.replace('1, ', '2, ')}",
+    ],
+)
+def test_a_move_may_come_as_edits_to_the_present_kernel(answer: str) -> None:
+    written = moved(answer)
+    assert isinstance(written, Written)
+    assert (written.source, written.move, written.why) == ("int tile = 8;\nint rest;\n", "tile", "fits")
+    assert written.sweep is not None and written.sweep.count == 2
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (TILE, "no_move"),
+        (f"MOVE: tile\nDONE: or not\n{TILE}", "code_and_refusal"),
+        ('MOVE: tile\n{"edits": []}', "schema"),
+        (f"MOVE: tile\n```json\n{TILE[:60]}", "bad_json"),
+        (f"MOVE: tile\n{TILE.replace('16', '16, 32')}", "sweep"),
+    ],
+)
+def test_edits_that_are_no_move_have_a_name(answer: str, problem: str) -> None:
+    assert problem_of(answer, moved) == problem
+
+
+def test_edits_of_a_move_that_do_not_fit_say_what_stands_there() -> None:
+    with pytest.raises(PatchError, match="expects other text than stands there"):
+        moved(f"MOVE: tile\n{TILE.replace('= 4', '= 5')}")
+    beside = moved(f"MOVE: tile\n```cpp\n{WHOLE}```\nIn short:\n```json\n{TILE}\n```")
+    assert isinstance(beside, Written) and beside.source == WHOLE, "beside a whole kernel they are a remark"
+
+
 def test_a_move_may_leave_values_open() -> None:
-    answer = parse_move("MOVE: tile\n```cpp\nint tile = 8;  // sweep: 16\n```", max_sweep=2)
+    answer = moved("MOVE: tile\n```cpp\nint tile = 8;  // sweep: 16\n```")
     assert isinstance(answer, Written)
     assert answer.source == "int tile = 8;\n"
     assert answer.sweep is not None
     assert [values["tile"] for values in answer.sweep.points()] == ["8", "16"]
-    assert parse_move(f"MOVE: tile\n```\n{CODE}```", max_sweep=2) == Written(source=CODE, move="tile")
-    assert parse_move("DONE: enough", max_sweep=2) == Declined(reason="enough")
-    assert problem_of(f"```\n{CODE}```", lambda text: parse_move(text, max_sweep=2)) == "no_move"
+    assert moved(f"MOVE: tile\n```\n{CODE}```") == Written(source=CODE, move="tile")
+    assert moved("DONE: enough") == Declined(reason="enough")
+    assert problem_of(f"```\n{CODE}```", moved) == "no_move"
 
 
 @pytest.mark.parametrize("values", ["16, 32", "sixteen"])
 def test_a_sweep_that_cannot_be_tried_has_its_name(values: str) -> None:
     answer = f"MOVE: tile\n```cpp\nint tile = 8;  // sweep: {values}\n```"
-    assert problem_of(answer, lambda text: parse_move(text, max_sweep=2)) == "sweep"
+    assert problem_of(answer, moved) == "sweep"
 
 
 def test_longer_fences_may_hold_shorter_ones() -> None:

@@ -24,8 +24,9 @@ from nodes.turn.request import Request
 from nodes.turn.serving import MAX_ANSWER_CHARS, serve, unanswered
 from nodes.turn.speak import Spoken, TurnEndedError, speak
 from nodes.turn.toolbox import tools_for
-from tools.library_tool import LOOK_UP
+from tools.library_tool import LOOK_UP as LOOK_UP_OF
 
+LOOK_UP = LOOK_UP_OF["cpu"]
 REQUEST = Request(
     role="generator", task=task(), target="cpu", precision="ieee", device=DEVICE, stub="void run();", candidate=kernel()
 )
@@ -61,13 +62,13 @@ def _silence() -> None:
 
 
 def test_a_call_is_served_and_the_answer_comes_after_it(tmp_path: Path) -> None:
-    said = ask(Listening(answers=[calling("look_up", query="bank conflicts"), GOOD]), run_dir=str(tmp_path))
+    said = ask(Listening(answers=[calling("look_up", query="statistics"), GOOD]), run_dir=str(tmp_path))
     assert isinstance(said.answer, Written)
     assert said.usage.calls == 2
     call, answer = HEARD[1][-2:]
     assert isinstance(answer, ToolMessage)
     assert (call.tool_calls[0]["id"], answer.tool_call_id) == ("c1", "c1")
-    assert "Bank conflicts" in answer.text
+    assert "Sums and statistics" in answer.text
     recorded = ReplayModel.load(tmp_path / "conversation.jsonl")
     assert [len(each.tool_calls) for each in recorded.exchanges] == [1, 0]
     replayed = ask(recorded)
@@ -91,7 +92,7 @@ def test_a_call_is_served_and_the_answer_comes_after_it(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_a_wrong_call_is_answered_with_what_is_wrong(message: AIMessage, said: str) -> None:
     ask(Listening(answers=[message, GOOD]))
-    assert HEARD[1][-1].text == said
+    assert HEARD[1][-1].text == f"{said}\n(Tool calls left: 5.)"
 
 
 def test_a_tool_that_refuses_says_so_to_the_model_and_its_time_on_the_device_counts(
@@ -114,6 +115,9 @@ def test_calls_end_at_their_bound_and_the_answer_is_asked_for() -> None:
     endless = [calling("look_up", f"c{i}", query="tile") for i in range(4)]
     said = ask(Listening(answers=[*endless, GOOD]), max_tool_calls=3)
     assert said.usage.calls == 5
+    assert [heard[-1].text.splitlines()[-1] for heard in HEARD[1:4]] == [
+        f"(Tool calls left: {number}.)" for number in (2, 1, 0)
+    ]
     assert HEARD[4][-1].text == "No tool call is left in this turn. Give your answer now."
 
 
@@ -131,6 +135,14 @@ def test_a_model_without_tools_answers_without() -> None:
     shop = NodeContext(settings=Settings(), shelf=ModelCache(lambda spec, options: PlaybookModel()))
     said = speak(REQUEST, lambda text: text, node_context=shop, state=RUN, tools=(LOOK_UP,))
     assert said.usage.calls == 1
+
+
+def test_the_guides_are_those_of_the_target_and_say_what_they_do_not_hold() -> None:
+    cpu, cuda = (LOOK_UP_OF[target].invoke({"query": "wgmma descriptor tile"}) for target in ("cpu", "cuda"))
+    assert "wgmma" in cuda and cuda.count("# ") >= 1
+    assert "reads shared memory" not in cpu
+    assert cpu.endswith("The guides say nothing about: wgmma, descriptor.")
+    assert LOOK_UP.invoke({"query": "xylophone and"}) == "The guides say nothing about that."
 
 
 def test_long_answers_are_cut() -> None:

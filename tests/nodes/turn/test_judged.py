@@ -1,0 +1,92 @@
+"""What prompts say of the judge's inputs and measure is what the judge does."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import get_args
+
+import pytest
+import torch
+from run_samples import DEVICE, kernel, passed, task, wrong
+
+from harness.checks import errors
+from harness.checks.distributions import specials
+from harness.checks.families import MULTIPLIED, PLANS, Reach
+from harness.nouns.task import OpClass, Program, Task, TracedOp
+from nodes.turn import judged
+
+CLASSES: tuple[OpClass, ...] = get_args(OpClass)
+FLOATS = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32, "float64": torch.float64}
+
+
+def of_type(dtype: str, op_class: OpClass = "elementwise") -> Task:
+    """The sample task in another type."""
+    sample = task(op_class)
+    [work] = sample.workloads
+    inputs, outputs = (
+        tuple(spec.model_copy(update={"dtype": dtype}) for spec in side)
+        for side in (work.signature.inputs, work.signature.outputs)
+    )
+    signature = work.signature.model_copy(update={"inputs": inputs, "outputs": outputs})
+    return sample.model_copy(update={"workloads": (work.model_copy(update={"signature": signature}),)})
+
+
+def of_products() -> Task:
+    x = task().signature.outputs[0]
+    ops = (TracedOp(target="aten.prod.dim_int", args=(), kwargs={}, results=(x,)),)
+    return task("reduction").model_copy(update={"program": Program(tracer="export", ops=ops, outputs=("output",))})
+
+
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_the_families_that_are_told_are_those_that_are_drawn(op_class: OpClass) -> None:
+    assert judged.FAMILIES[op_class] == frozenset(PLANS[op_class])
+    assert frozenset(MULTIPLIED) == judged.OF_PRODUCTS
+    said = judged.say_inputs(task(op_class))
+    assert ("runs of -infinity" in said) == ("masked" in PLANS[op_class])
+    assert ("outliers" in said) == ("outliers" in PLANS[op_class])
+    assert "factors of either sign" not in said and "factors of either sign" in judged.say_inputs(of_products())
+
+
+@pytest.mark.parametrize("op_class", CLASSES)
+@pytest.mark.parametrize("multiplies", [False, True])
+def test_the_special_values_that_are_told_are_those_that_are_planted(op_class: OpClass, multiplies: bool) -> None:
+    planted = specials(torch.float32, op_class, multiplies=multiplies)
+    words = judged.say_inputs(of_products() if multiplies else task(op_class)).split("with a few ")[1]
+    facts = torch.finfo(torch.float32)
+    assert ("NaN, infinities" in words) == any(math.isinf(value) for value in planted)
+    assert ("denormals" in words) == any(0 < abs(value) < facts.smallest_normal for value in planted)
+    assert ("largest numbers" in words) == (facts.max in planted)
+    assert "-0.0" in words and any(value == 0 and math.copysign(1, value) < 0 for value in planted)
+    assert ("whole line of NaN" in words) == (op_class == "other" and not multiplies)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_how_far_they_go_follows_the_type(dtype: str, op_class: OpClass) -> None:
+    reach = Reach.of(torch.zeros(4, dtype=FLOATS[dtype]), op_class, 0)
+    assert judged.reach_of(of_type(dtype, op_class)) == (int(reach.decades), reach.offset)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_exact_is_told_in_the_judge_s_numbers(dtype: str) -> None:
+    said = judged.say_exactness(of_type(dtype), 1.0)
+    [times] = re.findall(r"at most ([\d.]+) times what", said)
+    [floor] = re.findall(r"plus (\S+)\.$", said)
+    assert float(times) == errors.MULTIPLE
+    assert float(floor) == pytest.approx(errors.floor_of(FLOATS[dtype]), rel=0.05)
+    assert "at most 8 times 4 times what" in judged.say_exactness(of_type(dtype), 8.0)
+    assert judged.say_exactness(of_type("int64"), 1.0) == "Results are equal to PyTorch's."
+
+
+def test_the_share_of_the_floor_is_that_of_the_bytes_or_the_products() -> None:
+    made = kernel()
+    work = task().workloads[0].model_copy(update={"bytes_moved": 2_000_000, "flops": 0})
+    streams = task().model_copy(update={"workloads": (work,)})
+    # 2 MB at 20 GB/s are 0.1 ms; the kernel takes 1 / 2 ms.
+    assert (
+        judged.say_share(streams, DEVICE, passed(made, 2.0)) == "The task's floor here is 0.1 ms: 20% of it is reached."
+    )
+    multiplies = task().model_copy(update={"workloads": (work.model_copy(update={"flops": 25_000_000}),)})
+    assert "floor here is 0.25 ms: 50% of it" in judged.say_share(multiplies, DEVICE, passed(made, 2.0))
+    assert judged.say_share(streams, DEVICE, wrong(made)) == ""
