@@ -31,7 +31,10 @@ Chosen = TypeVar("Chosen", bound=Options)
 
 
 class LateCommand(TyperCommand):
-    """Its callback gives the command's function, once it is called or asked for its help: `Settings` costs 0.15 s."""
+    """Its callback gives the command's function, only where that is called or asked for its help.
+
+    `Settings` is slow to import, and the list of commands does without.
+    """
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any
