@@ -89,15 +89,17 @@ def sprinkle(
 
     How many there are is a matter of chance too, between a half of the most and all. Where a single infinity may
     spread, one whole line along the first axis is NaN: whatever space it is computed in, its own results are NaN. Not
-    so where `mild` is above 0, for results may mix those lines.
+    so where `mild` is above 0, for results may mix those lines; and there are an eighth as many each time: of a few
+    rows some must stay clean.
     """
     kinds, device = specials(drawn.dtype, op_class, multiplies=multiplies), generator.device
     flat = drawn.view(-1)
     most = min(96, flat.numel() // 2) if op_class == "elementwise" else min(48, flat.numel() // 64)
+    most = max(min(most, 2), most >> (3 * mild))
     fewest = max(1, (most + 1) // 2)
     count = fewest + below(most - fewest + 1, generator)
     places = torch.randint(flat.numel(), (count,), generator=generator, device=device)
-    turn = below(len(kinds), generator)
+    turn = below(3 if mild else len(kinds), generator)  # of a few one is not finite, where any may be
     values = torch.tensor([kinds[(turn + i) % len(kinds)] for i in range(count)], dtype=torch.float64)
     values = values.to(dtype=drawn.dtype)
     values[_every_second_nan(values)] = _nan_of_arithmetic(drawn.dtype)

@@ -112,8 +112,8 @@ def _masked(count: int, generator: torch.Generator, reach: Reach) -> torch.Tenso
 
 
 def _large(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
-    """One magnitude throughout, from 1e4 to as far as the family reaches."""
-    low = min(4.0, reach.decades / 2)
+    """One magnitude throughout, from 1e3, where "wide" ends, to as far as the family reaches."""
+    low = min(3.0, reach.decades / 2)
     decades = low + (reach.decades - low) * float(uniform_block(1, generator))
     return normal_block(count, generator).mul_(10**decades)
 

@@ -38,14 +38,15 @@ _AARCH64 = {
     "process_vm_readv": 270, "process_vm_writev": 271, "kcmp": 272, "finit_module": 273, "sched_setattr": 274,
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "sched_setaffinity": 122,
 }  # fmt: skip
-# What gives a process code that it did not have: mappings that may be executed, and other programs.
+# What gives a process code that it did not have: mappings that may be executed, and other programs. A signal's handler
+# is code that runs when the process is told to go on, before it is asked for anything.
 _CODE_X86_64 = {
     "mmap": 9, "mprotect": 10, "shmat": 30, "execve": 59, "personality": 135, "prctl": 157, "execveat": 322,
-    "pkey_mprotect": 329,
+    "pkey_mprotect": 329, "rt_sigaction": 13,
 }  # fmt: skip
 _CODE_AARCH64 = {
     "personality": 92, "prctl": 167, "shmat": 196, "execve": 221, "mmap": 222, "mprotect": 226, "execveat": 281,
-    "pkey_mprotect": 288,
+    "pkey_mprotect": 288, "rt_sigaction": 134,
 }  # fmt: skip
 _CODE = {"x86_64": _CODE_X86_64, "aarch64": _CODE_AARCH64}
 _MAPPING = ("mmap", "mprotect", "pkey_mprotect")
@@ -107,7 +108,8 @@ def filter_program(
 
 
 def sealing_program(machine: str) -> bytes:
-    """A second program, for a process that has all the code it will ever run: none is mapped, made or started any more.
+    """A second program, for a process that has all the code it will ever run: none is mapped, made or started any more,
+    and none is called by a signal that was not before.
 
     Nor may it hide its mappings, or have what is readable count as executable. OSError as `filter_program`'s.
     """
@@ -115,7 +117,7 @@ def sealing_program(machine: str) -> bytes:
     if known is None or numbers is None:
         raise OSError(errno.ENOSYS, f"no system call filter for {machine}")
     code = _prologue(known[0])
-    for name in ("execve", "execveat", "personality", "shmat"):
+    for name in ("execve", "execveat", "personality", "shmat", "rt_sigaction"):
         code += _refuse(numbers[name], errno.EPERM)
     for name in _MAPPING:
         code += _refuse_argument(numbers[name], (_ANY_BIT, 0, 1, _EXECUTABLE), position=2)

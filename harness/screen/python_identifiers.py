@@ -7,6 +7,7 @@ understood, and its file is refused; `tests/harness/screen/test_python_identifie
 from __future__ import annotations
 
 import ast
+import re
 import types
 from collections.abc import Iterator
 from typing import Literal
@@ -51,6 +52,8 @@ NODES = words_of("""
     """)
 """What a tree may consist of. What a later Python adds is refused until it is thought about."""
 
+_REACHING = re.compile(r"\{[^{}:!]*[.\[]|:[^{}]*\{")
+"""In a format's text: a field with more than a name, or one inside another."""
 _INTERPRETER = (
     types.FrameType, types.CodeType, types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType,
     types.TracebackType,
@@ -78,6 +81,14 @@ def bound(node: ast.AST) -> Iterator[str]:
         yield from (alias.asname or alias.name.split(".")[0] for alias in node.names)
     elif isinstance(node, ast.ImportFrom):
         yield from (alias.asname or alias.name for alias in node.names)
+
+
+def formats(node: ast.AST) -> bool:
+    """Whether a node is a string's `format` whose text reaches attributes or items, or is not written out."""
+    if not isinstance(node, ast.Attribute) or node.attr not in ("format", "format_map"):
+        return False
+    text = node.value.value if isinstance(node.value, ast.Constant) else None
+    return not isinstance(text, str) or _REACHING.search(text) is not None
 
 
 class _Plain(ast.NodeTransformer):

@@ -14,7 +14,7 @@ from harness.nouns.refusal import Refusal
 from harness.screen.inline_kernels import refuse_inline
 from harness.screen.operators import plain
 from harness.screen.python_file import EXTENSION_MAKER, PythonFile, imported_names, last_name, root_name
-from harness.screen.python_identifiers import INTERNALS, NODES, bound, named
+from harness.screen.python_identifiers import INTERNALS, NODES, bound, formats, named
 from harness.screen.python_rules import (
     ADVICE,
     ALLOWED_MODULES,
@@ -27,7 +27,7 @@ from harness.screen.python_rules import (
     PATHS_ALLOWED,
 )
 from harness.screen.python_scopes import Function
-from harness.screen.python_state import STORES, Finding, assignments, defaults, mutations
+from harness.screen.python_state import STORES, Finding, assignments, defaults, handed_stores, held_iterators, mutations
 from harness.screen.rules import words_of
 from harness.screen.source import MAX_CHARACTERS
 
@@ -155,7 +155,9 @@ def _bindings(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
 
 
 def _patterns(_: PythonFile, node: ast.AST) -> Iterator[Finding]:
-    """`case A(b=c)` reaches `b` of whatever is matched, where no rule would follow it."""
+    """`case A(b=c)` and `"{0.b}".format(a)` reach `b`, where no rule would follow it."""
+    if formats(node):
+        yield node, "dynamic", "format, by which attributes are reached,"
     if not isinstance(node, ast.Attribute):
         for name in named(node, "reaches"):
             yield node, "dynamic", f"{name}, reached by a pattern"
@@ -391,6 +393,8 @@ _RULES: tuple[Rule, ...] = (
     _compiled,
     assignments,
     mutations,
+    handed_stores,
+    held_iterators,
     defaults,
     _addresses,
 )

@@ -12,6 +12,8 @@ from harness.screen.rules import words_of
 STORES = words_of("append setdefault update add pop insert extend clear popitem appendleft get send copy_ set_")
 _KEEPERS = words_of("register_buffer register_parameter add_module register_module load_state_dict")
 _CONTAINERS = words_of("dict list set defaultdict deque OrderedDict Counter bytearray")
+_GIVES_ONCE = words_of("iter zip map filter enumerate reversed count cycle repeat chain islice accumulate starmap tee")
+"""What these give is used up by whoever goes through it, and so tells how often that was."""
 # What a plain tensor may be told anywhere: it changes no value.
 _HARMLESS = "requires_grad"
 
@@ -38,11 +40,44 @@ def mutations(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
     if not isinstance(node, ast.Call) or function is None or function.name == "__init__":
         return
     if isinstance(node.func, ast.Attribute):
-        stores = node.func.attr in STORES or (node.func.attr in _KEEPERS and root_name(node.func) == "self")
+        stores = _stores(node.func.attr) or (node.func.attr in _KEEPERS and root_name(node.func) == "self")
         if stores and _outlives(file, node.func):
             yield node, "cache", f"{ast.unparse(node.func)} in {function.name}"
     elif last_name(node.func) == "next" and node.args and _outlives(file, node.args[0]):
         yield node, "cache", f"{ast.unparse(node)} in {function.name}"
+
+
+def handed_stores(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """`@kept.append` and `map(kept.append, ...)` store without a call that says so."""
+    if not isinstance(node, ast.Attribute) or node.attr not in STORES or not isinstance(node.ctx, ast.Load):
+        return
+    user = file.parents[node]
+    called = isinstance(user, ast.Call) and user.func is node
+    if not called and file.path(node).split(".")[0] not in {origin.split(".")[0] for origin in file.origins}:
+        yield node, "cache", f"{ast.unparse(node)}, handed on"
+
+
+def held_iterators(file: PythonFile, node: ast.AST) -> Iterator[Finding]:
+    """`CALLS = iter(range(9))`: what is used up while it is gone through is kept between calls."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr) or node.value is None:
+        return
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+    kept = file.function_of(node) is None or any(isinstance(target, ast.Attribute) for target in targets)
+    made = node.value
+    gives = isinstance(made, ast.Call) and (last_name(made) in _GIVES_ONCE or last_name(made) in _generators(file))
+    if kept and (gives or isinstance(made, ast.GeneratorExp)):
+        yield node, "cache", f"{ast.unparse(targets[0])}, which is used up,"
+
+
+def _generators(file: PythonFile) -> set[str]:
+    """Names of the file's functions that yield."""
+    yields = (node for node in file.nodes if isinstance(node, ast.Yield | ast.YieldFrom))
+    return {around.name for node in yields if (around := file.function_of(node)) is not None}
+
+
+def _stores(method: str) -> bool:
+    """Whether a method changes its object: by a container's name for it, or by PyTorch's underscore."""
+    return method in STORES or (method.endswith("_") and not method.startswith("_"))
 
 
 def defaults(file: PythonFile, node: ast.AST) -> Iterator[Finding]:

@@ -32,7 +32,7 @@ def candidates(value: Value) -> list[float]:
     if isinstance(value, int):
         wanted: list[float] = [value + 1, value - 1, 0, -value, 2 * value]
     else:
-        wanted = [_step(value, 1), 0.0, -value, 2 * value, 4 * value + 1]
+        wanted = [_step(value, 1), 0.0, -value, 2 * value, 4 * value + 1, value / 8]
     return [other for other in dict.fromkeys(wanted) if other != value]
 
 

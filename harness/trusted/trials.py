@@ -145,11 +145,12 @@ class Bench:
             if view.is_floating_point():
                 view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator, far=far))
 
-    def stir(self, slot: int) -> None:
-        """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others."""
+    def stir(self, slot: int, *, numbered: bool = False) -> None:
+        """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others,
+        its numbers too, unless they are `numbered` anew."""
         if self.manner != "given":
             self._stir(slot, self.pattern, self.stirring)
-            self.numbers[slot] = self.scalars.for_timed(slot)
+            self.numbers[slot] = self.numbers[slot] if numbered else self.scalars.for_timed(slot)
             self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
         else:
             self.fill(slot, random.randrange(1 << 31), "given")

@@ -135,6 +135,19 @@ def rotation(slots: int, calls: int, turn: int) -> list[int]:
     return [(turn * calls + i) % slots for i in range(calls)]
 
 
+def renumber(bench: Bench, slots: Sequence[int]) -> None:
+    """Choose the numbers of coming calls, and tell the runner while the values of earlier ones lie in these slots.
+
+    No clock runs then: who is told beside the new values could work on them ahead.
+    """
+    if bench.manner == "given" or not any(bench.numbers):
+        return
+    for slot in slots:
+        bench.numbers[slot] = bench.scalars.for_timed(slot)
+    with bench.link.running():
+        pass
+
+
 def candidates_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> float:
     """The candidate's turn, over inputs that it has not seen: what it kept from an earlier round is of no use."""
     slots = rotation(bench.memory.slots, pace.calls, turn)

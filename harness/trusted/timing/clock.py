@@ -19,6 +19,7 @@ from harness.trusted.timing.bursts import (
     candidates_burst,
     kernel_burst,
     kernel_seconds,
+    renumber,
     rotation,
     torch_burst,
     torch_seconds,
@@ -135,8 +136,10 @@ class Rounds:
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
         turn = len(self.samples[CANDIDATE])
-        for slot in rotation(self.bench.memory.slots, self._pace.calls, turn):
-            self.bench.stir(slot)
+        slots = rotation(self.bench.memory.slots, self._pace.calls, turn)
+        renumber(self.bench, slots)
+        for slot in slots:
+            self.bench.stir(slot, numbered=True)
         for place in _order(len(names), turn):
             self.samples[names[place]].append(self._sides[names[place]](turn))
         if self._late:

@@ -66,7 +66,7 @@ def test_outliers_are_one_in_a_hundred_one_in_a_thousand_and_one():
 def test_large_is_one_magnitude_throughout_of_many():
     for op_class, decades in (("elementwise", 30.5), ("gemm", 15.3)):
         sizes = [float(block("large", seed, op_class).std().log10()) for seed in range(40)]
-        assert min(sizes) >= 4 and max(sizes) <= decades
+        assert min(sizes) >= 3 and max(sizes) <= decades
         assert max(sizes) - min(sizes) > decades / 2
     assert block("large", dtype=torch.float16).half().isfinite().all()
 

@@ -73,7 +73,7 @@ def test_the_program_refers_to_signature_names(bench):
 def test_scalar_inputs_become_operands(bench):
     task = bench.task(elementwise("return x * s + 1.5", "torch.rand(3), 1.5", "x, s: float"))
     assert task.signature.inputs[1] == ScalarSpec(
-        name="s", type="float", value=1.5, others=(1.9375, 0.0, -1.5, 3.0, 7.0), free=True
+        name="s", type="float", value=1.5, others=(1.9375, 0.0, -1.5, 3.0, 7.0, 0.1875), free=True
     )
     assert [op.args[1] for op in task.program.ops] == [Ref(ref="s"), 1.5]
 

@@ -42,6 +42,7 @@ REFUSED = {
         module(top="class A:\n    def __torch_function__(self):\n        return 1"),
     ],
     "dynamic": [
+        module("'{0.b}'.format(x)"), module("'{a[0]}'.format_map(x)"), module("text.format(x)"),
         module("from functools import partial\nf = partial(getattr, torch)"), inline("*sources"),
         module(top="import functools\nf = functools.partial(getattr, 'softmax')"), inline(functions="['f), g(']"),
         module(top="from torch.utils.cpp_extension import load_inline as l\nf = [l]"),
@@ -58,6 +59,8 @@ REFUSED = {
         module("x.register_hook(print)"), module(top="for torch.a in (1,):\n    pass"),
     ],
     "cache": [
+        module("list(map(KEPT.append, [x]))", top="KEPT = []"), module("k = self.weight\nk.mul_(2)"),
+        module(top="CALLS = iter(range(9))"), module(top="def g():\n    yield 1\nCALLS = g()"),
         module("self.kept = x"), module("self.kept[0] = x"), module("self.seen.append(x)"),
         module("KEPT[0] = x", top="KEPT = {}"), module("KEPT.setdefault(1, x)", top="KEPT = {}"),
         module("global a\na = x"), module("key = x.data_ptr()"), module("return {x.data_ptr(): 1}"),

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from python_kernels import FailedError, bench_of, right, runner_of
 
 from harness.nouns.verdict import Clocks, Conditions
+from harness.trusted import judging
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import bursts, clock
 from harness.trusted.timing.bursts import Kernel, Pace, message_cost
@@ -118,6 +119,26 @@ def test_rounds_are_timed_beside_eager():
         assert (timing.head_to_head, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
         assert outputs.called == {0, 1, 2, 3}
         outputs.at_the_end(4)
+
+
+def test_numbers_are_told_while_old_values_lie_there(monkeypatch):
+    """The runner goes on without a clock when it is told them."""
+    with bench_of(right) as bench:
+        judging._fill_for_timing(bench)
+        told = []
+
+        def noted(slot, **further):
+            told.append(bench.link._told[slot] == bench.numbers[slot])
+            Bench.stir(bench, slot, **further)
+            told.append(bench.link._told[slot] == bench.numbers[slot])
+
+        monkeypatch.setattr(bench, "stir", noted)
+        rounds = clock.Rounds(bench, PACE, {clock.CANDIDATE: lambda turn: 1.0})
+        before = [dict(each) for each in bench.numbers]
+        for _ in range(3):
+            rounds.play([clock.CANDIDATE])
+        assert told and all(told)
+        assert bench.numbers != before
 
 
 def slow(views, numbers):

@@ -33,7 +33,7 @@ def test_the_description_tells_which_numbers_the_forward_takes():
     found = others(SOURCE)
     assert found["times"] == [4, 2, 0, -3, 6]
     assert found["negate"] == [False]
-    assert found["slope"] == [0.8125, 0.0, -0.5, 1.0, 3.0]
+    assert found["slope"] == [0.8125, 0.0, -0.5, 1.0, 3.0, 0.0625]
     assert found["size"] == []
 
 
