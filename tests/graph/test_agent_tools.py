@@ -18,6 +18,7 @@ def calling(name: str, source: str) -> AIMessage:
     return AIMessage("", tool_calls=[{"type": "tool_call", "id": "c1", "name": name, "args": {"source": source}}])
 
 
+@pytest.mark.usefixtures("scripted")
 def test_a_run_whose_agents_try_before_they_answer() -> None:
     heard: list[str] = []
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
+from scripted_judge import judging_here
 
 from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
 from graph.runs.folder import RunFolder
@@ -86,6 +87,7 @@ def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:
     assert len(events(result.folder)) == before + 1
 
 
+@pytest.mark.usefixtures("scripted")
 def test_a_result_goes_deeper_from_its_best(result: RunResult, tmp_path: Path) -> None:
     """In a copy: the folder is shared. The command line does the same with --resume."""
     folder = shutil.copytree(result.folder, tmp_path / "run")
@@ -204,7 +206,8 @@ def test_a_cancelled_run_ends_at_its_step_and_resumes(tmp_path: Path) -> None:
     asyncio.run(cancelled())
     record = RunRecord.model_validate_json((run / "record.json").read_bytes())
     assert record.outcome == "interrupted"
-    assert resume(run).record.best is not None
+    with judging_here():
+        assert resume(run).record.best is not None
 
 
 def test_the_six_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

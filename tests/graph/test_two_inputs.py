@@ -56,6 +56,7 @@ def test_a_second_task_on_a_thread_is_a_run_of_its_own() -> None:
     assert third.seconds < first.seconds + wrong.seconds + third.seconds
 
 
+@pytest.mark.usefixtures("scripted")
 def test_the_same_task_goes_deeper_from_its_best() -> None:
     thread = Thread(generator=[written(RIGHT)], optimizer=[written(FASTER, "SIMD")])
     first = thread.give(SOURCE)
@@ -75,6 +76,7 @@ def test_the_same_task_goes_deeper_from_its_best() -> None:
     assert asked.candidate.source == RIGHT
 
 
+@pytest.mark.usefixtures("scripted")
 @pytest.mark.parametrize("changed", [{"precision": "tf32"}, {"tolerance": 2.0}])
 def test_a_best_that_was_judged_otherwise_is_nothing_to_go_on_from(changed: dict[str, Any]) -> None:
     state = run(best=best())
@@ -84,6 +86,7 @@ def test_a_best_that_was_judged_otherwise_is_nothing_to_go_on_from(changed: dict
     assert best_to_go_on_from(state, "cpu", "landlock", SHALLOW) is None
 
 
+@pytest.mark.usefixtures("scripted")
 @pytest.mark.parametrize("place", ["verdict", "best", "earlier"])
 def test_no_state_mixes_two_tasks(place: str) -> None:
     held = {"verdict": passed(kernel(), 2.0), "best": best(), "earlier": (best(),)}[place]

@@ -11,7 +11,10 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).parents[2]
-COMMAND = (sys.executable, "-c", "from graph.cli.main import app; app()")
+_BEGIN = "from graph.cli.main import app"
+COMMAND = (sys.executable, "-c", f"{_BEGIN}; app()")
+SCRIPTED = (sys.executable, "-c", f"from scripted_judge import judging_here; {_BEGIN}\nwith judging_here(): app()")
+"""The same, judged as markers in the kernels say: for what is made of verdicts."""
 WITHIN_S = 240.0
 UNWATCHED = ("--target", "cpu", "--set", "sanitize=false")
 """For what does not depend on how a run ends: the sanitizers' build takes longer than the kernel's."""
@@ -46,9 +49,11 @@ def never_built(folder: Path) -> Path:
     return softsign(folder, one=round(1 + random.SystemRandom().random(), 12))
 
 
-def cutegen(*arguments: object, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
+def cutegen(
+    *arguments: object, cwd: Path = REPOSITORY, command: tuple[str, ...] = COMMAND, **environment: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*COMMAND, *map(str, arguments)], cwd=cwd, env=_environment(environment), capture_output=True, text=True,
+        [*command, *map(str, arguments)], cwd=cwd, env=_environment(environment), capture_output=True, text=True,
         timeout=WITHIN_S, check=False,
     )  # fmt: skip
 
@@ -88,4 +93,5 @@ def agent_began(run: Path, agent: str) -> bool:
 
 def _environment(extra: dict[str, str]) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if name not in ("OPENAI_API_KEY", "OPENAI_BASE_URL")}
-    return kept | {"PYTHONPATH": str(REPOSITORY), "COLUMNS": "120"} | extra
+    folders = os.pathsep.join([str(REPOSITORY), str(Path(__file__).parent)])
+    return kept | {"PYTHONPATH": folders, "COLUMNS": "120"} | extra

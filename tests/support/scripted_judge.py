@@ -20,7 +20,10 @@ ends in `# judge: no task` makes it none.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, get_args
+from unittest import mock
 
 from run_samples import DEVICE
 
@@ -223,13 +226,11 @@ def softsign_task(source: str, name: str) -> Task:
     return Task(name=name, source=source, workloads=(workload,), op_class="elementwise", program=program)
 
 
-def install() -> Scripted:
-    """Make scripted judges those of this process: for a command in a process of its own, before it begins."""
-    import tools.judges
-
-    opened = Scripted()
-    tools.judges.local_judge = opened
-    return opened
+@contextmanager
+def judging_here() -> Iterator[Scripted]:
+    """Meanwhile scripted judges are those of this process."""
+    with mock.patch("tools.judges.local_judge", Scripted()) as opened:
+        yield opened
 
 
 def _product(extents: tuple[int, ...]) -> int:

@@ -28,6 +28,7 @@ def asked(result: RunResult) -> str:
     return result.question
 
 
+@pytest.mark.usefixtures("scripted")
 def test_a_whole_run_is_answered_one_question_at_a_time(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     assert "You write the first kernel" in asked(begun(folder))
@@ -56,6 +57,7 @@ def _line_with(source: str, part: str) -> str:
     return line
 
 
+@pytest.mark.usefixtures("scripted")
 def test_an_unusable_answer_comes_back_with_what_is_wrong_and_is_not_asked_for_twice(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     begun(folder)
@@ -70,6 +72,7 @@ def test_an_unusable_answer_comes_back_with_what_is_wrong_and_is_not_asked_for_t
     assert ended.record.usage.calls == 2
 
 
+@pytest.mark.usefixtures("scripted")
 def test_whoever_answers_may_call_tools_first_and_a_replay_calls_them_again(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     first = asked(begun(folder, max_depth=0, max_tool_calls=3))
@@ -168,6 +171,7 @@ def test_what_is_no_answer_is_said(waiting: Path, arguments: tuple[str, ...], ed
     assert (waiting / "question.md").exists()
 
 
+@pytest.mark.usefixtures("scripted")
 def test_an_answer_nobody_asked_for(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="There is no run"):
         answer(tmp_path / "nowhere", "hello")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from chat_server import Behaviour, Scripted, chat_endpoint
 from command_line import (
+    SCRIPTED,
     UNWATCHED,
     WITHIN_S,
     agent_began,
@@ -55,7 +56,7 @@ def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path
     before = RunRecord.model_validate_json((run / "record.json").read_bytes())
     assert before.best is not None
     assert before.best.candidate.source == kernel
-    done = cutegen("optimize", "--resume", run, "--json")
+    done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
     assert done.returncode in (0, 1), done.stderr
     after = RunRecord.model_validate_json((run / "record.json").read_bytes())
     assert after.steps[: len(before.steps)] == before.steps, "what was done is not done again"
@@ -70,7 +71,7 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
     process.communicate(timeout=WITHIN_S)
     assert process.returncode == -signal.SIGKILL
     assert not (run / "kernel.cu").exists(), "it was killed before anything was verified"
-    done = cutegen("optimize", "--resume", run, "--json")
+    done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
     assert done.returncode in (0, 1), done.stderr
     assert one_object(done.stdout)["status"] == "passed"
     agents = [step.agent for step in RunRecord.model_validate_json((run / "record.json").read_bytes()).steps]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import cutegen, one_object, softsign
+from command_line import SCRIPTED, cutegen, one_object, softsign
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -148,7 +148,7 @@ def test_the_list_over_a_real_process() -> None:
 def test_a_run_takes_what_is_set(tmp_path: Path) -> None:
     done = cutegen(
         "optimize", softsign(tmp_path), "--target", "cpu", "--set", "max_attempts=1", "--set", "sanitize=false",
-        "--out", tmp_path / "run", "--json",
+        "--out", tmp_path / "run", "--json", command=SCRIPTED,
     )  # fmt: skip
     told = one_object(done.stdout)
     assert "1 kernels were tested" in told["stop_reason"], done.stderr

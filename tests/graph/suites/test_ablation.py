@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from ablation_records import ablation, gated
-from command_line import UNWATCHED, cutegen, never_built, one_object
+from command_line import SCRIPTED, UNWATCHED, cutegen, never_built, one_object
 
 from graph.cli.ablate import gates
 from graph.pages.ablation_chart import figure
@@ -96,6 +96,7 @@ def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> No
     task = never_built(tmp_path)
     done = cutegen(
         "ablate", task, "--profile-from", "0,11", "--depth", 1, *UNWATCHED, "--out", "both", "--json", cwd=tmp_path,
+        command=SCRIPTED,
     )  # fmt: skip
     assert done.returncode in (0, 1), done.stderr
     found = Ablation.model_validate(one_object(done.stdout))
