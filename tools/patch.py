@@ -96,6 +96,16 @@ def numbered(source: str) -> str:
     return "\n".join(_numbered(lines, range(1, len(lines) + 1)))
 
 
+def unnumbered(text: str) -> str:
+    """The text without the numbers of `numbered`, where every line has its own; any other text as it is."""
+    lines = _lines(text)
+    marks = [f"{number}|" for number in range(1, len(lines) + 1)]
+    if not lines or not all(line.startswith(mark) for line, mark in zip(lines, marks, strict=True)):
+        return text
+    bare = [line.removeprefix(mark).removeprefix(" ") for line, mark in zip(lines, marks, strict=True)]
+    return "\n".join(bare) + ("\n" if text.endswith("\n") else "")
+
+
 def _lines(text: str) -> list[str]:
     """Lines as a compiler counts them: only a newline ends one."""
     lines = text.split("\n")

@@ -83,4 +83,6 @@ def _show(ablation: Ablation, path: Path, console: Console, *, as_json: bool) ->
     head = ("profile from depth", "best", "depth", "judged", "profiles")
     console.print()
     console.print(drawn(Sheet("", head, tuple(lines))))
+    if ablation.noise:
+        console.print(Text(ablation.noise))
     console.print(Text(f"In {short(path)}: ablation.html ablation.svg ablation.json"), soft_wrap=True)

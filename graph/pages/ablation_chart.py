@@ -41,10 +41,13 @@ text { fill: var(--quiet); } .mid { text-anchor: middle; } .end { text-anchor: e
 
 
 class Panel:
-    """One schedule's part of the picture. `start` and `end` are its frame's left and right pixel."""
+    """One schedule's part of the picture. `start` and `end` are its frame's left and right pixel.
 
-    def __init__(self, schedule: Schedule, y: Axis, start: float, end: float, most: int) -> None:
-        self.schedule, self.y = schedule, y
+    `apart`: the best speed-ups of the schedules differ by more than noise; where they do not, none of them is green.
+    """
+
+    def __init__(self, schedule: Schedule, y: Axis, start: float, end: float, most: int, *, apart: bool) -> None:
+        self.schedule, self.y, self.apart = schedule, y, apart
         self.start, self.end = start, end
         self._step = (end - start - 2 * INSET) / max(1, most - 1)
         self._floor = HEIGHT - BOTTOM
@@ -96,7 +99,7 @@ class Panel:
         ]
         best = schedule.best
         if best is not None and best.best is not None:
-            parts.append(label_at(self.end, TOP - 12, f"{best.best:.2f}x", "top end"))
+            parts.append(label_at(self.end, TOP - 12, f"{best.best:.2f}x", "top end" if self.apart else "name end"))
         return parts
 
     def _stair(self) -> Markup:
@@ -153,9 +156,10 @@ def figure(ablation: Ablation) -> Markup:
         *_scale(y, ablation.baseline),
         *_legend(),
     ]
+    apart = len(schedules) == 1 or ablation.told_apart
     for index, schedule in enumerate(schedules):
         start = LEFT + index * (width + GAP)
-        parts += Panel(schedule, y, start, start + width, most).parts()
+        parts += Panel(schedule, y, start, start + width, most, apart=apart).parts()
     if any(point.speedup is None for schedule in schedules for point in schedule.points):
         parts.append(label_at(LEFT - 8, HEIGHT - BOTTOM + LANE / 2 + 4, "failed", "end tick"))
     return drawing(parts, WIDTH, HEIGHT, f"Speed-up over {ablation.baseline} under each profiling schedule", alone=True)

@@ -18,11 +18,12 @@ FOLDER = "profile-from-"
 
 
 class Point(Frozen):
-    """One judged kernel: its depth and move; its speed-up over the baseline with the 95 % interval where it is right.
+    """One judged kernel: its digest, depth and move; where it is right its speed-up over the baseline and interval.
 
     `best` is the best speed-up so far, `profiled` says that the move was chosen with a profile at hand.
     """
 
+    candidate: str = ""
     depth: int
     move: str
     status: Status
@@ -64,6 +65,48 @@ class Ablation(Frozen):
     device: str
     baseline: str
     schedules: tuple[Schedule, ...]
+
+    @property
+    def same_kernel(self) -> tuple[float, float] | None:
+        """The lowest and the highest speed-up of one kernel in several runs, of the one that differs most."""
+        runs: dict[str, set[int]] = {}
+        speedups: dict[str, list[float]] = {}
+        for schedule in self.schedules:
+            for point in schedule.points:
+                if point.candidate and point.speedup is not None:
+                    runs.setdefault(point.candidate, set()).add(schedule.profile_from)
+                    speedups.setdefault(point.candidate, []).append(point.speedup)
+        spans = [(min(found), max(found)) for kernel, found in speedups.items() if len(runs[kernel]) > 1]
+        return max(spans, key=lambda span: span[1] / span[0], default=None)
+
+    @property
+    def told_apart(self) -> bool:
+        """Whether two runs' best kernels differ by more than their intervals, and more than one kernel's times do."""
+        low, high = self.same_kernel or (1.0, 1.0)
+        bests = [
+            (best.speedup, best.low, best.high)
+            for best in (schedule.best for schedule in self.schedules)
+            if best and best.speedup is not None and best.low is not None and best.high is not None
+        ]
+        return any(
+            above > below_high and speedup / slower > high / low
+            for speedup, above, _ in bests
+            for slower, _, below_high in bests
+        )
+
+    @property
+    def noise(self) -> str:
+        """What of the numbers tells nothing, in words; empty where the runs share no kernel and their bests differ."""
+        words = []
+        if self.same_kernel:
+            low, high = self.same_kernel
+            words.append(
+                f"One and the same kernel was measured at {low:.2f}x in one run and at {high:.2f}x in another: "
+                f"what differs by less than {high / low:.2f} times is not told apart."
+            )
+        if sum(schedule.best is not None for schedule in self.schedules) > 1 and not self.told_apart:
+            words.append("The best kernels of these runs are not told apart.")
+        return " ".join(words)
 
 
 def begin_ablation(
@@ -119,6 +162,7 @@ def _point(step: Step, status: Status, record: RunRecord) -> Point:
     verdict = record.verdicts.get(step.candidate or "")
     timing = verdict.timing if verdict and status == "passed" else None
     return Point(
+        candidate=step.candidate or "",
         depth=step.depth,
         move=step.move or "first draft",
         status=status,

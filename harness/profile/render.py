@@ -21,7 +21,7 @@ def render(profile: Profile) -> str:
         f"device      {profile.device} ({profile.target})",
         f"time        {profile.time_ms:.4g} ms a call",
         _rate("memory", profile.achieved_gb_s, profile.peak_gb_s, "GB/s"),
-        _rate("arithmetic", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
+        _rate("products", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
         f"bound       {profile.bound}, at {profile.share_of_roof:.0%} of the roof",
     ]
     counters = [line for told in _counters(profile) for line in _wrapped(told)]

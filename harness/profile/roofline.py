@@ -47,7 +47,7 @@ def _roof_finding(memory_s: float, compute_s: float, share: float) -> str:
     if share == 0:
         return "Nobody counted bytes or operations of it: there is no roof to hold it against."
     memory = f"moving its bytes takes at least {memory_s * 1e3:.3g} ms"
-    compute = f"its arithmetic takes at least {compute_s * 1e3:.3g} ms"
+    compute = f"its products, all that is counted, take at least {compute_s * 1e3:.3g} ms"
     if memory_s >= compute_s:
         nearer, other = memory, compute
         advice = "touch each byte once: fuse passes, stream the stores, keep every thread reading ahead"

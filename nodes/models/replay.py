@@ -29,7 +29,7 @@ _OF_THE_MACHINE = (
     "What the compiler says",
     "What such messages have meant before",
     "How fast it is",
-    "What the compiler remarks",
+    "What became of its loops",
     "Its profile",
 )
 """Sections of a prompt that another processor, or another version of the compiler, words in another way."""

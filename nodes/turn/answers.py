@@ -14,7 +14,7 @@ from harness.nouns.frozen import Frozen, SanitizedText
 from nodes.diagnosis import Diagnosis
 from nodes.models.usage import Bill
 from nodes.turn.fences import Block, split
-from tools.patch import Patch, PatchError
+from tools.patch import Patch, PatchError, unnumbered
 from tools.sweep import Sweep, SweepError, read_sweep
 
 MAX_SOURCE_CHARS = 200_000
@@ -113,7 +113,7 @@ def parse_kernel(answer: str, *, move_required: bool) -> Written | Declined:
     block = _only(blocks)
     if block.info.lower() in _DIFF_FENCES:
         raise AnswerError("diff", "The code block is a diff. Give the whole source file as it shall stand.")
-    source = block.text + "\n"
+    source = unnumbered(block.text) + "\n"  # as the prompt shows the kernel
     _check_source(source)
     return _moved(source, prose, move_required=move_required)
 

@@ -9,6 +9,21 @@ from harness.nouns.task import Argument, DTypeArg, Program, Ref, TensorSpec, Tra
 from nodes.turn.request import Left
 
 MAX_OPERATIONS = 32
+_MAX_NAMED = 8
+
+# What the FLOPs of a task count (`harness.trusted.facts.watching`), by the names that a traced forward has for it.
+_COUNTED = frozenset({
+    "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "inner", "outer", "tensordot",
+    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cdist",
+    "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "lstm", "gru", "rnn_tanh",
+    "rnn_relu", "mkldnn_rnn_layer",
+})  # fmt: skip
+_NO_ARITHMETIC = frozenset({
+    "view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "alias", "clone", "contiguous",
+    "detach", "detach_", "lift_fresh_copy", "slice", "select", "_to_copy", "to", "flatten", "_unsafe_view", "cat",
+    "stack", "full", "zeros", "ones", "arange", "zeros_like", "ones_like", "split", "chunk", "dropout", "pad",
+    "constant_pad_nd", "unbind", "numpy_T",
+})  # fmt: skip
 
 _TICKS = re.compile(r"`{3,}")
 
@@ -34,6 +49,14 @@ def say_operations(program: Program | None) -> str:
     ]
     left_out = len(program.ops) - len(lines)
     return "\n".join([*lines, *([f"({left_out} more)"] if left_out > 0 else [])])
+
+
+def say_uncounted(program: Program | None) -> str:
+    """The operations that the FLOPs of a task leave out, the first few by name; empty where all are counted."""
+    names = dict.fromkeys(op.target.split(".")[1] for op in program.ops) if program else {}
+    others = [name for name in names if name not in _COUNTED | _NO_ARITHMETIC]
+    more = f" and {len(others) - _MAX_NAMED} more" if len(others) > _MAX_NAMED else ""
+    return ", ".join(others[:_MAX_NAMED]) + more
 
 
 def say_machine(device: DeviceFacts, work: Workload) -> str:
@@ -74,7 +97,8 @@ def _bound(device: DeviceFacts, work: Workload) -> str:
         return f"The bytes alone take {moving_ms:.3g} ms: memory bounds the task, as long as the arithmetic is cheap."
     computing_ms = work.flops / (device.peak_gflop_s * 1e6)
     bound = "memory" if moving_ms >= computing_ms else "arithmetic"
-    return f"The bytes take {moving_ms:.3g} ms and the products {computing_ms:.3g} ms in float32: {bound} bounds it."
+    times = f"The bytes take {moving_ms:.3g} ms and the counted products {computing_ms:.3g} ms in float32"
+    return f"{times}: {bound} bounds it."
 
 
 def _kib(size: int) -> str:

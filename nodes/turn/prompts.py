@@ -16,7 +16,7 @@ from knowledge.exemplars.source import Exemplar, representative
 from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, tried_from
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
-from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations
+from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
 from nodes.turn.request import Request
 from tools.patch import numbered
 from tools.wording import say_verdict
@@ -75,6 +75,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "task": request.task,
         "works": request.task.workloads,
         "operations": say_operations(request.task.program),
+        "uncounted": say_uncounted(request.task.program),
         "machine": say_machine(request.device, request.task.workloads[0]),
         "compiled_with": request.compiled_with,
         "inputs": say_inputs(request.task),

@@ -31,9 +31,19 @@ def _distances(one: tuple[int, ...], other: tuple[int, ...], **_: Any) -> int:
     return 2 * prod(one) * other[-2]
 
 
-def _attention(query: tuple[int, ...], key: tuple[int, ...], value: tuple[int, ...], *_: Any, **__: Any) -> int:
-    """Both products of attention."""
-    return 2 * prod(query[:-1]) * key[-2] * (query[-1] + value[-1])
+def _attention(
+    query: tuple[int, ...],
+    key: tuple[int, ...],
+    value: tuple[int, ...],
+    _dropout: float = 0.0,
+    is_causal: bool = False,
+    **_: Any,
+) -> int:
+    """Both products of attention; causal ones without the keys behind a query, which nobody need look at."""
+    queries, keys = query[-2], key[-2]
+    triangle = min(queries, keys)
+    pairs = triangle * (triangle + 1) // 2 + (queries - triangle) * keys if is_causal else queries * keys
+    return 2 * prod(query[:-2]) * pairs * (query[-1] + value[-1])
 
 
 _FORMULAS: dict[Any, Callable[..., int]] = {

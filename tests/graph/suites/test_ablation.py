@@ -50,6 +50,36 @@ def test_the_figure_shows_both_trajectories_over_one_axis() -> None:
     assert [dot.get("cy") for dot in dots[:4]] == [dot.get("cy") for dot in dots[4:]], "equal ones stand equally high"
 
 
+def measured(gate: int, *speedups: float, kernels: str) -> Schedule:
+    points = tuple(
+        Point(
+            candidate=kernel, depth=depth, move="m", status="passed", speedup=speedup, low=speedup * 0.95,
+            high=speedup * 1.05, improved=True, best=speedup,
+        )
+        for depth, (kernel, speedup) in enumerate(zip(kernels, speedups, strict=True))
+    )  # fmt: skip
+    return Schedule(profile_from=gate, points=points, profiles=0, seconds=1.0, stop_reason="")
+
+
+def test_what_noise_makes_of_one_kernel_tells_no_two_runs_apart() -> None:
+    same = ablation(measured(1, 3.70, 4.0, kernels="ab"), measured(11, 2.34, 3.0, kernels="ac"))
+    assert same.same_kernel == (2.34, 3.70) and not same.told_apart
+    assert "at 2.34x in one run and at 3.70x in another: what differs by less than 1.58 times" in render(same)
+    assert same.noise.endswith("The best kernels of these runs are not told apart.")
+    assert elements(str(figure(same)), "text", "top") == []
+    apart = ablation(measured(1, 3.70, 9.0, kernels="ab"), measured(11, 2.34, 3.0, kernels="ac"))
+    assert apart.told_apart and "best kernels" not in apart.noise
+    assert len(elements(str(figure(apart)), "text", "top")) == 2
+
+
+def test_runs_that_share_no_kernel_are_told_apart_by_their_intervals() -> None:
+    near = ablation(measured(1, 2.0, kernels="a"), measured(11, 2.1, kernels="b"))
+    assert near.same_kernel is None and near.noise == "The best kernels of these runs are not told apart."
+    far = ablation(measured(1, 2.0, kernels="a"), measured(11, 3.0, kernels="b"))
+    assert far.told_apart and far.noise == ""
+    assert ablation(measured(1, 2.0, 2.5, kernels="aa")).noise == "", "one run alone"
+
+
 def test_depths_do_not_overlap_in_a_long_run() -> None:
     points = tuple(
         Point(

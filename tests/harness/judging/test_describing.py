@@ -147,6 +147,10 @@ def test_a_random_forward_is_a_defect_by_name(bench, body, inputs, said):
     assert re.search(f"^its forward is random: .*{said}", defect) if said else defect == ""
 
 
+ATTENTION = (
+    "return torch.nn.functional.scaled_dot_product_attention("
+    "(%s)[None, None], (%s)[None, None], x[None, None], is_causal=True)"
+)
 LAYERS = {
     "torch.nn.LSTM(4, 8, 2, batch_first=True)": 2 * 6 * (32 * 4 + 32 * 8 + 2 * 32 * 8),
     "torch.nn.GRU(4, 8, bidirectional=True)": 2 * 6 * 2 * (24 * 4 + 24 * 8),
@@ -166,9 +170,10 @@ def test_operations_that_torch_fuses_are_counted(bench, layer):
 
 @pytest.mark.parametrize(
     ("body", "flops"),
-    [("return x @ x[0]", 24), ("return x[0] @ x[1]", 8), ("return torch.cdist(x.repeat(9, 1), x.repeat(10, 1))", 6480)],
-)
-def test_products_with_vectors_are_counted(bench, body, flops):
+    [("return x @ x[0]", 24), ("return x[0] @ x[1]", 8), ("return torch.cdist(x.repeat(9, 1), x.repeat(10, 1))", 6480),
+     (ATTENTION % ("x", "x"), 96), (ATTENTION % ("x.repeat(3, 1)", "x"), 384), (ATTENTION % ("x[:2]", "x"), 48)],
+)  # fmt: skip
+def test_products_with_vectors_and_causal_attention_are_counted(bench, body, flops):
     assert bench.task(elementwise(body)).workloads[0].flops == flops
 
 

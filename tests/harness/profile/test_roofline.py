@@ -127,7 +127,9 @@ def test_any_counts_have_their_place_under_the_roof(flops, bytes_moved, millisec
 )
 def test_what_is_left_is_told_by_how_near_the_roof_is(milliseconds, words):
     (finding,) = profile(flops=1, bytes_moved=10**9, milliseconds=milliseconds).findings
-    assert finding.startswith("Moving its bytes takes at least 10 ms (its arithmetic takes at least 1e-09 ms); ")
+    assert finding.startswith(
+        "Moving its bytes takes at least 10 ms (its products, all that is counted, take at least 1e-09 ms); "
+    )
     assert words in finding
 
 

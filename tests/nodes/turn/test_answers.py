@@ -28,7 +28,7 @@ from nodes.turn.answers import (
     parse_patch,
     read,
 )
-from tools.patch import Patch, PatchError
+from tools.patch import Patch, PatchError, numbered, unnumbered
 
 CODE = "int main() {\n  return 0;\n}\n"
 WHOLE = f'#include "x.h"\n{CODE}TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n'
@@ -211,6 +211,13 @@ def test_a_remark_that_it_is_done_is_no_refusal_beside_a_kernel() -> None:
 )
 def test_what_has_one_reading_is_taken(answer: str) -> None:
     assert kernel(answer) == Written(source=WHOLE, move="x")
+
+
+def test_line_numbers_that_the_prompt_put_before_the_kernel_are_taken_off() -> None:
+    copied = kernel(f"MOVE: m - w\n```cpp\n{numbered(WHOLE)}\n```")
+    assert isinstance(copied, Written) and copied.source == WHOLE
+    other = numbered(CODE).replace("2|", "3|")
+    assert unnumbered(other) == other and unnumbered(CODE) == CODE
 
 
 def test_two_kernels_or_prose_behind_one_have_no_one_reading() -> None:

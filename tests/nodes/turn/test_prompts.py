@@ -140,7 +140,7 @@ def test_the_optimizer_sees_timing_remarks_and_what_was_tried() -> None:
     history = attempt("threads", THREADS, wrong(THREADS))
     text = question("optimizer", candidate=K, verdict=passed(K, 1.5), history=history)
     assert "1.500x (95 % interval 1.485 to 1.515)" in text
-    assert "line 3: loop not vectorized" in text
+    assert "line 3: loop not vectorized" in text and "2|   int x = rows;" in text
     assert "- threads: failed (wrong): accuracy" in text
     assert "Its profile" not in text
 
@@ -200,6 +200,11 @@ def test_the_task_is_told_operation_by_operation() -> None:
     assert "output float32[16] = aten.add.Tensor(x, 1.5, alpha=2)" in text
     assert "output float32[16] = aten.sum.dim_IntList(output, [0, 1], True)" in text
     assert "operation by operation" not in question("generator")
+    assert "Not counted: add, sum.\n" in text and "Not counted" not in question("generator")
+    product = TracedOp(target="aten.linear.default", args=(Ref(ref="x"),), results=(x,))
+    alone = task().model_copy(update={"program": Program(tracer="export", ops=(product,), outputs=("output",))})
+    assert "FLOPs count products" in question("generator", task=alone)
+    assert "Not counted" not in question("generator", task=alone)
     many = traced.model_copy(update={"program": Program(tracer="export", ops=ops * 40, outputs=("output",))})
     assert "(48 more)" in question("generator", task=many)
 
