@@ -88,7 +88,10 @@ class NodeContext:
         return self._opened(require(state.target, "target"), require(state.tier, "tier"), quick=quick)
 
     def _opened(self, target: TargetChoice, isolation: TierChoice, *, quick: bool = False) -> Judge:
-        order = JudgeOrder(target, isolation, self.settings.precision, self.settings.tolerance, quick=quick)
+        settings = self.settings
+        order = JudgeOrder(
+            target, isolation, settings.precision, settings.tolerance, quick=quick, ordinal=settings.device
+        )
         return self.open_judge(order)
 
     def tools(self, state: JudgedRun, *, quick: bool = False, incumbent: Candidate | None = None) -> KernelTools:

@@ -115,6 +115,9 @@ class Judging(Group):
     target: TargetChoice = Field(
         default="auto", title="Target", description="auto takes cuda where a GPU answers, else cpu."
     )
+    device: int = Field(
+        default=0, ge=0, title="Device", description="Which of the target's devices, counted from 0: 1 is a second GPU."
+    )
     precision: Precision = Field(
         default="ieee", title="Precision", description="tf32 lets candidate and reference both use TF32."
     )

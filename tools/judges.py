@@ -17,9 +17,9 @@ QUICK_S = 0.25
 QUICK_TRIALS = 1
 
 
-def choose_target(requested: TargetChoice) -> Target:
+def choose_target(requested: TargetChoice, ordinal: int = 0) -> Target:
     """The target to use. Raises `MachineError` where its kernels cannot run on this machine."""
-    target = resolve_target(requested)
+    target = resolve_target(requested, ordinal)
     target.require_device()
     return target
 
@@ -29,14 +29,14 @@ def open_judge(order: JudgeOrder) -> Judge:
 
     Raises `MachineError` where the target's kernels cannot run here, and where there is no such isolation.
     """
-    target = choose_target(order.target)
+    target = choose_target(order.target, order.ordinal)
     return local_judge(replace(order, target=target.name, isolation=resolve_tier(order.isolation)))
 
 
 @lru_cache(maxsize=16)
 def local_judge(order: JudgeOrder) -> LocalJudge:
     """The judge of an order that leaves nothing open."""
-    return LocalJudge(resolve_target(order.target), terms_of(order))
+    return LocalJudge(resolve_target(order.target, order.ordinal), terms_of(order))
 
 
 def terms_of(order: JudgeOrder) -> Terms:

@@ -59,7 +59,7 @@ def _fresh(options: Ablate) -> tuple[Path, list[tuple[RunFolder, Manifest]]]:
         raise UserError("No task was given.", "Name a task file, one of a suite as level1:8, or a folder by --resume.")
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="An ablation")
-    choose_target(settings.target)  # before there is a folder
+    choose_target(settings.target, settings.device)  # before there is a folder
     return begin_ablation(find_task(options.task, options.scale), settings, gates(options.profile_from), options.out)
 
 

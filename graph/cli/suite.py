@@ -33,7 +33,8 @@ TABLE_WIDTH = 152
 def run(options: Suite) -> int:
     """Do the command; its exit code."""
     folder, manifest = _fresh(options) if options.resume is None else _again(options, options.resume)
-    judge = open_judge(JudgeOrder(manifest.settings.target, manifest.settings.isolation))
+    asked = manifest.settings
+    judge = open_judge(JudgeOrder(asked.target, asked.isolation, ordinal=asked.device))
     jobs = options.jobs or default_jobs(judge.device.target)
     console = Console(stderr=options.json)
     if not console.is_terminal:  # a file or a pipe has no width of its own
@@ -78,7 +79,7 @@ def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
         raise UserError("No suite was given.", "Name a bundled one (level1) or a folder, or an earlier with --resume.")
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="A suite")
-    choose_target(settings.target)  # before there is a folder
+    choose_target(settings.target, settings.device)  # before there is a folder
     name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale)
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)
 

@@ -11,14 +11,14 @@ from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.reading import read_bounded
-from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Timing, Verdict
+from nodes.settings import Settings
 from tools.judges import open_judge
 
 FILE = "compiled.json"
 
 
-def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice, open_judge: OpenJudge = open_judge) -> None:
+def compare(folder: RunFolder, record: RunRecord, settings: Settings, open_judge: OpenJudge = open_judge) -> None:
     """Judge the best kernel of a run that has ended, with that baseline, and keep the verdict in the run's folder.
 
     Nothing to do where it has not ended, where no kernel passed, and where it was done before. Raises `MachineError`.
@@ -28,7 +28,8 @@ def compare(folder: RunFolder, record: RunRecord, isolation: TierChoice, open_ju
     if not ended or best is None or task is None or (folder.path / FILE).exists():
         return
     judged = best.verdict
-    judge = open_judge(JudgeOrder(best.candidate.target, isolation, judged.precision, judged.tolerance))
+    asked = best.candidate.target, settings.isolation, judged.precision, judged.tolerance
+    judge = open_judge(JudgeOrder(*asked, ordinal=settings.device))
     verdict = judge.evaluate(task, best.candidate, seed=judged.seed, compile_baseline=True)
     folder.write(folder.path / FILE, verdict.model_dump_json(indent=1) + "\n")
 

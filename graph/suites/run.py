@@ -163,7 +163,7 @@ class SuiteRun:
             purse = _Purse(partial(self._pay, task))
             record = drive(folder, manifest, observer, purse, control=control, open_judge=open_judge)
             if self._compile_baseline and not self._stopping:
-                compare(folder, record, manifest.settings.isolation, open_judge)
+                compare(folder, record, manifest.settings, open_judge)
             return self._folder.row_from(task, record, self._facts) or waiting(task)
         except CutegenError as error:
             status: RowStatus = "not_a_task" if isinstance(error, UserError) else "machine_failed"

@@ -97,12 +97,12 @@ class CudaToolchain(Toolchain):
         return (*cuda_compiler().command, *host, *flags, *include, *linking)
 
 
-def cuda_architecture() -> str:
-    """$CUTEGEN_CUDA_ARCH (for example sm_90a), else the device's own, else `DEFAULT_ARCHITECTURE`."""
+def cuda_architecture(ordinal: int = 0) -> str:
+    """$CUTEGEN_CUDA_ARCH (for example sm_90a), else that GPU's own, else `DEFAULT_ARCHITECTURE`."""
     chosen = os.environ.get("CUTEGEN_CUDA_ARCH")
     if chosen:
         if not re.fullmatch(r"sm_\d{2,3}[af]?", chosen):
             raise UserError(f"CUTEGEN_CUDA_ARCH is {chosen!r}, which is no architecture.", "Write it like sm_90a.")
         return chosen
-    gpu = find_gpu()
+    gpu = find_gpu(ordinal)
     return gpu.architecture if gpu else DEFAULT_ARCHITECTURE

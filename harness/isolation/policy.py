@@ -70,6 +70,11 @@ class Needs:
     access: Access = field(default_factory=Access)
     environment: dict[str, str] = field(default_factory=dict)
 
+    @property
+    def gpus(self) -> str:
+        """Those that the process may see, as CUDA_VISIBLE_DEVICES names them."""
+        return self.environment.get("CUDA_VISIBLE_DEVICES", "")
+
 
 @dataclass(frozen=True)
 class Limits:

@@ -34,7 +34,7 @@ def with_callers_clock(target: Target, terms: Terms, task: Task, build: Build, t
     library = library_of(build)
     if library is None:
         return _with(timing, failure="The drop-in could not be timed: its kernel was not built again.")
-    with one_at_a_time(target.name):
+    with one_at_a_time(target.device):
         try:
             parts = [_timed(target, terms, task.only(work), library, drop_in) for work in task.workloads]
         except JobDiedError as died:
@@ -68,6 +68,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: str
             tier=terms.tier,
             cwd=folder,
             limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
+            gpus=needs.gpus,
             access=needs.access + Access(read=(str(library.parent),)),
         )
     return CallerTiming.model_validate(answer)

@@ -90,6 +90,7 @@ def _in_a_child(target: Target, tier: Tier, job: CompileJob) -> bool:
                 cwd=folder,
                 limits=Limits(wall_s=WALL_S, memory_bytes=64 << 30, processes=512),
                 access=with_compilers(target.running().access, job.compile),
+                gpus=target.running().gpus,
             )
     except (CutegenError, JobDiedError):
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fcntl
-import os
 import random
 import re
 import threading
@@ -13,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from harness.machine.cache import cache_dir
-from harness.nouns.candidate import TargetName
+from harness.nouns.device import DeviceName
 
 PLACES = 4
 """Evaluations that may share a device: each starts several processes, and none should keep the others from ending."""
@@ -27,28 +26,27 @@ _held = _Held()
 
 
 @contextmanager
-def one_at_a_time(target: TargetName) -> Iterator[None]:
+def one_at_a_time(device: DeviceName) -> Iterator[None]:
     """Have the device alone, for two timings at once would disturb each other, and so would whatever else runs there.
 
-    Threads of this process take turns, and so do processes. Each device has its own turns: a machine's processor, and
-    each choice of visible GPUs.
+    Threads of this process take turns, and so do processes, by the device's UUID.
     """
     with ExitStack() as held:
-        _enter(held, _lock(target, "timing"), fcntl.LOCK_EX, _lock(target, "next"))
+        _enter(held, _lock(device, "timing"), fcntl.LOCK_EX, _lock(device, "next"))
         with counted():
             yield
 
 
 @contextmanager
-def beside_others(target: TargetName) -> Iterator[None]:
+def beside_others(device: DeviceName) -> Iterator[None]:
     """Share the device with up to `PLACES` others that are not timed; never while somebody has it alone.
 
     Be short: who wants it alone waits for those inside. Nobody comes in while one waits, so that their wait ends when
     those inside have left, however many stand behind.
     """
     with ExitStack() as held:
-        _take(held, _lock(target, f"place-{random.randrange(PLACES)}"), fcntl.LOCK_EX)  # before any turn is awaited
-        _enter(held, _lock(target, "timing"), fcntl.LOCK_SH, _lock(target, "next"))
+        _take(held, _lock(device, f"place-{random.randrange(PLACES)}"), fcntl.LOCK_EX)  # before any turn is awaited
+        _enter(held, _lock(device, "timing"), fcntl.LOCK_SH, _lock(device, "next"))
         with counted():
             yield
 
@@ -81,7 +79,6 @@ def counted() -> Iterator[None]:
         _held.seconds += time.monotonic() - began
 
 
-def _lock(target: TargetName, kind: str) -> Path:
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if target == "cuda" else ""
-    name = "-".join([kind, target, *re.findall(r"\w+", visible)])
+def _lock(device: DeviceName, kind: str) -> Path:
+    name = "-".join([kind, device.target, *re.findall(r"\w+", device.uuid)])
     return cache_dir() / f"{name}.lock"

@@ -75,7 +75,7 @@ class Evaluation:
         ahead_s = (
             compile_once(self.target, self.terms.tier, self.terms.precision, case.task) if compile_baseline else 0.0
         )
-        with one_at_a_time(self.target.name):
+        with one_at_a_time(self.target.device):
             outcomes = self._workloads(case, library, incumbent, compile_baseline)
         return case.judged(build, outcomes, {"compile_ahead": ahead_s} if ahead_s else {})
 
@@ -192,6 +192,7 @@ class Evaluation:
                 cwd=stage.scratch,
                 limits=limits,
                 access=with_compilers(stage.around.needs.access, order),
+                gpus=stage.around.needs.gpus,
                 descriptors=tuple(link.fileno() for link in links),
             )
         except JobDiedError as died:

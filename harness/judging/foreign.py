@@ -59,7 +59,7 @@ class ModuleJudge:
     @property
     def device(self) -> DeviceName:
         """Where the module's tensors lie."""
-        return DeviceName(target=self.target.name)
+        return self.target.device
 
     @property
     def tier(self) -> Tier:

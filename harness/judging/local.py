@@ -40,8 +40,8 @@ class LocalJudge:
 
     @property
     def device(self) -> DeviceName:
-        """This machine's processor, or the first visible GPU."""
-        return DeviceName(target=self.target.name)
+        """This machine's processor, or one of its GPUs."""
+        return self.target.device
 
     @property
     def tier(self) -> Tier:
@@ -100,7 +100,7 @@ class LocalJudge:
         if not build.succeeded:
             raise MachineError("A kernel that passed does not compile here.", "Is its compiler that of `record.json`?")
         first = verdict.workloads[0].timing if verdict.workloads else None
-        with one_at_a_time(self.target.name):
+        with one_at_a_time(self.target.device):
             return self.target.profile(task.workloads[0], first or verdict.timing, build, tier=self.tier)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
@@ -122,7 +122,7 @@ class LocalJudge:
         library = self._harmless(task, candidate, build)
         if library is None:
             return False
-        with beside_others(self.target.name):
+        with beside_others(self.target.device):
             return self._evaluation.right(task, library)
 
     def _opponent(self, task: Task, incumbent: Candidate | None) -> Opponent | None:

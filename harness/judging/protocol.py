@@ -22,7 +22,8 @@ from harness.nouns.verdict import Precision, Verdict
 class JudgeOrder:
     """Which judge is wanted. "auto" leaves the choice of target and isolation to the judge, which then tells its own.
 
-    A `quick` one finds out less of a kernel, and sooner: enough to choose those that are worth a verdict.
+    A `quick` one finds out less of a kernel, and sooner: enough to choose those that are worth a verdict. `ordinal`
+    says on which of the target's devices, counted from 0.
     """
 
     target: TargetChoice = "auto"
@@ -30,6 +31,7 @@ class JudgeOrder:
     precision: Precision = "ieee"
     tolerance: float = 1.0
     quick: bool = False
+    ordinal: int = 0
 
 
 class Judge(Protocol):

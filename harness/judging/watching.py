@@ -116,7 +116,7 @@ class Watcher:
                 draw_arguments(task, workload, values, tier=self.tier)
             except UserError as error:
                 return (SanitizerRun(tool=_TOOLS, status="skipped", note=f"there are no arguments: {error}"),)
-            with beside_others(self.target.name):
+            with beside_others(self.target.device):
                 runs = self.target.sanitize(build, workload, values, tier=self.tier, limit_s=limit_s)
         name = workload.name if len(task.workloads) > 1 else ""
         return tuple(run.model_copy(update={"workload": name}) for run in runs)

@@ -1,23 +1,26 @@
-"""Whether an NVIDIA GPU answers on this machine."""
+"""Which NVIDIA GPUs answer on this machine, and which of them this process may use."""
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from harness.machine.inquiry import ask
 
-_QUERY = "name,compute_cap,driver_version"
+_QUERY = "uuid,name,compute_cap,driver_version"
 # A driver that has to wake the device takes 3 s; one that hangs is no device to us.
 _ANSWER_WITHIN_S = 10.0
 
 
 @dataclass(frozen=True)
 class Gpu:
-    """The first GPU's name, its compute capability as (major, minor), and the driver's version."""
+    """A GPU's UUID and name, its compute capability as (major, minor), and the driver's version."""
 
+    uuid: str
     name: str
     capability: tuple[int, int]
     driver: str
@@ -29,26 +32,63 @@ class Gpu:
         return f"sm_{major}{minor}{'a' if major >= 9 else ''}"
 
 
+def find_gpu(ordinal: int = 0) -> Gpu | None:
+    """That one of the GPUs that this process may use, or None where there are not so many."""
+    usable = visible(reported_gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    return usable[ordinal] if ordinal < len(usable) else None
+
+
+def visible(reported: Sequence[Gpu], chosen: str | None) -> tuple[Gpu, ...]:
+    """Those that CUDA_VISIBLE_DEVICES leaves, in its order; all where it is not set.
+
+    As CUDA reads it: numbers or the beginnings of UUIDs, up to the first that means nothing. A part of a GPU (MIG) goes
+    by its own UUID, and is told of like the first GPU. Numbers count as nvidia-smi does: by the bus.
+    """
+    return tuple(reported) if chosen is None else tuple(_named(reported, chosen.split(",")))
+
+
+def _named(reported: Sequence[Gpu], entries: Sequence[str]) -> Iterator[Gpu]:
+    for entry in map(str.strip, entries):
+        if entry.startswith("MIG-") and reported:
+            yield replace(reported[0], uuid=entry)
+        elif entry.isdecimal() and int(entry) < len(reported):
+            yield reported[int(entry)]
+        elif matching := [gpu for gpu in reported if entry.startswith("GPU-") and gpu.uuid.startswith(entry)]:
+            yield matching[0]
+        else:
+            return
+
+
 @lru_cache(maxsize=1)
-def find_gpu() -> Gpu | None:
-    """The first GPU that nvidia-smi reports, or None. Asked once a process; no CUDA context is made."""
+def reported_gpus() -> tuple[Gpu, ...]:
+    """All that nvidia-smi reports. Asked once a process; no CUDA context is made."""
     program = shutil.which("nvidia-smi")
     if program is None:
-        return None
+        return ()
     command = [program, f"--query-gpu={_QUERY}", "--format=csv,noheader"]
     try:
         answer = ask(command, timeout_s=_ANSWER_WITHIN_S)
     except (OSError, subprocess.TimeoutExpired):
-        return None
-    return parse_query(answer.stdout) if answer.returncode == 0 else None
+        return ()
+    return parse_query(answer.stdout) if answer.returncode == 0 else ()
 
 
-def parse_query(text: str) -> Gpu | None:
-    """The first line of nvidia-smi's answer to the query, for example `NVIDIA H200, 9.0, 580.65.06`."""
-    fields = [field.strip() for field in text.strip().split("\n", 1)[0].split(",")]
-    if len(fields) != 3:
+def parse_query(text: str) -> tuple[Gpu, ...]:
+    """The lines of nvidia-smi's answer, such as `GPU-6a1f, NVIDIA H200, 9.0, 580.65.06`, up to one that is none."""
+    found = []
+    for line in text.strip().split("\n"):
+        gpu = _parse_line(line)
+        if gpu is None:
+            break
+        found.append(gpu)
+    return tuple(found)
+
+
+def _parse_line(line: str) -> Gpu | None:
+    fields = [field.strip() for field in line.split(",")]
+    if len(fields) != 4 or not fields[0].startswith("GPU-"):
         return None
-    major, dot, minor = fields[1].partition(".")
+    major, dot, minor = fields[2].partition(".")
     if not (dot and major.isdecimal() and minor.isdecimal()):
         return None
-    return Gpu(name=fields[0], capability=(int(major), int(minor)), driver=fields[2])
+    return Gpu(uuid=fields[0], name=fields[1], capability=(int(major), int(minor)), driver=fields[3])

@@ -9,6 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _CPUINFO = Path("/proc/cpuinfo")
+_BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 # Where sysfs hides the caches (some containers): sizes that no server of the last ten years is below.
@@ -32,6 +33,14 @@ class Processor:
     def identity(self) -> str:
         """What code compiled with -march=native depends on."""
         return f"{platform.machine()} {self.model} {' '.join(self.flags)}"
+
+
+def machine_id() -> str:
+    """The same in all processes and containers on a running machine, another one on every other: its boot id."""
+    try:
+        return _BOOT_ID.read_text(encoding="utf-8").strip()
+    except OSError:
+        return platform.node()
 
 
 @lru_cache(maxsize=1)

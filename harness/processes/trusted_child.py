@@ -66,9 +66,13 @@ class WarmParent:
         cwd: Path,
         limits: Limits,
         access: Access | None = None,
+        gpus: str = "",
         descriptors: tuple[int, ...] = (),
     ) -> dict[str, Any]:
-        """The job's result. Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`."""
+        """The job's result. Of the GPUs that it has access to it sees `gpus` (as CUDA_VISIBLE_DEVICES), where given.
+
+        Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`.
+        """
         readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
         allowed = Access(read=readable, write=(str(cwd),)) + (access or Access())
         job = {
@@ -76,6 +80,7 @@ class WarmParent:
             "payload": payload,
             "locked": tier != "none",
             "access": asdict(allowed),
+            "gpus": gpus,
             "limits": asdict(limits),
             "cwd": str(cwd),
             "threads": usable_threads(),

@@ -9,8 +9,10 @@ from harness.building.cpu_build import CpuToolchain
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
 from harness.isolation.policy import Needs
+from harness.machine.processor import machine_id
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -26,6 +28,11 @@ class CpuTarget:
     """g++ with OpenMP, the wall clock, a roofline. Holds no state: threads may share it."""
 
     name: TargetName = "cpu"
+
+    @property
+    def device(self) -> DeviceName:
+        """All of the machine's processors are one device."""
+        return DeviceName(target="cpu", uuid=machine_id())
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
-from functools import lru_cache
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from harness.machine.gpu import Gpu, find_gpu
 from harness.machine.inquiry import ask
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
 from harness.nouns.profile import Profile
@@ -35,17 +36,30 @@ _ASK_S = 20.0
 
 
 class CudaTarget:
-    """nvcc for the device's own architecture, kernels on the first visible GPU. Holds no state."""
+    """nvcc for the device's own architecture, kernels on one of the visible GPUs. Holds no state."""
 
     name: TargetName = "cuda"
 
+    def __init__(self, ordinal: int = 0) -> None:
+        self.ordinal = ordinal
+
+    @property
+    def device(self) -> DeviceName:
+        """The GPU; one that does not answer has no UUID."""
+        gpu = find_gpu(self.ordinal)
+        return DeviceName(target="cuda", ordinal=self.ordinal, uuid=gpu.uuid if gpu else "")
+
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache. No GPU is needed for that."""
-        return compile_candidate(candidate, CudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
+        toolchain = CudaToolchain(cuda_architecture(self.ordinal))
+        return compile_candidate(candidate, toolchain, tier=tier, limits=CUDA_LIMITS)
 
     def require_device(self) -> None:
         """Raise `MachineError`: no GPU, no nvcc, or a GPU, a driver or a PyTorch that do not fit the toolkit."""
-        gpu = find_gpu()
+        gpu = find_gpu(self.ordinal)
+        if gpu is None and self.ordinal:
+            which = f"GPU {self.ordinal} (they count from 0)"
+            raise MachineError(f"{which} does not answer on this machine.", "Leave --set device out, or name another.")
         if gpu is None:
             raise MachineError("Running a cuda kernel needs an NVIDIA GPU, and none answers on this machine.", _REMEDY)
         cuda_compiler()
@@ -59,14 +73,14 @@ class CudaTarget:
             {
                 "LD_LIBRARY_PATH": os.pathsep.join(folders),
                 "CUDA_CACHE_PATH": "{scratch}",
-                **{name: os.environ[name] for name in ("CUDA_VISIBLE_DEVICES",) if name in os.environ},
+                **({"CUDA_VISIBLE_DEVICES": self.device.uuid} if self.device.uuid else {}),
             },
         )
 
     def facts(self, *, again: bool = False) -> DeviceFacts:
         """The GPU's ceilings, measured once."""
         self.require_device()
-        return gpu_facts(again=again)
+        return gpu_facts(self.ordinal, again=again)
 
     def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
         """Where the kernel stands under this GPU's roofline, and what Nsight Compute reads of it."""
@@ -74,7 +88,8 @@ class CudaTarget:
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
         """With the source's lines beside the machine code; compute-sanitizer needs nothing else of it."""
-        return compile_candidate(candidate, LineInfoCudaToolchain(cuda_architecture()), tier=tier, limits=CUDA_LIMITS)
+        toolchain = LineInfoCudaToolchain(cuda_architecture(self.ordinal))
+        return compile_candidate(candidate, toolchain, tier=tier, limits=CUDA_LIMITS)
 
     def ends_soon(self, workload: Workload) -> bool:
         """Only a small workload: compute-sanitizer slows a kernel up to a thousand times."""
@@ -96,7 +111,7 @@ class CudaTarget:
         )
 
 
-@lru_cache(maxsize=1)
+@cache
 def _require_fit(gpu: Gpu) -> None:
     compiler = cuda_compiler()
     release = re.search(r"release (\d+)\.(\d+)", compiler.version)

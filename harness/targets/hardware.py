@@ -41,13 +41,13 @@ class GpuCeilings(Frozen):
     gflop_s: float
 
 
-def gpu_facts(*, again: bool = False) -> DeviceFacts:
-    """The first GPU's facts. Raises `MachineError` where none answers, or the probe cannot be built or run.
+def gpu_facts(ordinal: int = 0, *, again: bool = False) -> DeviceFacts:
+    """A GPU's facts. Raises `MachineError` where none answers, or the probe cannot be built or run.
 
-    Measured once a machine and driver, about 5 s with the probe's compilation. With `again` the ceilings are measured
+    Measured once a GPU and driver, about 5 s with the probe's compilation. With `again` the ceilings are measured
     once more and the higher ones kept: a busy GPU measures too low.
     """
-    gpu = find_gpu()
+    gpu = find_gpu(ordinal)
     if gpu is None:
         problem = "Measuring a GPU needs an NVIDIA GPU, and none answers on this machine."
         raise MachineError(problem, "Use --target cpu: it runs on every machine.")
@@ -86,7 +86,7 @@ def measured_ceilings(gpu: Gpu, *, again: bool = False) -> GpuCeilings:
     def measure(folder: Path) -> GpuCeilings:
         write_text(folder / _PROBE, source)
         program = compile_probe(folder, gpu.architecture)
-        environment = {"CUDA_CACHE_PATH": str(folder)}
+        environment = {"CUDA_CACHE_PATH": str(folder), "CUDA_VISIBLE_DEVICES": gpu.uuid}
         return parse_probe(run_probe(program, _ARRAY_BYTES, limits=_PROBE_LIMITS, environment=environment))
 
     return measured_once(key, GpuCeilings, measure, again=again)

@@ -8,6 +8,7 @@ from typing import Protocol
 from harness.isolation.policy import Needs
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -20,6 +21,11 @@ class Target(Protocol):
     """A place where kernels run. Implementations raise `MachineError` where the machine lacks what a call needs."""
 
     name: TargetName
+
+    @property
+    def device(self) -> DeviceName:
+        """On what kernels run; without a UUID where none answers."""
+        ...
 
     def compile(self, candidate: Candidate, *, tier: Tier) -> Build:
         """Compile in isolation, or take the library from the cache."""

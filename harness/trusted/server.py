@@ -123,10 +123,7 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
         server.control.close()
         for other in server.jobs.values():
             other.close()
-        if not job["access"]["devices"]:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""
-            # Where there is a GPU that the cage hides, torch finds a driver that fails, and would tell the user.
-            warnings.filterwarnings("ignore", "CUDA initialization", UserWarning)
+        show_gpus(job)
         channel.send(link, _answer(job, descriptors))
         status = 0
     except BaseException as error:  # noqa: BLE001 (a forked child must never return into the parent's loop)
@@ -134,6 +131,16 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
             channel.send(link, {"died": _last_words(error)})
     finally:
         os._exit(status)
+
+
+def show_gpus(job: dict[str, Any]) -> None:
+    """Before CUDA is asked for anything: the GPUs that the job names, or none where it has access to none."""
+    if not job["access"]["devices"]:
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
+        # Where there is a GPU that the cage hides, torch finds a driver that fails, and would tell the user.
+        warnings.filterwarnings("ignore", "CUDA initialization", UserWarning)
+    elif job["gpus"]:
+        os.environ["CUDA_VISIBLE_DEVICES"] = job["gpus"]
 
 
 def _last_words(error: BaseException) -> str:

@@ -131,7 +131,7 @@ class Check:
         facts = choose_target("cuda").facts()
         for task in manifest.tasks:
             if self.minutes_left > 0 and (record := folder.run_record(task)):
-                compare(RunFolder(folder.path / task.name), record, manifest.settings.isolation)
+                compare(RunFolder(folder.path / task.name), record, manifest.settings)
         rows = {row.id: row for task in manifest.tasks if (row := folder.row(task, facts))}
         if self.result.suite is not None:
             merged = tuple(rows.get(row.id, row) for row in self.result.suite.rows)

@@ -18,7 +18,7 @@ from harness.machine.gpu import Gpu
 from harness.nouns.errors import MachineError
 from nodes.state import Best, TaskInput
 
-GPU = Gpu("NVIDIA H200", (9, 0), "580.65.06")
+GPU = Gpu("GPU-6a1f", "NVIDIA H200", (9, 0), "580.65.06")
 
 
 def check_of(folder: Path, minutes: float = 5) -> Check:

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from harness.judging.device_lock import beside_others, held_s, one_at_a_time
+from harness.nouns.device import DeviceName
+
+CPU = DeviceName(target="cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -26,9 +29,9 @@ def spend(seconds: float) -> None:
 
 def test_what_a_thread_held_adds_up_whatever_became_of_it() -> None:
     began, before = time.monotonic(), held_s()
-    with one_at_a_time("cpu"):
+    with one_at_a_time(CPU):
         spend(0.02)
-    with pytest.raises(RuntimeError), one_at_a_time("cpu"):
+    with pytest.raises(RuntimeError), one_at_a_time(CPU):
         spend(0.02)
         raise RuntimeError
     spend(0.02)
@@ -40,7 +43,7 @@ def test_a_wait_for_the_turn_is_not_counted_and_nobody_counts_for_another() -> N
     has_it, wants_it = threading.Event(), threading.Event()
 
     def first() -> None:
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             has_it.set()
             wants_it.wait()
             spend(0.1)
@@ -50,7 +53,7 @@ def test_a_wait_for_the_turn_is_not_counted_and_nobody_counts_for_another() -> N
     def second() -> None:
         has_it.wait()
         wants_it.set()
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             pass
         told["second"] = held_s()
         told["had it until"] = time.monotonic()
@@ -99,17 +102,17 @@ def test_those_that_only_watch_share_a_device_and_whoever_times_has_it_alone_and
     leave = threading.Event()
 
     def share() -> None:
-        with beside_others("cpu"):
+        with beside_others(CPU):
             together.wait(20)
             leave.wait(20)
             order.append("left")
 
     def alone() -> None:
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             order.append("timed")
 
     def late() -> None:
-        with beside_others("cpu"):
+        with beside_others(CPU):
             order.append("late")
 
     threads = [begun(share), begun(share)]
@@ -130,7 +133,7 @@ def test_a_device_has_so_many_places_and_what_was_shared_counts_as_held(
 ) -> None:
     monkeypatch.setattr("harness.judging.device_lock.random.randrange", lambda places: 0)
     before = held_s()
-    with beside_others("cpu"):
+    with beside_others(CPU):
         assert taken(tmp_path / "place-0-cpu.lock")
         spend(0.02)
     assert 0.02 <= held_s() - before < 20

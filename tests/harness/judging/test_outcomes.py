@@ -13,6 +13,7 @@ from harness.judging.outcome import Case, Outcome
 from harness.judging.terms import Terms
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
+from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
@@ -144,14 +145,18 @@ def test_a_time_below_the_floor_is_refused_and_forgotten(ms, status):
 
 
 @pytest.mark.parametrize(
-    ("target", "visible", "name"),
-    [("cpu", "0,1", "timing-cpu"), ("cuda", "", "timing-cuda"), ("cuda", "0,1", "timing-cuda-0-1")],
+    ("device", "name"),
+    [
+        (DeviceName(target="cpu", uuid="0b1c-22"), "timing-cpu-0b1c-22"),
+        (DeviceName(target="cuda", uuid="GPU-6a1f"), "timing-cuda-GPU-6a1f"),
+        (DeviceName(target="cuda", ordinal=1, uuid="GPU-6a1f"), "timing-cuda-GPU-6a1f"),
+        (DeviceName(target="cuda", uuid="MIG-GPU-6a1f/7/0"), "timing-cuda-MIG-GPU-6a1f-7-0"),
+    ],
 )
-def test_each_device_has_its_own_turns(tmp_path, monkeypatch, target, visible, name):
+def test_each_device_has_its_own_turns_however_it_is_counted(tmp_path, monkeypatch, device, name):
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     cache = tmp_path / "cache"
-    with one_at_a_time(target), (cache / f"{name}.lock").open() as lock, pytest.raises(BlockingIOError):
+    with one_at_a_time(device), (cache / f"{name}.lock").open() as lock, pytest.raises(BlockingIOError):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     with (cache / f"{name}.lock").open() as lock:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,6 +14,7 @@ from harness.judging.terms import Terms
 from harness.judging.watching import CONFIRMED_S, Watcher
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.device import DeviceName
 from harness.nouns.errors import UserError
 from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
@@ -38,6 +39,7 @@ class Tools:
     """A target with two tools: `answers` says what the second one finds at a size. Keeps what it was asked."""
 
     name = "cuda"
+    device = DeviceName(target="cuda")
 
     def __init__(self, answers: dict[int, str], soon: int = 600) -> None:
         self.answers, self.soon, self.asked = answers, soon, []

@@ -27,7 +27,7 @@ clock_mhz 1980
 gb_s 4310.5
 gflop_s 61234.5
 """
-H200 = Gpu("NVIDIA H200", (9, 0), "580.65.06")
+H200 = Gpu("GPU-6a1f", "NVIDIA H200", (9, 0), "580.65.06")
 
 
 @pytest.mark.parametrize("architecture", ["sm_80", "sm_90a"])

@@ -11,8 +11,9 @@ import pytest
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, cuda_architecture
 from harness.building.toolchain import cuda_compiler
 from harness.isolation.tiers import resolve_tier
-from harness.machine.gpu import find_gpu
+from harness.machine.gpu import Gpu, find_gpu, reported_gpus
 from harness.nouns.candidate import Candidate
+from harness.nouns.device import DeviceName
 from harness.nouns.errors import MachineError, UserError
 from harness.targets.cuda import CudaTarget, driver_too_old
 from harness.targets.prerequisites import check_prerequisites
@@ -106,6 +107,17 @@ def test_a_driver_too_old_for_the_toolkit_is_named(supported, toolkit, words):
     assert re.search(words, driver_too_old("550", supported, toolkit))
 
 
+ONE, TWO = (Gpu(f"GPU-{letter}1", "NVIDIA H200", (9, 0), "580") for letter in "ab")
+
+
+def test_each_gpu_is_a_device_by_its_uuid(monkeypatch):
+    monkeypatch.setattr("harness.targets.cuda.find_gpu", lambda ordinal: dict(enumerate((ONE, TWO))).get(ordinal))
+    assert CudaTarget(1).device == DeviceName(target="cuda", ordinal=1, uuid="GPU-b1")
+    assert CudaTarget(2).device == DeviceName(target="cuda", ordinal=2, uuid="")
+    with pytest.raises(MachineError, match=r"GPU 2 \(they count from 0\) does not answer"):
+        CudaTarget(2).require_device()
+
+
 def test_what_running_needs_is_for_running_only():
     try:
         needs = CudaTarget().running()
@@ -123,15 +135,14 @@ def test_the_choice_of_gpus_and_the_callers_libraries_reach_the_process(tmp_path
         pytest.skip(str(missing))
     (tmp_path / "own").mkdir()
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{tmp_path}/own::{tmp_path}/missing:{tmp_path}/own")
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1")
+    monkeypatch.setattr("harness.targets.cuda.find_gpu", [ONE, TWO].__getitem__)
     monkeypatch.setenv("OPENAI_API_KEY", "the-secret")
-    needs = CudaTarget().running()
+    needs = CudaTarget(1).running()
     assert needs.access.read[0] == str(tmp_path / "own") and len(set(needs.access.read)) == len(needs.access.read)
     assert needs.environment["LD_LIBRARY_PATH"].split(":") == list(needs.access.read)
-    assert needs.environment["CUDA_VISIBLE_DEVICES"] == "1"
+    assert needs.gpus == needs.environment["CUDA_VISIBLE_DEVICES"] == "GPU-b1", "by its UUID, however it is counted"
+    assert CudaTarget(0).running().gpus == "GPU-a1"
     assert set(needs.environment) == {"LD_LIBRARY_PATH", "CUDA_CACHE_PATH", "CUDA_VISIBLE_DEVICES"}
-    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert "CUDA_VISIBLE_DEVICES" not in CudaTarget().running().environment
     assert not needs.access.profiling and needs.access.write == ()
     assert {"/dev/nvidiactl", "/dev/nvidia-uvm"} <= set(plain.access.devices)
     assert not [node for node in plain.access.devices if "caps" in node or "modeset" in node]
@@ -141,8 +152,11 @@ def test_the_choice_of_gpus_and_the_callers_libraries_reach_the_process(tmp_path
 @pytest.mark.parametrize(
     ("answer", "words"),
     [
-        ("Tesla V100, 7.0, 580.65.06", r"nvcc \d+\.\d+ does not compile for the Tesla V100 \(sm_70\)\. Set CUDA_HOME"),
-        ("NVIDIA H200, 9.0, 580.65.06", r"PyTorch \S+\+cpu is built without CUDA\. Install the CUDA build"),
+        (
+            "GPU-1, Tesla V100, 7.0, 580.65.06",
+            r"nvcc \d+\.\d+ does not compile for the Tesla V100 \(sm_70\)\. Set",
+        ),
+        ("GPU-1, NVIDIA H200, 9.0, 580.65.06", r"PyTorch \S+\+cpu is built without CUDA\. Install the CUDA build"),
     ],
 )
 def test_a_gpu_that_does_not_fit_says_what_does(tmp_path, monkeypatch, answer, words):
@@ -157,7 +171,7 @@ def test_a_gpu_that_does_not_fit_says_what_does(tmp_path, monkeypatch, answer, w
     program.write_text(f"#!/bin/sh\necho '{answer}'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    find_gpu.cache_clear()
+    reported_gpus.cache_clear()
     try:
         with pytest.raises(MachineError, match=words):
             CudaTarget().require_device()
@@ -165,4 +179,4 @@ def test_a_gpu_that_does_not_fit_says_what_does(tmp_path, monkeypatch, answer, w
         assert told.status == "limited"
         assert re.search(words, f"{told.detail} {told.remedy}")
     finally:
-        find_gpu.cache_clear()
+        reported_gpus.cache_clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.machine.gpu import find_gpu
+from harness.nouns.errors import MachineError
 from harness.targets.select import resolve_target
 
 
@@ -21,3 +22,10 @@ def test_auto_is_the_cpu_where_no_gpu_answers():
 
 def test_the_cpu_is_always_there():
     resolve_target("cpu").require_device()
+
+
+def test_a_machines_processors_are_one_device():
+    with pytest.raises(MachineError, match="There is no device 1 of target cpu"):
+        resolve_target("cpu", 1)
+    assert resolve_target("cuda", 1).device.ordinal == 1
+    assert resolve_target("cuda", 1) is resolve_target("cuda", 1) is not resolve_target("cuda")

@@ -11,6 +11,7 @@ from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.errors import MachineError, UserError
 from harness.processes.trusted_child import ROOT, JobDiedError, WarmParent
+from harness.trusted.server import show_gpus
 
 FINE = """
 import torch
@@ -128,3 +129,13 @@ def test_packages_on_pythonpath_are_there_for_the_task_and_our_own_folder_is_not
             describe(warm, read_own, tmp_path / "work")
     finally:
         warm.close()
+
+
+@pytest.mark.parametrize(
+    ("devices", "gpus", "seen"),
+    [(["/dev/nvidia1"], "GPU-b", "GPU-b"), (["/dev/nvidia1"], "", "0,1"), ([], "GPU-b", "")],
+)
+def test_a_job_sees_the_gpus_that_it_is_told_of(monkeypatch, devices, gpus, seen):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    show_gpus({"access": {"devices": devices}, "gpus": gpus})
+    assert os.environ["CUDA_VISIBLE_DEVICES"] == seen

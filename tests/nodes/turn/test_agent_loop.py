@@ -20,6 +20,7 @@ from langgraph.types import Command
 from run_samples import DEVICE, kernel, run, task
 
 from harness.judging.device_lock import one_at_a_time
+from harness.nouns.device import DeviceName
 from harness.nouns.errors import MachineError
 from nodes.models.deadline import left_s
 from nodes.models.errors import ModelUnavailableError
@@ -36,6 +37,7 @@ from nodes.turn.prompts import messages_for
 from nodes.turn.request import Request
 from nodes.turn.speak import Spoken, TurnEndedError, speak
 
+CPU = DeviceName(target="cpu")
 REQUEST = Request(
     role="generator", task=task(), target="cpu", precision="ieee", device=DEVICE, stub="void run();", candidate=kernel()
 )
@@ -327,7 +329,7 @@ def test_a_budget_that_is_spent_before_the_turn_lets_it_not_begin(settings: dict
 @pytest.mark.parametrize("kind", ["max_builds", "max_device_s"])
 def test_what_the_models_tools_use_up_ends_the_turn_too(kind: str, own_device: None) -> None:
     def run_kernel(source: str) -> str:
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             return source
 
     call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}
@@ -383,7 +385,7 @@ def test_whatever_a_model_does_its_turn_ends_within_its_bounds(script: list[str]
 
 def test_what_tools_build_and_run_counts_in_the_turn(own_device: None) -> None:
     def run_kernel(source: str) -> str:
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             return source
 
     call = {"type": "tool_call", "id": "c0", "name": "run_kernel", "args": {"source": "int x;"}}

@@ -11,6 +11,7 @@ from langchain_core.tools import StructuredTool, ToolException
 from run_samples import DEVICE, kernel, task
 
 from harness.judging.device_lock import one_at_a_time
+from harness.nouns.device import DeviceName
 from nodes.models.playbook import PlaybookModel
 from nodes.models.replay import ReplayModel
 from nodes.models.scripted import ScriptedModel
@@ -27,6 +28,7 @@ from nodes.turn.toolbox import tools_for
 from tools.library_tool import LOOK_UP as LOOK_UP_OF
 
 LOOK_UP = LOOK_UP_OF["cpu"]
+CPU = DeviceName(target="cpu")
 REQUEST = Request(
     role="generator", task=task(), target="cpu", precision="ieee", device=DEVICE, stub="void run();", candidate=kernel()
 )
@@ -101,7 +103,7 @@ def test_a_tool_that_refuses_says_so_to_the_model_and_its_time_on_the_device_cou
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))  # its own turns: nobody else has to wait
 
     def sanitize_kernel() -> str:
-        with one_at_a_time("cpu"):
+        with one_at_a_time(CPU):
             raise ToolException("The kernel is not run.")
 
     refusing = StructuredTool.from_function(func=sanitize_kernel, name="sanitize_kernel", description="It refuses.")
