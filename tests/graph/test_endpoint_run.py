@@ -20,7 +20,7 @@ STALE = json.dumps({"edits": [{"kind": "delete", "line": 2, "expected": "no such
 FIXED = edited(MENDED, "2.0f + std::fabs", constant_line(1))
 
 SCRIPT = (
-    Scripted(tool="look_up", arguments='{"query": "predicates at the edge"}'),
+    Scripted(tool="look_up", arguments='{"query": "statistics"}'),
     Scripted(written(DOES_NOT_COMPILE)[:200], cut=True),
     Scripted(written(DOES_NOT_COMPILE)),
     Scripted(tool="compile_kernel", arguments=json.dumps({"source": MENDED})),
@@ -77,7 +77,7 @@ def test_the_run_ends_at_its_budget_with_the_best_kernel_kept(told: Told) -> Non
 
 
 def test_each_trouble_was_said_to_the_model(told: Told) -> None:
-    assert "Predicates" in told.last_message(1)
+    assert "## Sums and statistics" in told.last_message(1)
     assert "never closed: the answer was cut off" in told.last_message(2)
     assert "The kernel compiles" in told.last_message(4)
     assert "No edit was applied" in told.last_message(6)
