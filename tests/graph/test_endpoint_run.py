@@ -96,7 +96,7 @@ def test_the_recording_replays_without_a_server(told: Told, tmp_path: Path) -> N
     recorded = told.folder / "conversation.jsonl"
     again = optimize(
         TASK, out=tmp_path / "again", model=f"replay:{recorded}", target="cpu", max_tokens=50_000,
-        profile_from_depth={"elementwise": 1},
+        profile_from_depth={"elementwise": 1}, diagnose="every",
     )  # fmt: skip
     assert again.kernel == FASTER
     assert again.record.usage.calls == len(SCRIPT)
