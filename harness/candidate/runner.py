@@ -29,7 +29,7 @@ sys.path += [str(_HERE), str(_HERE.with_name("wire"))]
 if TYPE_CHECKING:
     from harness.candidate import allocator
     from harness.candidate.process_state import ProcessState
-    from harness.candidate.seal import fix_code, seal
+    from harness.candidate.seal import fix_code, let_signals_end, seal
     from harness.wire import abi, channel, cuda_driver
 else:
     import abi
@@ -37,7 +37,7 @@ else:
     import channel
     import cuda_driver
     from process_state import ProcessState
-    from seal import fix_code, seal
+    from seal import fix_code, let_signals_end, seal
 
 
 AWAKE_S = 1.0
@@ -212,6 +212,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
         fix_code()
         library = Library(order["load"], runtime)
         if sealing:
+            let_signals_end()
             seal(sealing)
     except (OSError, AttributeError) as error:
         channel.send(link, {"failed": "load", "message": str(error)})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import os
+import signal
 from pathlib import Path
 
 _SECCOMP = {"x86_64": 317, "aarch64": 277}
@@ -28,6 +29,16 @@ def fix_code() -> None:
             address, size = ctypes.c_void_p(start), ctypes.c_size_t(end - start)
             if libc.mprotect(address, size, ctypes.c_int(mmap.PROT_READ | mmap.PROT_EXEC)):
                 raise OSError(ctypes.get_errno(), "memory that could be written and run stays so")
+
+
+def let_signals_end() -> None:
+    """What libraries do at a signal is done no more: it ends the process, or is ignored where it was.
+
+    Once sealed nobody can put a handler away, and TVM-FFI's for a segmentation fault, which does, would run for ever.
+    """
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def seal(program: bytes) -> None:

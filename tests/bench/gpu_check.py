@@ -206,8 +206,9 @@ class Check:
         record = self._record(row)
         assert record.best is not None and record.task is not None and row.timing is not None
         verdict = record.best.verdict
-        judge = open_judge(JudgeOrder("cuda", verdict.tier, verdict.precision, verdict.tolerance))
-        profile = record.best.profile or judge.profile(record.task, record.best.candidate, verdict)
+        if (profile := record.best.profile) is None:
+            judge = open_judge(JudgeOrder("cuda", verdict.tier, verdict.precision, verdict.tolerance))
+            profile = judge.profile(record.task, record.best.candidate, verdict)
         return ProfiledKernel(task=row.name, move=row.move, speedup=row.timing.speedup, text=render(profile))
 
 

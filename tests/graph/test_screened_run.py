@@ -42,7 +42,7 @@ def test_a_refused_kernel_is_repaired_and_never_compiled(tmp_path: Path) -> None
     assert [step.status for step in tested] == ["refused", "passed"]
     assert tested[0].message.startswith("screen:process: kernel:")
     assert [name for name in tools.names if name != "profile_kernel"] == [
-        "compile_kernel",
+        "run_kernel",
         "run_kernel",
         "sanitize_kernel",
     ]

@@ -187,7 +187,7 @@ def test_the_playbook_sweeps_within_the_graph() -> None:
 CHILD = """
 import sqlite3, sys
 from contextlib import closing
-sys.path.insert(0, sys.argv[1])
+sys.path[:0] = sys.argv[1].split(":")
 from test_sweep import INPUT, SWEPT, keeping, marked, CONFIG
 from softsign_script import RIGHT, written
 from nodes.models.scripted import ScriptedModel
@@ -214,7 +214,7 @@ def keeping(folder: str, model: ScriptedModel) -> Iterator[Any]:
 
 def test_kill_9_in_the_middle_of_a_sweep_repeats_only_the_sweep(tmp_path: Path) -> None:
     salt = str(random.SystemRandom().random())
-    child = subprocess.Popen([sys.executable, "-c", CHILD, str(HERE), str(tmp_path), salt])
+    child = subprocess.Popen([sys.executable, "-c", CHILD, f"{HERE}:{HERE.parent / 'support'}", str(tmp_path), salt])
     model = ScriptedModel(answers={"optimizer": ["DONE: enough"]})
     with keeping(str(tmp_path), model) as graph:
         wait_until(lambda: graph.get_state(CONFIG).next == ("sweeper",) or child.poll() is not None, "the sweep")

@@ -19,7 +19,7 @@ from harness.trusted.timing.timed_outputs import TimedOutputs
 def rounds_of(gain, spread, seed=1):
     """Rounds of two sides that take random times."""
     random = np.random.default_rng(seed)
-    bench = SimpleNamespace(memory=SimpleNamespace(slots=1), stir=lambda slot: None)
+    bench = SimpleNamespace(memory=SimpleNamespace(slots=1), stir=lambda slot, numbered=False: None, manner="given")
     sides = {
         CANDIDATE: lambda turn: float(random.lognormal(0, spread)),
         INCUMBENT: lambda turn: float(gain * random.lognormal(0, spread)),

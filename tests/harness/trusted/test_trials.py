@@ -9,7 +9,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from python_kernels import SIGNATURE, SOURCE, FailedError, X, bench_of, right
+from python_kernels import JOB, SIGNATURE, SOURCE, FailedError, X, bench_of, right
 
 from harness.checks.families import PLANS
 from harness.checks.stirring import TOUCHED
@@ -362,7 +362,7 @@ def test_a_weight_and_an_input_without_axes_are_drawn_stirred_and_touched():
         views["y"].copy_(views["x"] * views["scale"])
 
     with bench_of(product, source=source, signature=signature) as bench:
-        judging._check(bench, {"seed": 5, "trials": None, "multiplies": False}, trials := [])
+        judging._check(bench, JOB, trials := [])
         assert len(trials) == len(ORDER)
         views = bench.memory.views[0]
         for change in (bench.stir, lambda slot: bench.touch(slot, ["x", "scale"])):
