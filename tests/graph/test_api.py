@@ -77,7 +77,7 @@ def test_saving_copies_the_drop_in_and_its_proof(result: RunResult, tmp_path: Pa
     assert (saved / "kernel.cu").read_text(encoding="utf-8") == result.kernel
     record = RunRecord.model_validate_json((saved / "record.json").read_bytes())
     assert record == result.record
-    assert json.loads((saved / "record.json").read_text(encoding="utf-8"))["schema_version"] == 1
+    assert json.loads((saved / "record.json").read_text(encoding="utf-8"))["schema_version"] == 2
 
 
 def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:
@@ -131,7 +131,7 @@ def test_a_kernels_file_that_is_missing_is_not_taken_for_the_tasks(tmp_path: Pat
 
 
 def test_wrong_settings_are_named() -> None:
-    with pytest.raises(UserError, match="max_depth"):
+    with pytest.raises(UserError, match="depth is not valid"):
         make_settings({"depth": -1})
     with pytest.raises(UserError, match="colour"):
         make_settings({"colour": "red"})
