@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import typer
 from command_line import REPOSITORY
-from scheduling import LONG, LONG_ON_A_GPU, SHARING_A_BUILD, scope_of
+from scheduling import LONG_ON_A_GPU, SHARING_A_BUILD, scope_of
 from suite_records import row, suite_record
 from typer.testing import CliRunner
 
@@ -78,7 +78,7 @@ def test_tests_run_beside_each_other_those_that_share_a_build_in_one_process(tmp
 def test_the_files_that_share_a_build_exist() -> None:
     scopes = {file.stem: scope_of(f"{file}::test_it[a]") for file in (REPOSITORY / "tests").rglob("test_*.py")}
     assert {name for name, scope in scopes.items() if "::" not in scope} == set(SHARING_A_BUILD)
-    assert {*LONG, *LONG_ON_A_GPU} <= set(scopes)
+    assert set(LONG_ON_A_GPU) <= set(scopes)
 
 
 ENDLESS = """

@@ -18,6 +18,8 @@ from typing import Literal
 
 Mode = Literal["trust", "prove", "renew"]
 FOLDER = Path(__file__).parent
+_FOLDERS = re.compile(r"(?:^|(?<=^-L)|(?<=,))/\S+")
+"""Where headers and libraries lie: elsewhere in every checkout."""
 _INCLUDED = re.compile(r'#include "(/[^"]+)"')
 
 
@@ -31,7 +33,7 @@ class Golden:
     def holds(self, texts: Iterable[str], *flags: str) -> bool:
         """Whether the test passed on these very texts, compiled by these flags; asked once a test."""
         assert not self._digest, "a test asks once, for all that it compiles"
-        parts = [*(flag for flag in flags if not flag.startswith("/")), *map(_without_folders, texts)]
+        parts = [*filter(None, (_FOLDERS.sub("", flag) for flag in flags)), *map(_without_folders, texts)]
         self._digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
         return self._mode != "prove" and self._known().get(self._name) == self._digest
 

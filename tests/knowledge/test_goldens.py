@@ -25,6 +25,15 @@ def test_the_same_text_by_the_same_flags_holds_wherever_headers_lie(entries: Pat
     golden.settle()
 
 
+def test_libraries_may_lie_anywhere_too(entries: Path) -> None:
+    for folder in ("/usr/lib", "/opt/lib"):
+        golden = again(mode="renew" if folder == "/usr/lib" else "trust")
+        held = golden.holds(["int x;"], f"-L{folder}", f"-Wl,-rpath,{folder}", "-Wl,-z,defs")
+        golden.settle()
+    assert held
+    assert not again().holds(["int x;"], "-L/opt/lib", "-Wl,-rpath,/opt/lib", "-Wl,-z,now")
+
+
 @pytest.mark.parametrize(
     ("texts", "flags", "name"),
     [

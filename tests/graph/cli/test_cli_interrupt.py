@@ -83,7 +83,7 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
 def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answered: int, tmp_path: Path) -> None:
     """The call hangs, the process dies; the first call and what the tool said are still there afterwards."""
     run = tmp_path / "run"
-    look_up = Scripted(tool="look_up", arguments='{"query": "predicates at the edge"}')
+    look_up = Scripted(tool="look_up", arguments='{"query": "statistics"}')
     script = (*[look_up] * answered, Scripted("never sent"), Scripted("CANNOT: enough was seen"))
     behaviours: list[Behaviour] = [*["script"] * answered, "hang", "script"]  # type: ignore[list-item]
     with chat_endpoint(*behaviours, script=script) as endpoint:
@@ -98,7 +98,7 @@ def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answere
     assert len(endpoint.requests) == answered + 2, "the answered call was asked for again"
     *_, killed, resumed = (request["messages"] for request in endpoint.requests)
     assert resumed == killed
-    assert ("Predicates" in resumed[-1]["content"]) == bool(answered)
+    assert ("## Sums and statistics" in resumed[-1]["content"]) == bool(answered)
     record = RunRecord.model_validate_json((run / "record.json").read_bytes())
     assert (record.stop_reason, record.usage.calls) == ("enough was seen", answered + 1)
     exchanges = ReplayModel.load(run / "conversation.jsonl").exchanges
