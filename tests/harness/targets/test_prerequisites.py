@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 
@@ -81,7 +82,8 @@ def test_an_objdump_too_old_to_name_inlined_callers_is_none(looked_up_anew, monk
     old.write_text("#!/bin/sh\necho ' -l, --line-numbers'\n")
     old.chmod(0o755)
     compiler = tmp_path / "g++"
-    compiler.write_text(f"#!/bin/sh\n[ $1 = -print-prog-name=objdump ] && echo {old} && exit\nexec g++ $@\n")
+    real = shutil.which("g++")
+    compiler.write_text(f"#!/bin/sh\n[ $1 = -print-prog-name=objdump ] && echo {old} && exit\nexec {real} $@\n")
     compiler.chmod(0o755)
     monkeypatch.setenv("CXX", str(compiler))
     found = check()["objdump"]
