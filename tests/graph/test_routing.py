@@ -14,6 +14,7 @@ from graph.workflow import ROUTES, graph, targets
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
 from nodes.diagnosis import Diagnosis
+from nodes.gate import gate_open
 from nodes.history import failed_builds
 from nodes.optimizer import base, shown_profile
 from nodes.settings import Gates, Settings
@@ -273,6 +274,12 @@ def test_advance_from_the_best_or_from_the_latest_that_passed() -> None:
     assert (latest.candidate, latest.profile) == (K, profile())
     failed = state.model_copy(update={"verdict": wrong(K)})
     assert base(failed, Settings(advance="latest")).candidate == best().candidate
+
+
+def test_as_many_moves_in_vain_as_the_gate_waits_for_open_it_and_fewer_do_not() -> None:
+    for moves, expected in ((VAIN, False), ((*VAIN, *VAIN), True)):
+        state = run(task=task("gemm"), candidate=K, verdict=passed(K, 1.5), best=best(), depth=0, history=moves)
+        assert gate_open(state, Settings()) == expected
 
 
 def test_the_gates_of_the_op_classes() -> None:
