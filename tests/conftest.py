@@ -30,6 +30,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items.sort(key=lambda item: (ranks.get(item.path.stem, len(long)), mixed(item.path), str(item.path)))
 
 
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say what failed and was right when it was run again: a busy machine, or a test that fails by chance."""
+    for report in terminalreporter.stats.get("rerun", []):
+        terminalreporter.write_line(f"RERUN {report.nodeid} - {reason(report)}")
+
+
+def reason(report: pytest.TestReport) -> str:
+    """What the assertion said, in one line."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return str(crash.message if crash else report.longreprtext).partition("\n")[0]
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """`--dist loadgroup` by our own scopes: pytest-xdist 3.8 loses its own marks of groups with pytest 9.2."""
