@@ -42,6 +42,9 @@ DOUBTFUL = 16.0
 FEW = 1024
 """Outputs of fewer elements say little of how far off PyTorch is on such inputs: see `compare`."""
 
+NEAR_MISS = 32.0
+"""An error of at most so many times what is allowed may be allowed by more of PyTorch's results: see `is_near_miss`."""
+
 PIECES = {"cpu": 1 << 17, "cuda": 1 << 24}
 """Elements compared at a time: 1 MiB in float64, which stay in a core's cache; 128 MiB on a GPU, one launch each."""
 
@@ -106,6 +109,21 @@ def own_error(error: OutputError) -> float:
     return max(largest, DEVIATIONS * min(error.reference_relative_l2, largest))
 
 
+def likely_error(expected: Expected) -> float:
+    """As `own_error`, of what PyTorch's result is off by."""
+    return max(expected.noise, _Ruler(expected).measure(expected.reference)[0].likely)
+
+
+def allowed(expected: Expected, likely: float) -> float:
+    """How far off (scaled) a result may be where PyTorch's is likely to be off by so much."""
+    return expected.tolerance * (MULTIPLE * max(likely, expected.noise) + floor_of(expected.reference.dtype))
+
+
+def is_near_miss(error: OutputError, expected: Expected) -> bool:
+    """Whether an output is wrong by a number, and by so little that PyTorch's result may be right by chance."""
+    return error.bad_fraction > 0 and error.max_scaled <= NEAR_MISS * allowed(expected, own_error(error))
+
+
 def scale_of(tensor: torch.Tensor) -> float:
     """Root mean square of the finite elements; 1 where they are all zero or there are none."""
     return _rms([*_pieces(tensor)])
@@ -120,14 +138,14 @@ def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expe
         own, (_, theirs) = all_draws.measure(together.reference)[0], ruler.measure(got)
     else:
         own, theirs = ruler.measure(got)
-    allowed = _allowed(expected, own, max((each.noise for each in draws), default=0.0))
-    doubtful = theirs.largest > allowed or own.largest > DOUBTFUL * floor_of(expected.reference.dtype)
+    most = allowed(expected, max([own.likely, *(each.noise for each in draws)]))
+    doubtful = theirs.largest > most or own.largest > DOUBTFUL * floor_of(expected.reference.dtype)
     if doubtful and expected.further and ((further := expected.further()).choice or not draws):
         return _compare_further(got, expected, further, ruler)
     error = _error_of(expected, own, theirs, ruler.skipped)
-    if theirs.largest <= allowed:  # a NaN where the reference is finite counts as infinitely far off
+    if theirs.largest <= most:  # a NaN where the reference is finite counts as infinitely far off
         return error
-    return _with_wrong(error, ruler.wrong(got, allowed), got, expected)
+    return _with_wrong(error, ruler.wrong(got, most), got, expected)
 
 
 def _compare_further(got: torch.Tensor, expected: Expected, further: Further, ruler: _Ruler) -> OutputError:
@@ -138,10 +156,10 @@ def _compare_further(got: torch.Tensor, expected: Expected, further: Further, ru
     beside = [ruler.beside(_nearest(result, expected, further)) for result in (expected.reference, got)]
     own, theirs = beside[0].measure(expected.reference)[0], beside[1].measure(got)[1]
     error = _error_of(expected, own, theirs, beside[1].skipped)
-    allowed = _allowed(expected, own)
-    if theirs.largest <= allowed:
+    most = allowed(expected, own.likely)
+    if theirs.largest <= most:
         return error
-    return _with_wrong(error, beside[1].wrong(got, allowed), got, expected)
+    return _with_wrong(error, beside[1].wrong(got, most), got, expected)
 
 
 def _nearest(result: torch.Tensor, expected: Expected, further: Further) -> Expected:
@@ -151,11 +169,6 @@ def _nearest(result: torch.Tensor, expected: Expected, further: Further) -> Expe
         nearer = (result.double() - other).abs() < (result.double() - chosen).abs()
         chosen = torch.where(nearer, other.double(), chosen)
     return replace(expected, oracle=chosen)
-
-
-def _allowed(expected: Expected, own: _Measured, noise: float = 0.0) -> float:
-    likely = max(own.likely, expected.noise, noise)
-    return expected.tolerance * (MULTIPLE * likely + floor_of(expected.reference.dtype))
 
 
 def _error_of(expected: Expected, own: _Measured, theirs: _Measured, skipped: int) -> OutputError:
@@ -270,13 +283,13 @@ class _Ruler:
         )
         return own, theirs, skipped
 
-    def wrong(self, result: torch.Tensor, allowed: float) -> torch.Tensor:
+    def wrong(self, result: torch.Tensor, most: float) -> torch.Tensor:
         """Which elements are off by more than allowed, in the shape of the result."""
         masks = []
         for (oracle, reference), piece in zip(self._pieces, _pieces(result), strict=True):
             exact = oracle.double()
             scaled = self._error(piece, exact, reference).div_(self._weight(exact))  # as measured, to the last bit
-            masks.append(~(scaled <= allowed) & ~self._out_of_scope(exact, reference))
+            masks.append(~(scaled <= most) & ~self._out_of_scope(exact, reference))
         return torch.cat(masks).reshape(result.shape)
 
     def _is_undefined(self, own: torch.Tensor, weight: torch.Tensor) -> bool:

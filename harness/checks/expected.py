@@ -33,7 +33,8 @@ class Further:
 class Expected:
     """What one output should be: `oracle` by a forward in float64, `reference` as PyTorch has it.
 
-    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be. `tolerance`:
+    Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be; with one, how
+    far PyTorch's results on such inputs are, where that is known of more than this one. `tolerance`:
     errors so many times as large as the reference's own allow are right. `further` is asked where a result seems wrong.
     `reached` is, where it is finite and the reference is not: does what is not finite among the inputs matter there?
     """

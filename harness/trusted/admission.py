@@ -10,8 +10,8 @@ from harness.checks.stirring import MANNERS
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Untried
+from harness.trusted.bench import Bench
 from harness.trusted.reference import all_finite
-from harness.trusted.trials import Bench
 
 PROBES = 24
 """Forwards spent on finding the weights whose sign must stay: enough for four among some forty."""

@@ -10,6 +10,7 @@ import time
 from typing import Any
 
 from harness.nouns.verdict import Correctness, Trial
+from harness.trusted.bench import Bench
 from harness.trusted.devices import open_device
 from harness.trusted.judging import (
     MIN_TIMEOUT_S,
@@ -24,7 +25,7 @@ from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
-from harness.trusted.trials import Bench, run_trial
+from harness.trusted.trials import run_trial
 from harness.wire.job import MixJob
 from harness.wire.layout import lay_out_each
 

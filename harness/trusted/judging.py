@@ -17,6 +17,7 @@ from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Signature
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_weights
+from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.link import CandidateFailedError, RunnerLink
@@ -37,7 +38,7 @@ from harness.trusted.timing.clock import (
 from harness.trusted.timing.compiled import CompiledReference, compile_reference
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import Bench, MessageCost, plan_trials, run_trial
+from harness.trusted.trials import plan_trials, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
 from harness.wire.layout import slot_bytes
 

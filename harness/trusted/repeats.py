@@ -8,9 +8,10 @@ from harness.checks.families import STIRRED
 from harness.checks.pattern import MOVING, STALE
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
+from harness.trusted.bench import Bench
+from harness.trusted.comparison import errors_of
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.memory import other_poison
-from harness.trusted.trials import Bench, errors_of
 
 REPEATS = 3
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}

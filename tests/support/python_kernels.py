@@ -15,13 +15,13 @@ from contextlib import contextmanager
 import torch
 
 from harness.nouns.task import OpClass, ScalarSpec, Signature, TensorSpec, Variant
+from harness.trusted.bench import Bench
 from harness.trusted.host_device import HostDevice
 from harness.trusted.judging import slot_replica
 from harness.trusted.link import Numbers, RunnerLink
 from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
 from harness.trusted.scalar_arguments import slot_numbers
-from harness.trusted.trials import Bench
 from harness.wire import channel
 from harness.wire.job import JudgeJob
 

@@ -10,11 +10,12 @@ from functools import partial
 
 import torch
 
+from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
 from harness.trusted.timing.compiled import Model
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import Bench, MessageCost, digest, require_same_inputs
+from harness.trusted.trials import digest, require_same_inputs
 
 FEW = 32
 """Calls that give a first idea of one call's time, and warm a side up."""

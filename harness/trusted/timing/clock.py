@@ -11,6 +11,7 @@ from statistics import median
 import torch
 
 from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
+from harness.trusted.bench import Bench
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.bursts import (
     FEW,
@@ -30,7 +31,6 @@ from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import Bench
 
 CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incumbent"
 MIN_ROUNDS, MAX_ROUNDS = 8, 120

@@ -14,9 +14,10 @@ from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.families import SPECIAL, STIRRED
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
+from harness.trusted.bench import Bench
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import Bench, compared, digest, require_same_inputs
+from harness.trusted.trials import compared, digest, require_same_inputs
 
 COMPANY = 3
 """Calls beside the trial's own in its order, on values as timed; its place among them is by chance."""

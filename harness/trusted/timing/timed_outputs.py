@@ -13,9 +13,10 @@ import torch
 from harness.checks.errors import MULTIPLE, Expected, compare, floor_of, scaled_error
 from harness.checks.families import STIRRED
 from harness.nouns.verdict import OutputError, Trial
+from harness.trusted.bench import Bench
+from harness.trusted.comparison import compared_nearby, more_draws
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.reference import writable
-from harness.trusted.trials import Bench, expected_of, more_draws
 
 LOOKED_AT = 1 << 16
 """Elements of each output that are compared after a burst, drawn anew: who leaves out a part of the work is found, and
@@ -68,7 +69,7 @@ class TimedOutputs:
     def _confirm(self, slot: int) -> None:
         """Ask the oracle, by the trials' own rule. Raises `CandidateFailedError`."""
         bench = self._bench
-        outputs, expected = bench.memory.outputs(slot), expected_of(bench, slot, STIRRED)
+        outputs, (expected, _) = bench.memory.outputs(slot), compared_nearby(bench, slot, STIRRED)
         draws = self._draws or [[] for _ in outputs]
         until = time.monotonic() + DRAWN_S
         while any(map(_is_doubtful, errors := [*map(compare, outputs, expected, draws)], outputs, draws)):

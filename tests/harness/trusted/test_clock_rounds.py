@@ -16,13 +16,13 @@ from python_kernels import FailedError, bench_of, right, runner_of
 
 from harness.nouns.verdict import Clocks, Conditions
 from harness.trusted import judging
+from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import bursts, clock
 from harness.trusted.timing.bursts import Kernel, Pace, message_cost
 from harness.trusted.timing.clock import Incumbent, IncumbentFailedError, set_pace, time_by_turns
 from harness.trusted.timing.compiled import CompiledReference
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import Bench, MessageCost
 
 PACE = Pace(calls=3, timeout_s=20.0)
 

@@ -17,9 +17,10 @@ from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.verdict import Trial
 from harness.trusted import judging, scalar_arguments
 from harness.trusted.admission import choose_manner
+from harness.trusted.comparison import errors_of
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import CandidateFailedError
-from harness.trusted.trials import errors_of, plan_trials, run_trial
+from harness.trusted.trials import plan_trials, run_trial
 from harness.wire.layout import GUARD
 
 TRIANGLE = """

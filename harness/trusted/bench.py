@@ -1,0 +1,244 @@
+"""Everything one evaluation works with, and what it writes into the slots: inputs, weights, numbers."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+
+import torch
+
+from harness.checks.distributions import UNTOUCHED, draw, sprinkle
+from harness.checks.families import SPECIAL, STIRRED
+from harness.checks.stirring import Manner, Stirring, touch_few
+from harness.checks.structure import Structure
+from harness.checks.trained import FAR_BESIDE, Trained
+from harness.nouns.errors import UserError
+from harness.nouns.task import OpClass, Signature, TensorSpec
+from harness.nouns.verdict import Untried
+from harness.trusted.device import Device
+from harness.trusted.discrete_arguments import DiscreteArguments, Ways
+from harness.trusted.link import Numbers, RunnerLink
+from harness.trusted.memory import SharedMemory, write
+from harness.trusted.oracle import Oracle
+from harness.trusted.reference import Reference, Value, all_finite
+from harness.trusted.scalar_arguments import ScalarArguments
+
+
+@dataclass(frozen=True)
+class MessageCost:
+    """Seconds that ordering no call at all takes: what is taken off each burst, and the least that was seen."""
+
+    usual_s: float = 0.0
+    least_s: float = 0.0
+
+
+@dataclass
+class Bench:
+    """Everything one evaluation works with. `replicas[slot]` is the reference over that slot's own weights.
+
+    `pattern` are inputs that the file gave: other distributions take their shape and structure. Runners are paused,
+    except while a call of theirs is waited for.
+    `results` are eager's last ones, by slot, on a device that keeps them.
+    """
+
+    device: Device
+    reference: Reference
+    signature: Signature
+    op_class: OpClass
+    memory: SharedMemory
+    link: RunnerLink
+    numbers: list[Numbers]
+    replicas: list[torch.nn.Module]
+    pattern: list[Value]
+    message: MessageCost = MessageCost()
+    indexed: frozenset[str] = frozenset()
+    """Inputs with a fraction by their type that are indices: see `Task`."""
+    steps: bool = False
+    """Whether a last bit may decide a result of the task's: see `Task`."""
+    tolerance: float = 1.0
+    """So many times what PyTorch's own error allows is accepted."""
+    samples: list[list[torch.Tensor]] = field(default_factory=list)
+    """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
+    results: dict[int, object] = field(default_factory=dict)
+    multiplies: bool = False
+    """Whether results are products of many inputs (see `Task`)."""
+    manner: Manner = "stirred"
+    """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
+    untried: list[Untried] = field(default_factory=list)
+    """Families that hold no kernel to anything here, and why."""
+    usual: str = ""
+    """What is empty about the reference's outputs on the file's own inputs already (see `emptiness`)."""
+    oracle: Oracle = field(init=False)
+    weights: dict[str, torch.Tensor] = field(init=False)
+    """The reference's own, by their state_dict names."""
+    discrete: DiscreteArguments = field(init=False)
+    scalars: ScalarArguments = field(init=False)
+    trained: Trained = field(init=False)
+    structures: dict[str, Structure] = field(init=False)
+    """What the file's inputs promise, by their names."""
+
+    def __post_init__(self) -> None:
+        self.oracle = Oracle(self.reference, self.op_class)
+        self.weights = {name: tensor.clone() for name, tensor in self.reference.parameters().items()}
+        self.discrete = DiscreteArguments(self.signature, self.pattern, self.weights)
+        self.scalars = ScalarArguments(self.signature, self.numbers)
+        self.trained = Trained(self.weights, dict(self.reference.model.named_buffers()))
+        self.structures = {
+            spec.name: replace(Structure.of(value), indices=_ends(value) if spec.name in self.indexed else None)
+            for spec, value in zip(self.signature.inputs, self.pattern, strict=True)
+            if isinstance(value, torch.Tensor) and value.is_floating_point()
+        }
+
+    @cached_property
+    def generator(self) -> torch.Generator:
+        """For what timed calls find; what it draws follows from no seed."""
+        generator = torch.Generator(self.device.place)
+        generator.seed()
+        return generator
+
+    @cached_property
+    def stirring(self) -> Stirring:
+        """For inputs and weights of timed calls."""
+        return Stirring(self.generator)
+
+    def inputs(self, slot: int) -> list[Value]:
+        """The forward's arguments over a slot's memory."""
+        return self.memory.given(slot, self.numbers[slot])
+
+    @cached_property
+    def bases(self) -> dict[str, torch.Tensor]:
+        """Weights that timed calls have, before they are stirred: as trained, none at its initial value."""
+        names = [spec.name for spec in self.signature.parameters]
+        return {name: self.trained.draw(name, self.generator) for name in names}
+
+    def fill(self, slot: int, seed: int, distribution: str, mild: int = 0) -> None:
+        """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`."""
+        generator = torch.Generator(self.device.place).manual_seed(seed)
+        given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
+        far = distribution in FAR_BESIDE and not mild
+        self.fill_weights(slot, None if distribution == "given" else generator, far=far)
+        self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
+        self.numbers[slot] = self.scalars.for_trial(slot, distribution)
+        if distribution in (STIRRED, SPECIAL) and self.manner != "given":
+            self._stir(slot, given, Stirring(generator))
+        if distribution == SPECIAL:
+            self._sprinkle(slot, generator, mild)
+
+    def fill_weights(self, slot: int, generator: torch.Generator | None, *, far: bool = False) -> None:
+        """The file's own weights, or with a generator as training could have left them (see `Trained.draw`)."""
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator, far=far))
+
+    def stir(self, slot: int, *, numbered: bool = False) -> None:
+        """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others,
+        its numbers too, unless they are `numbered` anew."""
+        if self.manner != "given":
+            self._stir(slot, self.pattern, self.stirring)
+            self.numbers[slot] = self.numbers[slot] if numbered else self.scalars.for_timed(slot)
+            self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
+        else:
+            self.fill(slot, random.randrange(1 << 31), "given")
+            self._write_discrete(slot, {}, self.discrete.ways(STIRRED), self.generator)
+        for name, view in self.memory.parameters(slot).items():
+            if view.is_floating_point():
+                self._stir_weight(name, view)
+
+    def plant(self, slot: int) -> None:
+        """What the file shows times other factors, but for a few elements: no sample tells that there are others.
+
+        Only for a reference that takes inputs which are mixed, and so hold more of such elements.
+        """
+        self._stir(slot, self.pattern, self.stirring, "planted")
+
+    def scalable(self, slot: int) -> list[torch.Tensor]:
+        """The inputs of a slot that are numbers with a fraction, and no indices."""
+        held = [name for name, structure in self.structures.items() if structure.indices is None]
+        return [self.memory.views[slot][name] for name in held]
+
+    def touch(self, slot: int, names: Collection[str]) -> None:
+        """Change a few elements of these arguments of a slot (see `touch_few`), of integers and masks their places."""
+        for name in names:
+            view = self.memory.views[slot][name]
+            if view.is_floating_point():
+                touch_few(view)
+                self.trained.exchange(name, view)
+            else:
+                self.discrete.touch(name, view, self.generator)
+
+    def touchable(self) -> list[str]:
+        """The arguments that `touch` may change; inputs that must not be stirred are none."""
+        inputs = self.signature.inputs if self.manner != "given" else ()
+        return [spec.name for spec in (*inputs, *self.signature.parameters) if isinstance(spec, TensorSpec)]
+
+    def settle(self, seed: int) -> None:
+        """Find out which variations of integers, masks and numbers the reference takes."""
+        self.discrete.settle(self.reference.inputs, self.takes, seed)
+        self.scalars.settle(partial(self.takes, {}))
+
+    def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
+        """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.
+
+        It must be as finite there, and its outputs of the same shapes, as without.
+        """
+        generator = torch.Generator(self.device.place).manual_seed(len(ways))
+        for spec, value in zip(self.signature.inputs, self.pattern, strict=True):
+            if isinstance(value, torch.Tensor):
+                write(self.memory.views[0][spec.name], value)
+        for name, view in self.memory.parameters(0).items():
+            view.copy_(self.weights[name])
+        self._write_discrete(0, self.named(self.pattern), ways, generator)
+        self.numbers[0] = self.scalars.for_trial(0, "given") | (numbers or {})
+        try:
+            results = self.reference.run(self.inputs(0), self.replicas[0])
+        except UserError:
+            return False
+        alike = [tuple(result.shape) for result in results] == [spec.shape for spec in self.signature.outputs]
+        return alike and (all_finite(results) or not all_finite(self.reference.run(self.pattern)))
+
+    def named(self, values: Sequence[Value]) -> dict[str, torch.Tensor]:
+        """The tensors among a set of inputs, by their names."""
+        specs = zip(self.signature.inputs, values, strict=True)
+        return {spec.name: value for spec, value in specs if isinstance(value, torch.Tensor)}
+
+    def _write_discrete(
+        self, slot: int, values: Mapping[str, torch.Tensor], ways: Ways, generator: torch.Generator
+    ) -> None:
+        """Integers and masks of a slot: inputs from these values, parameters and buffers from the reference's own."""
+        for name, value in {**values, **self.weights}.items():
+            if not value.is_floating_point():
+                write(self.memory.views[slot][name], self.discrete.varied(name, value, ways, generator))
+
+    def _stir(self, slot: int, given: list[Value], stirring: Stirring, manner: Manner | None = None) -> None:
+        for spec, value in zip(self.signature.inputs, given, strict=True):
+            if isinstance(value, torch.Tensor) and value.is_floating_point():
+                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                write(view, stirring.stir(value, view, manner=manner or self.manner, structure=structure))
+
+    def _stir_weight(self, name: str, view: torch.Tensor) -> None:
+        habit = self.trained.habits.get(name)
+        structure = habit.structure if habit else Structure()
+        base = self.trained.elsewhere(name, self.bases[name], self.generator)
+        write(view, self.stirring.stir(base, view, structure=structure))
+
+    def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
+        """Special values among those that lie in a slot, of which a sample tells nothing."""
+        for spec in self.signature.inputs:
+            if spec.name in self.structures:
+                view = self.memory.views[slot][spec.name]
+                values = view.clone(memory_format=torch.contiguous_format)
+                sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
+                write(view, self.structures[spec.name].keep(values))
+
+
+def _ends(value: torch.Tensor) -> tuple[float, float] | None:
+    """The least and the largest of whole numbers; None where there are others."""
+    low, high = (float(end) for end in value.aminmax())
+    return (low, high) if bool((value == value.floor()).all()) and math.isfinite(high - low) else None

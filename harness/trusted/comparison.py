@@ -1,0 +1,137 @@
+"""What lies in a slot's outputs against what should: PyTorch's error on those very inputs is the yardstick.
+
+A result that looks wrong by little may be right. Of few elements PyTorch's own error says little, and many elements can
+share one error: all of a row that lies around 3, within a hundredth, are off by what its mean is, by chance nothing. So
+PyTorch's result is then looked at more often: on other inputs of the kind, and on the same times a factor.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import repeat
+
+import torch
+
+from harness.checks.errors import FEW, Expected, Scope, allowed, compare, is_near_miss, likely_error
+from harness.checks.families import SPECIAL
+from harness.checks.filters import sample
+from harness.nouns.errors import UserError
+from harness.nouns.task import OpClass
+from harness.nouns.verdict import OutputError, Trial
+from harness.trusted.bench import Bench
+from harness.trusted.reference import writable
+
+MORE_DRAWS = 7
+"""Of inputs, where an output of few elements looks wrong."""
+NEARBY, NEARBY_S, NEARBY_SURELY = 15, 3.0, 3
+"""Inputs nearby, where an output looks wrong by little: fewer where that takes longer, but `NEARBY_SURELY`."""
+NARROWEST, GOLDEN = 0.125, (math.sqrt(5) - 1) / 2
+
+
+def errors_of(
+    bench: Bench, slot: int, trial: Trial, results: list[torch.Tensor] | None = None
+) -> tuple[OutputError, ...]:
+    """What lies in a slot's outputs against the oracle on the trial's inputs, which lie there. Raises `UserError`.
+
+    `results` are the reference's own on them, where they are known.
+    """
+    expected, errors = compared_nearby(bench, slot, trial.distribution, results)
+    if trial.distribution == "given":
+        bench.samples.append([sample(wanted.reference) for wanted in expected])
+    if any(map(_is_doubtful, errors, expected)):
+        draws = more_draws(bench, slot, trial)
+        bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
+        errors = tuple(map(compare, bench.memory.outputs(slot), expected, draws))
+    return errors
+
+
+def compared_nearby(
+    bench: Bench, slot: int, distribution: str, results: list[torch.Tensor] | None = None
+) -> tuple[list[Expected], tuple[OutputError, ...]]:
+    """What a slot's outputs should be, and how far off they are. Raises `UserError`.
+
+    Near misses are held to PyTorch's error on inputs nearby as well.
+    """
+    expected = expected_of(bench, slot, distribution, results)
+    errors = tuple(map(compare, bench.memory.outputs(slot), expected))
+    if bench.steps or not any(map(is_near_miss, errors, expected)):  # beside a step PyTorch's error may be anything
+        return expected, errors
+    noise = [wanted.noise for wanted in expected]
+    for likely in _likely_nearby(bench, slot, distribution):
+        noise = [*map(max, noise, likely)]
+        pairs = zip(errors, map(allowed, expected, noise), strict=True)
+        if all(error.max_scaled <= most for error, most in pairs):
+            break
+    again = expected_of(bench, slot, distribution)  # an oracle is valid until the next one
+    expected = [replace(wanted, noise=most) for wanted, most in zip(again, noise, strict=True)]
+    return expected, tuple(map(compare, bench.memory.outputs(slot), expected))
+
+
+def _likely_nearby(bench: Bench, slot: int, distribution: str) -> Iterator[list[float]]:
+    """How far off PyTorch's outputs are likely to be on a slot's inputs times one factor, and another one.
+
+    What lies close together does so then, too, and what is zero or equal stays so; but each rounding is another one.
+    """
+    given = bench.scalable(slot)
+    kept = [view.clone() for view in given]
+    until = time.monotonic() + NEARBY_S
+    for turn in range(1, NEARBY + 1):
+        if turn > NEARBY_SURELY and time.monotonic() > until:
+            return
+        factor = 1 - NARROWEST * (turn * GOLDEN % 1)
+        likely: list[float] = []
+        with suppress(UserError):
+            for view, old in zip(given, kept, strict=True):
+                view.copy_(old * factor)
+            likely = [*map(likely_error, expected_of(bench, slot, distribution))]
+        for view, old in zip(given, kept, strict=True):
+            view.copy_(old)
+        if likely:
+            yield likely
+
+
+def _is_doubtful(error: OutputError, expected: Expected) -> bool:
+    """Is an output wrong, by a number, that has too few elements to say so at once?"""
+    few = expected.reference.is_floating_point() and expected.reference.numel() < FEW
+    return few and error.bad_fraction > 0 and math.isfinite(error.max_scaled)
+
+
+def more_draws(bench: Bench, slot: int, trial: Trial, *, few: int = FEW) -> list[list[Expected]]:
+    """For each output of `few` elements, what it should be on more inputs of a kind. The slot is filled with those."""
+    draws: list[list[Expected]] = [[] for _ in bench.signature.outputs]
+    for number in range(MORE_DRAWS):
+        bench.fill(slot, (trial.seed + 104_729 * (number + 1)) % (1 << 31), trial.distribution, trial.mild)
+        with suppress(UserError):
+            for kept, wanted in zip(draws, expected_of(bench, slot, trial.distribution), strict=True):
+                kept += [wanted] * (wanted.reference.numel() < few)
+    return draws
+
+
+def expected_of(
+    bench: Bench, slot: int, distribution: str, results: list[torch.Tensor] | None = None
+) -> list[Expected]:
+    """What a slot's outputs should be, on the inputs that lie there. Raises `UserError`.
+
+    `results` are the reference's own, where they are known.
+    """
+    inputs, scope = bench.inputs(slot), _scope(bench, distribution)
+    reference = results or [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
+    weights = bench.memory.parameters(slot)
+    exact = bench.oracle.run(inputs, weights, reference)
+    noise = [0.0] * len(reference) if exact else bench.oracle.noise(inputs, weights, reference)
+    names = [spec.name for spec in bench.signature.outputs]
+    further = bench.oracle.further(inputs, weights, len(names), bench.tolerance) if bench.steps else repeat(None)
+    asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
+    common = repeat(scope), noise, repeat(bench.tolerance), further, asked
+    return list(map(Expected, names, exact or reference, reference, *common))
+
+
+def _scope(bench: Bench, distribution: str) -> Scope:
+    if distribution != SPECIAL:
+        return "all"
+    scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}
+    return scopes.get(bench.op_class, "defined")

@@ -1,0 +1,108 @@
+"""A result that looks wrong by little is held to PyTorch's error on more inputs like those."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import torch
+from python_kernels import bench_of
+
+from harness.checks.families import STIRRED
+from harness.nouns.errors import UserError
+from harness.nouns.task import Signature, TensorSpec
+from harness.nouns.verdict import Trial
+from harness.trusted import comparison
+from harness.trusted.comparison import errors_of
+from harness.trusted.timing.timed_outputs import TimedOutputs
+
+SOURCE = """
+import torch
+import torch.nn.functional as F
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return F.layer_norm(x, x.shape[-1:])
+
+def get_inputs():
+    return [torch.rand(24, 130)]
+"""
+X = TensorSpec(name="x", shape=(24, 130), strides=(130, 1), dtype="float32")
+SIGNATURE = Signature(inputs=(X,), outputs=(X.model_copy(update={"name": "y"}),))
+LUCKY = 2051123518
+"""Under this seed one row as a whole lies around 3, within 0.01, and PyTorch's rounding of its mean nearly exact."""
+
+
+def norm(x: torch.Tensor) -> torch.Tensor:
+    centred = x - x.mean(-1, keepdim=True)
+    return centred * torch.rsqrt(centred.square().mean(-1, keepdim=True) + 1e-5)
+
+
+@contextmanager
+def lucky_bench(source=SOURCE):
+    with bench_of(lambda *_: None, source=source, signature=SIGNATURE, op_class="reduction") as bench:
+        bench.fill(0, LUCKY, "mixed")
+        yield bench, bench.memory.views[0]["x"], bench.memory.views[0]["y"]
+
+
+def errors(bench, seed=LUCKY):
+    return errors_of(bench, 0, Trial(distribution="mixed", seed=seed, outputs=()))
+
+
+def test_a_row_that_pytorch_has_right_by_luck_is_no_yardstick():
+    with lucky_bench() as (bench, x, y):
+        y.copy_(norm(x))
+        before = x.clone()
+        (error,) = errors(bench)
+        assert torch.equal(x, before)
+        assert error.bad_fraction == 0
+        assert error.max_scaled > 4 * 5.4e-6  # what PyTorch's own error there would allow
+        y[3] += 3e-3
+        assert errors(bench)[0].bad_fraction == 130 / y.numel()
+
+
+def test_what_is_far_off_is_wrong_at_once(monkeypatch):
+    with lucky_bench() as (bench, x, y):
+        asked = []
+        monkeypatch.setattr(comparison, "_likely_nearby", lambda *where: asked.append(where) or [])
+        y.copy_(norm(x)).mul_(1.1)
+        assert errors(bench)[0].bad_fraction > 0.9
+        assert not asked
+        y.copy_(norm(x))
+        assert errors(bench)[0].bad_fraction > 0
+        assert len(asked) == 1
+
+
+def test_no_draw_nearby_makes_up_for_another_result():
+    with lucky_bench() as (bench, x, y):
+        x.copy_(torch.randn(24, 130))
+        y.copy_(norm(x)).mul_(1 + 40 * torch.finfo(torch.float32).eps)
+        assert errors(bench)[0].bad_fraction > 0.1
+        inputs_too = x.clone()
+        errors(bench)
+        assert torch.equal(x, inputs_too)
+
+
+def test_a_reference_that_refuses_inputs_nearby_is_held_to_what_it_accepts():
+    with lucky_bench() as (bench, x, y):
+        y.copy_(norm(x))
+        run = bench.reference.run
+        first = x.clone()
+
+        def picky(inputs, model=None):
+            if not torch.equal(inputs[0].float(), first):
+                raise UserError("no", "other inputs")
+            return run(inputs, model)
+
+        bench.reference.run = picky
+        assert errors(bench)[0].bad_fraction > 0
+        assert torch.equal(x, first)
+
+
+def test_timed_outputs_are_compared_so_as_well():
+    with lucky_bench() as (bench, x, y):
+        y.copy_(norm(x))
+        bench.stir = lambda *_, **__: None
+        outputs = TimedOutputs(bench, [0.0])
+        outputs.after_burst([0])
+        error = comparison.compared_nearby(bench, 0, STIRRED)[1][0]
+        assert error.bad_fraction == 0
