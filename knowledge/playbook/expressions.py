@@ -16,7 +16,11 @@ from typing import Literal
 from knowledge.playbook import strided
 from knowledge.playbook.problem import Scalar, Tensor
 
-Kind = Literal["load", "scalar", "const", "compute", "reduce", "gathered", "reshaped"]
+# After these, those of `knowledge/compiler/nodes.py`.
+Kind = Literal[
+    "load", "scalar", "const", "compute", "reduce", "gathered", "reshaped",
+    "source", "map", "scan", "read", "position", "within", "total",
+]  # fmt: skip
 Payload = tuple[int | float | bool | str, ...]
 
 

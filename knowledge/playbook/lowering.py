@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from knowledge.playbook import promotion, strided
@@ -91,9 +91,12 @@ def base_name(target: str) -> str:
     return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
 
 
-def lower(problem: Problem, table: dict[str, Lower]) -> Lowered:
-    """The outputs as expressions. Raises `UnwritableError` naming what has no place in `table` or cannot be written."""
-    state = Lowering(Graph())
+def lower(problem: Problem, table: Mapping[str, Lower], graph: Graph | None = None) -> Lowered:
+    """The outputs as expressions of a graph, by default a new one of strided loads.
+
+    Raises `UnwritableError` naming what has no place in `table` or cannot be written.
+    """
+    state = Lowering(graph or Graph())
     for given in (*problem.inputs, *problem.parameters):
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
     for op in problem.ops:
@@ -114,7 +117,7 @@ def _finest(tensor: Tensor, node: Node) -> tuple[Tensor, Node]:
     return tensor.model_copy(update={"shape": view.shape, "strides": view.strides}), finer
 
 
-def _apply(state: Lowering, op: Op, table: dict[str, Lower]) -> None:
+def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
     name = base_name(op.target)
     if name in WITHOUT_EFFECT:
         return

@@ -6,6 +6,7 @@ Nothing is compiled, so that many programs can be tried where a kernel would tak
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import prod
 from typing import Any
 
 import torch
@@ -126,7 +127,8 @@ def reduced(node: Node, operand: torch.Tensor) -> torch.Tensor:
     """A reduction's result; the dimensions that it keeps are in their order."""
     dims = [int(dim) for dim in node.payload]
     kept = [dim for dim in range(len(node.shape)) if dim not in dims]
-    wide = operand.expand(node.shape).permute(*kept, *dims).reshape(*(node.shape[dim] for dim in kept), -1)
+    together = prod(node.shape[dim] for dim in dims)
+    wide = operand.expand(node.shape).permute(*kept, *dims).reshape(*(node.shape[dim] for dim in kept), together)
     wide = wide.byte() if node.op.startswith("arg") and wide.dtype == torch.bool else wide
     return REDUCED[node.op](wide).to(_kept(torch.empty(0, dtype=getattr(torch, node.dtype)), node.dtype).dtype)
 

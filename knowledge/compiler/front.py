@@ -1,0 +1,26 @@
+"""From traced operations to the IR: the playbook's lowerings over the IR's values, and those that only it has."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from knowledge.compiler.nodes import Values
+from knowledge.compiler.ops_choosing import CHOOSING
+from knowledge.compiler.ops_contracting import CONTRACTING
+from knowledge.compiler.ops_moving import MOVING
+from knowledge.compiler.ops_windows import WINDOWS
+from knowledge.playbook.lowering import Lowered, lower
+from knowledge.playbook.operations import TABLE
+from knowledge.playbook.problem import ByContent, Problem
+
+OPERATIONS = {**TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING}
+
+
+def traced(problem: Problem) -> Lowered:
+    """The problem's outputs as values. Raises `UnwritableError` naming the first operation without a lowering."""
+    return _traced(ByContent.of(problem))
+
+
+@lru_cache(maxsize=8)
+def _traced(key: ByContent) -> Lowered:
+    return lower(key.problem, OPERATIONS, Values())

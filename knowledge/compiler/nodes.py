@@ -1,0 +1,283 @@
+"""The IR: values, each defined element by element over the axes of a loop nest, and the elements that define them.
+
+| value | an element of it is |
+|---|---|
+| source | an argument's own |
+| map | its body at the axes i0, i1, ... |
+| reduce | the sum, product, maximum, ... of its body over the axes r0, r1, ... |
+| scan | the same over all of its body up to there, along one of its axes |
+
+| element | holds |
+|---|---|
+| read | another value's element at one index a dimension; 0 where a `partial` one misses the value |
+| position | an index, as a number |
+| within | whether an index is 0 to some extent - 1 |
+| total | a kernel's own reduction or scan (`fusion.py`) |
+| compute, const, scalar | as in `expressions.py` |
+
+So views, broadcasts, padding, windows, flips, gathers and concatenations are no nodes: they are what indices say. A
+contraction (product of matrices, convolution) is a sum of products of two reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+
+from knowledge.compiler.index import Axis, Data, Index, along, axes, linear, number, unravelled
+from knowledge.playbook import strided
+from knowledge.playbook.expressions import Graph, Node, UnwritableError, ViewOf
+from knowledge.playbook.problem import Tensor
+
+REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
+SCANS = ("sum", "prod", "amax", "amin")
+# No axis is longer; positions beyond it need 64 bits.
+FAR = 2**31 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class Value(Node):
+    """A tensor that is defined element by element. Of a scan, `dim` is the dimension that it runs along."""
+
+    axes: tuple[Axis, ...] = ()
+    reduced: tuple[Axis, ...] = ()
+    body: Node | None = None
+    dim: int = 0
+
+    @property
+    def numel(self) -> int:
+        """Number of elements."""
+        return prod(self.shape)
+
+    @property
+    def contracts(self) -> bool:
+        """Whether it is a sum of products of two reads."""
+        products = self.kind == "reduce" and self.op == "sum" and self.body is not None and self.body.op == "mul"
+        return products and all(arg.kind == "read" for arg in self.body.args)  # type: ignore[union-attr]
+
+
+@dataclass(frozen=True, eq=False)
+class Element(Node):
+    """A read (`value`, one index a dimension), a position (one index), or within (one index, `extent`)."""
+
+    value: Value | None = None
+    indices: tuple[Index, ...] = ()
+    extent: int = 0
+    partial: bool = False
+
+
+def children(node: Node) -> Iterator[Node]:
+    """The elements that an element is made of, those that its indices are computed from too."""
+    yield from node.args
+    for index in node.indices if isinstance(node, Element) else ():
+        for atom in index.atoms():
+            if isinstance(atom, Data):
+                yield atom.value
+
+
+def elements(*roots: Node) -> Iterator[Node]:
+    """Every element under `roots` once, operands before their users."""
+    seen: set[int] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        node, expanded = stack.pop()
+        if id(node) in seen:
+            continue
+        if expanded:
+            seen.add(id(node))
+            yield node
+        else:
+            stack.append((node, True))
+            stack.extend((child, False) for child in children(node))
+
+
+def reads(*roots: Node) -> Iterator[Element]:
+    """Every read under some elements."""
+    return (node for node in elements(*roots) if isinstance(node, Element) and node.kind == "read")
+
+
+def values(*roots: Value) -> Iterator[Value]:
+    """Every value under `roots` once, those that are read before those that read them."""
+    seen: set[int] = set()
+    stack = [(root, False) for root in reversed(roots)]
+    while stack:
+        value, expanded = stack.pop()
+        if id(value) in seen:
+            continue
+        if expanded:
+            seen.add(id(value))
+            yield value
+        else:
+            stack.append((value, True))
+            read = (each.value for each in reads(value.body)) if value.body is not None else ()
+            stack.extend((each, False) for each in read if each is not None)
+
+
+class Values(Graph):
+    """Builds values and elements, the same one for the same definition; to the playbook's lowerings a `Graph`."""
+
+    def load(self, tensor: Tensor) -> Value:
+        """An argument."""
+        return self._value("source", tensor.name, tensor.dtype, tensor.shape)
+
+    def map(self, shape: tuple[int, ...], body: Node) -> Value:
+        """The body at every place of a shape, whose axes are `axes("i", shape)`."""
+        return self._value("map", "", body.dtype, shape, body)
+
+    def fold(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> Value:
+        """The body reduced over `axes("r", over)` at every place of a shape."""
+        return self._value("reduce", op, body.dtype, shape, body, over=over)
+
+    def scan(self, op: str, operand: Node, dim: int) -> Value:
+        """Running sums, products or extrema along one dimension."""
+        body = self.read(operand, tuple(map(along, axes("i", operand.shape))))
+        return self._value("scan", op, body.dtype, operand.shape, body, dim=dim)
+
+    def read(self, value: Node, indices: tuple[Index, ...], *, partial: bool = False) -> Node:
+        """An element of a value; a number is itself everywhere."""
+        if value.uniform:
+            return value
+        assert isinstance(value, Value), value
+        safe = all(index.within(extent) for index, extent in zip(indices, value.shape, strict=True))
+        return self._element("read", value.dtype, value=value, indices=indices, partial=partial and not safe)
+
+    def position(self, index: Index) -> Node:
+        """An index as an int64."""
+        return (
+            self._element("position", "int64", indices=(index,)) if index.terms else self.const(index.offset, "int64")
+        )
+
+    def within(self, index: Index, extent: int) -> Node:
+        """Whether an index is 0 to extent - 1."""
+        if index.within(extent):
+            return self.const(True, "bool")
+        return self._element("within", "bool", indices=(index,), extent=extent)
+
+    def total(self, name: str, dtype: str) -> Node:
+        """What a kernel has reduced, by its name there."""
+        return self._element("total", dtype, name)
+
+    def element(self, op: str, dtype: str, *args: Node) -> Node:
+        """A primitive on elements."""
+        if op == "select" and args[0].kind == "const":
+            return args[1] if args[0].payload[0] else args[2]
+        if op == "and" and args[0].kind == "const":
+            return args[1] if args[0].payload[0] else args[0]
+        return self._make("compute", op, dtype, (), args, ())
+
+    def rewritten(self, root: Node, places: Mapping[Axis, Index], read: Callable[[Element], Node]) -> Node:
+        """An element with its axes replaced by places; `read` says what becomes of each read, already replaced."""
+        made: dict[int, Node] = {}
+
+        def placed(node: Node) -> Node:
+            if isinstance(node, Element):
+                indices = tuple(index.at(places, lambda data: made[id(data)]) for index in node.indices)
+                if node.kind == "read":
+                    moved = self.read(node.value, indices, partial=True)  # type: ignore[arg-type]
+                    return read(moved) if isinstance(moved, Element) else moved
+                if node.kind == "within":
+                    return self.within(indices[0], node.extent)
+                return self.position(indices[0]) if node.kind == "position" else node
+            if node.kind != "compute" or not node.args:
+                return node
+            self.origin = node.origin
+            return self.element(node.op, node.dtype, *(made[id(arg)] for arg in node.args))
+
+        for node in elements(root):
+            made[id(node)] = placed(node)
+        return made[id(root)]
+
+    # What the playbook's lowerings ask of a graph.
+
+    def compute(self, op: str, dtype: str, *args: Node) -> Node:
+        """An elementwise primitive; operands are broadcast against each other."""
+        if all(arg.uniform for arg in args):
+            return self._make("compute", op, dtype, (), args, ())
+        shape = strided.broadcast_shape(tuple(arg.shape for arg in args))
+        return self.map(shape, self.element(op, dtype, *(self.spread(arg, shape) for arg in args)))
+
+    def spread(self, value: Node, shape: tuple[int, ...]) -> Node:
+        """The element of a value, broadcast to a shape, at its axes."""
+        mine = axes("i", shape)[len(shape) - len(value.shape) :] if value.shape else ()
+        indices = (number(0) if extent == 1 else along(axis) for axis, extent in zip(mine, value.shape, strict=True))
+        return self.read(value, tuple(indices))
+
+    def reduce(self, op: str, dtype: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
+        """A reduction over `dims` (non-negative, sorted)."""
+        if operand.uniform:
+            raise UnwritableError("a reduction over a constant")
+        if op in ("argmax", "argmin"):
+            return self._arg(op, operand, dims, keepdim)
+        kept = tuple(extent for dim, extent in enumerate(operand.shape) if dim not in dims)
+        outer = iter(axes("i", kept))
+        inner = iter(axes("r", (operand.shape[dim] for dim in dims)))
+        indices = tuple(along(next(inner if dim in dims else outer)) for dim in range(len(operand.shape)))
+        body = self.read(operand, indices)
+        if body.dtype != dtype:
+            body = self.element("cast", dtype, body)
+        made = self.fold(op, kept, tuple(operand.shape[dim] for dim in dims), body)
+        shape = tuple(1 if dim in dims else extent for dim, extent in enumerate(operand.shape))
+        return self.reshape(made, shape) if keepdim else made
+
+    def _arg(self, op: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
+        """The least position among those that hold the extremum; of the first NaN where there is one."""
+        extents = tuple(operand.shape[dim] for dim in dims)
+        if not prod(extents):
+            raise UnwritableError(f"{self.origin} over no elements")
+        best = self.reduce("amax" if op == "argmax" else "amin", operand.dtype, operand, dims, keepdim=True)
+        mine = axes("i", operand.shape)
+        place = linear((along(mine[dim]) for dim in dims), strided.packed_strides(extents))
+        x, top = self.spread(operand, operand.shape), self.spread(best, operand.shape)
+        found = self.element("or", "bool", self.element("eq", "bool", x, top), self.element("ne", "bool", x, x))
+        near = "int32" if prod(extents) < FAR else "int64"
+        here = self.position(place) if near == "int64" else self.element("cast", near, self.position(place))
+        candidates = self.map(operand.shape, self.element("select", near, found, here, self.const(prod(extents), near)))
+        first = self.reduce("amin", near, candidates, dims, keepdim)
+        return first if near == "int64" else self.compute("cast", "int64", first)
+
+    def expand(self, node: Node, shape: tuple[int, ...]) -> Node:
+        """Broadcast to `shape`."""
+        if node.uniform or node.shape == shape:
+            return node
+        strided.expand(node.shape, strided.packed_strides(node.shape), shape)
+        lead = len(shape) - len(node.shape)
+        wide = tuple(node.shape[dim - lead] if extent == -1 else extent for dim, extent in enumerate(shape))
+        return self.map(wide, self.spread(node, wide))
+
+    def reshape(self, node: Node, shape: tuple[int, ...]) -> Node:
+        """The same elements in row-major order under another shape."""
+        if node.uniform:
+            return node
+        return self.view(node, lambda old, strides: strided.reshape(old, strides, shape))
+
+    def view(self, node: Node, view_of: ViewOf) -> Node:
+        """What strides say over the value packed in row-major order."""
+        if node.uniform:
+            return node
+        view = view_of(node.shape, strided.packed_strides(node.shape))
+        place = linear(map(along, axes("i", view.shape)), view.strides) + view.offset
+        return self.map(view.shape, self.read(node, unravelled(place, node.shape)))
+
+    def _value(
+        self, kind: str, op: str, dtype: str, shape: tuple[int, ...], body: Node | None = None,
+        over: tuple[int, ...] = (), dim: int = 0,
+    ) -> Value:  # fmt: skip
+        key = (kind, op, dtype, shape, id(body), over, dim)
+        if key not in self._nodes:
+            self._nodes[key] = Value(
+                kind, op, dtype, shape, origin=self.origin, axes=axes("i", shape), reduced=axes("r", over),  # type: ignore[arg-type]
+                body=body, dim=dim,
+            )  # fmt: skip
+        return self._nodes[key]  # type: ignore[return-value]
+
+    def _element(
+        self, kind: str, dtype: str, op: str = "", value: Value | None = None, indices: tuple[Index, ...] = (),
+        extent: int = 0, partial: bool = False,
+    ) -> Element:  # fmt: skip
+        key = (kind, dtype, op, id(value), indices, extent)
+        if key not in self._nodes:
+            self._nodes[key] = Element(
+                kind, op, dtype, origin=self.origin, value=value, indices=indices, extent=extent, partial=partial,  # type: ignore[arg-type]
+            )  # fmt: skip
+        return self._nodes[key]  # type: ignore[return-value]

@@ -1,0 +1,142 @@
+"""Losses that choose among classes or triplets, and normalization by a batch's own statistics."""
+
+from __future__ import annotations
+
+from knowledge.compiler.index import computed
+from knowledge.compiler.ops_moving import places, values_of
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.ops_activations import ACTIVATIONS, Terms
+from knowledge.playbook.ops_pointwise import reciprocal_root, result_dtype
+from knowledge.playbook.ops_reductions import Rows
+from knowledge.playbook.problem import Argument, Op, Ref
+
+MEAN, SUM = 1, 2
+
+
+def _log_probabilities(state: Lowering, node: Node, dim: int) -> Node:
+    rows = Rows(state, node, (dim,))
+    shifted = rows.f("sub", node, rows.reduce("amax"))
+    return rows.f("sub", shifted, rows.f("log", rows.reduce("sum", rows.f("exp", shifted))))
+
+
+def _reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None = None) -> Node:
+    """The values themselves, their sum, or their mean: by `weights` where such are given."""
+    if wanted not in (MEAN, SUM) or not node.shape:
+        return node
+    rows = Rows(state, node, tuple(range(len(node.shape))))
+    total = rows.reduce("sum")
+    if wanted == MEAN:
+        total = rows.mean() if weights is None else rows.f("div", total, rows.reduce("sum", weights))
+    return rows.result(total, False)
+
+
+def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node:
+    """-weight * the score of each target class, as nll_loss and cross_entropy_loss reduce it."""
+    graph, target = values_of(state), state.value(op.args[1])
+    weight = state.argument(op, 2, "weight")
+    wanted, ignored = state.argument(op, 3, "reduction", MEAN), state.argument(op, 4, "ignore_index", -100)
+    assert isinstance(ignored, int)
+    here = places(target.shape)
+    choice = graph.read(target, here)
+    place = computed(choice)
+    element = graph.read(scores, (*here[:dim], place, *here[dim:]), partial=True)
+    dtype = scores.dtype
+    lost = graph.element("neg", dtype, element)
+    share: Node = graph.const(1.0, dtype)
+    if weight is not None:
+        share = graph.read(state.operand(weight, dtype), (place,), partial=True)
+        lost = graph.element("mul", dtype, lost, share)
+    counts = graph.element("ne", "bool", choice, graph.const(ignored, "int64"))
+    none = graph.const(0.0, dtype)
+    losses = graph.map(target.shape, graph.element("select", dtype, counts, lost, none))
+    return _reduced(state, losses, wanted, graph.map(target.shape, graph.element("select", dtype, counts, share, none)))
+
+
+def _nll(state: Lowering, op: Op) -> Node:
+    scores = state.operand(op.args[0], result_dtype(op))
+    return _chosen(state, op, scores, 1 if len(scores.shape) > 1 else 0)
+
+
+def _cross_entropy(state: Lowering, op: Op) -> Node:
+    scores, target = state.operand(op.args[0], result_dtype(op)), state.value(op.args[1])
+    dim = 1 if len(scores.shape) > 1 else 0
+    logs = _log_probabilities(state, scores, dim)
+    smoothing = state.argument(op, 5, "label_smoothing", 0.0)
+    if target.dtype == scores.dtype:
+        if smoothing or state.argument(op, 2, "weight") is not None:
+            raise UnwritableError(f"{op.target} of probabilities with weights or smoothing")
+        f = Terms(state.graph, scores.dtype)
+        rows = Rows(state, f("mul", logs, target), (dim,))
+        lost = rows.result(f("neg", rows.reduce("sum")), False)
+        return _reduced(state, lost, state.argument(op, 3, "reduction", MEAN))
+    if smoothing:
+        raise UnwritableError(f"{op.target} with smoothed labels")
+    return _chosen(state, op, logs, dim)
+
+
+def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> Node:
+    f = Terms(state.graph, one.dtype)
+    gap = f("add", f("sub", one, other), eps)
+    rows = Rows(state, gap, (len(gap.shape) - 1,))
+    if p == 1:
+        return rows.result(rows.reduce("sum", f("abs", gap)), False)
+    if p == 2:
+        return rows.result(f("sqrt", rows.reduce("sum", f("mul", gap, gap))), False)
+    return rows.result(f("pow", rows.reduce("sum", f("pow", f("abs", gap), p)), 1 / p), False)
+
+
+def _triplet(state: Lowering, op: Op) -> Node:
+    """max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
+    dtype = result_dtype(op)
+    f, (anchor, near, far) = Terms(state.graph, dtype), (state.operand(each, dtype) for each in op.args[:3])
+    numbers = (
+        state.argument(op, k, name, default)
+        for k, name, default in ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6))
+    )
+    margin, p, eps = (float(each) for each in numbers)  # type: ignore[arg-type]
+    wide = _distance(state, anchor, far, p, eps)
+    if state.argument(op, 6, "swap", False):
+        wide = f("minimum", wide, _distance(state, near, far, p, eps))
+    lost = f("maximum", f("add", f("sub", _distance(state, anchor, near, p, eps), wide), margin), 0.0)
+    return _reduced(state, lost, state.argument(op, 7, "reduction", MEAN))
+
+
+def _cosine_embedding(state: Lowering, op: Op) -> Node:
+    """1 - cos where the target is 1, max(cos - margin, 0) where it is -1."""
+    dtype = result_dtype(op)
+    f, (x, y) = Terms(state.graph, dtype), (state.operand(each, dtype) for each in op.args[:2])
+    target = state.operand(op.args[2], dtype)
+
+    def dotted(one: Node, other: Node) -> Node:
+        rows = Rows(state, f("mul", one, other), (len(one.shape) - 1,))
+        return rows.result(rows.reduce("sum"), False)
+
+    size = f("sqrt", f("mul", f("add", dotted(x, x), 1e-12), f("add", dotted(y, y), 1e-12)))
+    cosine = f("div", dotted(x, y), size)
+    margin = float(state.argument(op, 3, "margin", 0.0))  # type: ignore[arg-type]
+    apart = f("maximum", f("sub", cosine, margin), 0.0)
+    lost = f("select", f("eq", target, 1.0), f("sub", 1.0, cosine), f("select", f("eq", target, -1.0), apart, 0.0))
+    return _reduced(state, lost, state.argument(op, 4, "reduction", MEAN))
+
+
+def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+    """By stored statistics elementwise; in training, and where none are stored, by the batch's own."""
+    training = state.argument(op, 5, "training", False) is True
+    if (not training and isinstance(op.args[3], Ref)) or "no_training" in op.target:
+        return ACTIVATIONS["batch_norm"](state, op)
+    node = state.operand(op.args[0], result_dtype(op))
+    rows = Rows(state, node, tuple(dim for dim in range(len(node.shape)) if dim != 1))
+    eps = rows.f.number(float(state.argument(op, 7, "eps", 1e-5)))  # type: ignore[arg-type]
+    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
+    channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
+    for name, argument in (("mul", op.args[1]), ("add", op.args[2])):
+        if argument is not None:
+            normal = rows.f(name, normal, state.graph.reshape(state.operand(argument, node.dtype), channels))
+    return normal
+
+
+CHOOSING: dict[str, Lower] = {
+    "nll_loss": _nll, "nll_loss_nd": _nll, "nll_loss2d": _nll, "cross_entropy_loss": _cross_entropy,
+    "triplet_margin_loss": _triplet, "cosine_embedding_loss": _cosine_embedding, "batch_norm": _batch_norm,
+}  # fmt: skip

@@ -1,0 +1,225 @@
+"""Products of matrices, einsum, convolutions of any kind, attention: sums of products over index maps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from knowledge.compiler.index import Index, along, axes, number
+from knowledge.compiler.nodes import Values
+from knowledge.compiler.ops_moving import integer, places, values_of
+from knowledge.compiler.ops_windows import each_of
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.ops_activations import Terms
+from knowledge.playbook.ops_pointwise import result_dtype
+from knowledge.playbook.problem import Argument, Op, Ref
+
+Indices = tuple[Index, ...]
+
+
+def contracted(
+    graph: Values, shape: tuple[int, ...], over: Sequence[int], left: tuple[Node, Indices], right: tuple[Node, Indices]
+) -> Node:
+    """The sum of products of two reads."""
+    factors = [graph.read(node, indices, partial=True) for node, indices in (left, right)]
+    return graph.fold("sum", shape, tuple(over), graph.element("mul", factors[0].dtype, *factors))
+
+
+def product(graph: Values, left: Node, right: Node) -> Node:
+    """torch.matmul: vectors get a dimension that goes again, what comes before the last two is broadcast."""
+    if left.uniform or right.uniform:
+        raise UnwritableError("a product of constants")
+    row, column = len(left.shape) == 1, len(right.shape) == 1
+    left = graph.reshape(left, (1, *left.shape)) if row else left
+    right = graph.reshape(right, (*right.shape, 1)) if column else right
+    lead = torch_broadcast(left.shape[:-2], right.shape[:-2])
+    shape = (*lead, left.shape[-2], right.shape[-1])
+    here, (inner,) = places(shape), map(along, axes("r", left.shape[-1:]))
+
+    def outer(node: Node) -> Indices:
+        own = here[len(lead) - (len(node.shape) - 2) : len(lead)]
+        return tuple(number(0) if size == 1 else place for size, place in zip(node.shape[:-2], own, strict=True))
+
+    made = contracted(
+        graph,
+        shape,
+        left.shape[-1:],
+        (left, (*outer(left), here[-2], inner)),
+        (right, (*outer(right), inner, here[-1])),
+    )
+    kept = (*lead, *(() if row else shape[-2:-1]), *(() if column else shape[-1:]))
+    return made if kept == shape else graph.reshape(made, kept)
+
+
+def torch_broadcast(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[int, ...]:
+    """The shape that two broadcast to."""
+    rank = max(len(one), len(other))
+    wide = [(1,) * (rank - len(shape)) + shape for shape in (one, other)]
+    return tuple(b if a == 1 else a for a, b in zip(*wide, strict=True))
+
+
+def _operands(state: Lowering, op: Op, *positions: int) -> list[Node]:
+    return [state.operand(op.args[position], result_dtype(op)) for position in positions]
+
+
+def _matmul(state: Lowering, op: Op) -> Node:
+    return product(values_of(state), *_operands(state, op, 0, 1))
+
+
+def _linear(state: Lowering, op: Op) -> Node:
+    graph, (x, weight) = values_of(state), _operands(state, op, 0, 1)
+    here, (inner,) = places(op.results[0].shape), map(along, axes("r", x.shape[-1:]))
+    made = contracted(graph, op.results[0].shape, x.shape[-1:], (x, (*here[:-1], inner)), (weight, (here[-1], inner)))
+    bias = state.argument(op, 2, "bias")
+    return made if bias is None else graph.compute("add", made.dtype, made, state.operand(bias, made.dtype))
+
+
+def _addmm(state: Lowering, op: Op) -> Node:
+    """beta * first + alpha * product."""
+    f = Terms(state.graph, result_dtype(op))
+    first, left, right = _operands(state, op, 0, 1, 2)
+    made = product(values_of(state), left, right)
+    alpha, beta = (state.operand(op.kwargs.get(name, 1), f.dtype) for name in ("alpha", "beta"))
+    return f("add", f("mul", first, beta), f("mul", made, alpha))
+
+
+def _einsum(state: Lowering, op: Op) -> Node:
+    """One or two operands with letters, no repeated letter within one."""
+    graph, equation, given = values_of(state), op.args[0], op.args[1]
+    if not isinstance(equation, str) or not isinstance(given, tuple) or "." in equation or len(given) != 2:
+        raise UnwritableError(f"{op.target} of {equation}")
+    terms, _, result = equation.replace(" ", "").partition("->")
+    letters = terms.split(",")
+    if not result:
+        result = "".join(sorted(each for each in set(terms) - {","} if terms.count(each) == 1))
+    nodes = [state.operand(each, result_dtype(op)) for each in given]
+    extents = {each: size for word, node in zip(letters, nodes, strict=True)
+               for each, size in zip(word, node.shape, strict=True)}  # fmt: skip
+    if any(len(set(word)) < len(word) for word in (*letters, result)):
+        raise UnwritableError(f"{op.target} of {equation}")
+    over = [each for each in extents if each not in result]
+    place = dict(zip(result, places(op.results[0].shape), strict=True))
+    place |= dict(zip(over, map(along, axes("r", (extents[each] for each in over))), strict=True))
+    left, right = ((node, tuple(place[each] for each in word)) for word, node in zip(letters, nodes, strict=True))
+    return contracted(graph, op.results[0].shape, [extents[each] for each in over], left, right)
+
+
+def _convolved(
+    state: Lowering, op: Op, step: Argument, margin: Argument, apart: Argument, groups: int, transposed: bool
+) -> Node:
+    graph, (x, weight) = values_of(state), _operands(state, op, 0, 1)
+    shape, rank = op.results[0].shape, len(weight.shape) - 2
+    batched = len(shape) == rank + 2
+    x = x if batched else graph.reshape(x, (1, *x.shape))
+    full = shape if batched else (1, *shape)
+    taps = weight.shape[2:]
+    steps, gaps = each_of(step, rank, op), each_of(apart, rank, op)
+    if margin == "same":
+        before = tuple(gap * (tap - 1) // 2 for gap, tap in zip(gaps, taps, strict=True))
+    else:
+        before = (0,) * rank if margin == "valid" else each_of(margin, rank, op)
+    image, channel, *inner = places(full)
+    spread = list(zip(inner, steps, taps, gaps, before, x.shape[2:], strict=True))
+    if transposed:
+        ways = [_back(position + 1, *each) for position, each in enumerate(spread)]
+        over = (weight.shape[0] // groups, *(count for count, _, _ in ways))
+        outer, r = weight.shape[1], along(axes("r", over)[0])
+        source = channel // outer * (weight.shape[0] // groups) + r
+        left = (x, (image, source, *(index for _, index, _ in ways)))
+        right = (weight, (source, channel % outer, *(tap for _, _, tap in ways)))
+    else:
+        over = (weight.shape[1], *taps)
+        r, *k = map(along, axes("r", over))
+        source = channel // (weight.shape[0] // groups) * weight.shape[1] + r
+        indices = (place * s + tap * gap - first for (place, s, _, gap, first, _), tap in zip(spread, k, strict=True))
+        left, right = (x, (image, source, *indices)), (weight, (channel, r, *k))
+    made = contracted(graph, full, over, left, right)
+    bias = state.argument(op, 2, "bias")
+    if bias is not None:
+        channels = graph.reshape(state.operand(bias, made.dtype), (full[1], *(1,) * rank))
+        made = graph.compute("add", made.dtype, made, channels)
+    return made if batched else graph.reshape(made, shape)
+
+
+def _back(
+    position: int, place: Index, step: int, taps: int, gap: int, before: int, extent: int
+) -> tuple[int, Index, Index]:
+    """Of a transposed convolution along one dimension: how many taps may count, the element and the tap of each.
+
+    Element x of the operand goes to the places x * step + tap * gap - before. With a gap of 1 the taps that meet a
+    place are every step-th; else all are tried, and those that fall between elements miss the operand.
+    """
+    shifted = place + before
+    if gap == 1:
+        count = -(-taps // step)
+        nth = along(axes("r", (1,) * position + (count,))[-1])
+        return count, shifted // step - nth, shifted % step + nth * step
+    tap = along(axes("r", (1,) * position + (taps,))[-1])
+    reached = shifted - tap * gap
+    far = extent + max(map(abs, (reached // step).bounds)) + 1
+    return taps, reached // step + reached % step * far, tap
+
+
+def _convolution(transposed: bool) -> Lower:
+    def made(state: Lowering, op: Op) -> Node:
+        if transposed:
+            groups, apart = state.argument(op, 6, "groups", 1), state.argument(op, 7, "dilation", 1)
+        else:
+            apart, groups = state.argument(op, 5, "dilation", 1), state.argument(op, 6, "groups", 1)
+        step, margin = state.argument(op, 3, "stride", 1), state.argument(op, 4, "padding", 0)
+        return _convolved(state, op, step, margin, apart, integer(groups, op), transposed)
+
+    return made
+
+
+def _any_convolution(state: Lowering, op: Op) -> Node:
+    return _convolved(state, op, op.args[3], op.args[4], op.args[5], integer(op.args[8], op), op.args[6] is True)
+
+
+def _attention(state: Lowering, op: Op) -> Node:
+    """softmax(q k^T * scale + mask) v; a row with nothing to attend to is NaN, as torch's plain form has it."""
+    graph, (q, k, v) = values_of(state), _operands(state, op, 0, 1, 2)
+    dtype = q.dtype
+    f = Terms(graph, dtype)
+    if op.kwargs.get("enable_gqa") or q.shape[:-2] != k.shape[:-2]:
+        times = q.shape[-3] // k.shape[-3]
+        k, v = (_repeated(graph, node, times) for node in (k, v))
+    scale = op.kwargs.get("scale")
+    factor = float(scale) if isinstance(scale, int | float) else 1 / math.sqrt(q.shape[-1])
+    order = (*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
+    turned = graph.map(tuple(k.shape[dim] for dim in order), graph.read(k, _permuted(k.shape, order)))
+    scores = f("mul", product(graph, q, turned), factor)
+    mask, causal = state.argument(op, 3, "attn_mask"), state.argument(op, 5, "is_causal", False)
+    if isinstance(mask, Ref):
+        given = state.value(mask)
+        scores = f("select", given, scores, -math.inf) if given.dtype == "bool" else f("add", scores, given)
+    if causal is True:
+        *_, row, column = places(scores.shape)
+        seen = graph.map(scores.shape, graph.within(row - column, scores.shape[-2] + scores.shape[-1]))
+        scores = f("select", seen, scores, -math.inf)
+    last = (len(scores.shape) - 1,)
+    powers = f("exp", f("sub", scores, graph.reduce("amax", dtype, scores, last, True)))
+    return product(graph, f("div", powers, graph.reduce("sum", dtype, powers, last, True)), v)
+
+
+def _permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> Indices:
+    here = places(tuple(shape[dim] for dim in order))
+    return tuple(here[order.index(dim)] for dim in range(len(shape)))
+
+
+def _repeated(graph: Values, node: Node, times: int) -> Node:
+    """Each head several times."""
+    shape = (*node.shape[:-3], node.shape[-3] * times, *node.shape[-2:])
+    *lead, head, row, column = places(shape)
+    return graph.map(shape, graph.read(node, (*lead, head // times, row, column)))
+
+
+CONTRACTING: dict[str, Lower] = {
+    **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), _matmul),
+    **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+    **dict.fromkeys((f"conv{rank}d" for rank in (1, 2, 3)), _convolution(False)),
+    **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), _convolution(True)),
+    "linear": _linear, "einsum": _einsum, "convolution": _any_convolution,
+    "scaled_dot_product_attention": _attention,
+}  # fmt: skip

@@ -1,0 +1,311 @@
+"""What moves, joins, picks or masks elements: all of it reads at other indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from knowledge.compiler.index import Index, along, axes, computed, number
+from knowledge.compiler.nodes import Values
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.ops_pointwise import result_dtype
+from knowledge.playbook.ops_views import numbers
+from knowledge.playbook.problem import Argument, Op
+
+Indices = tuple[Index, ...]
+
+
+def values_of(state: Lowering) -> Values:
+    """The graph that the compiler's own lowerings build on."""
+    assert isinstance(state.graph, Values)
+    return state.graph
+
+
+def integer(argument: Argument, op: Op) -> int:
+    """A whole number among the arguments."""
+    return numbers(argument, op)[0]
+
+
+def places(shape: tuple[int, ...]) -> Indices:
+    """The axes of a result."""
+    return tuple(map(along, axes("i", shape)))
+
+
+def replaced(indices: Indices, dim: int, index: Index) -> Indices:
+    """The indices with another one in one dimension."""
+    return (*indices[:dim], index, *indices[dim + 1 :])
+
+
+def _joined(state: Lowering, op: Op, parts: list[Node], dim: int) -> Node:
+    """Parts one after the other along a dimension: each is read where it is, and 0 elsewhere."""
+    graph, shape = values_of(state), op.results[0].shape
+    known = sum(part.shape[dim] for part in parts if part.shape)
+    numbers_ = [part for part in parts if not part.shape]
+    if len(numbers_) > 1:
+        raise UnwritableError(f"{op.target} of several constants")
+    here, end = places(shape), shape[dim]
+    body: Node | None = None
+    for part in reversed(parts):
+        extent = part.shape[dim] if part.shape else shape[dim] - known
+        start = end - extent
+        element = graph.read(part, replaced(here, dim, here[dim] - start), partial=True)
+        # Later parts lie behind: the first part whose end is not reached yet is the one.
+        inside = graph.within(here[dim], end)
+        body = element if body is None else graph.element("select", element.dtype, inside, element, body)
+        end = start
+    assert body is not None
+    return graph.map(shape, body)
+
+
+def _cat(state: Lowering, op: Op) -> Node:
+    given, shape = op.args[0], op.results[0].shape
+    assert isinstance(given, tuple)
+    parts = [state.operand(each, result_dtype(op)) for each in given]
+    parts = [part for part in parts if part.shape != (0,) or shape == (0,)]
+    dim = integer(state.argument(op, 1, "dim", 0), op) % max(len(shape), 1)
+    return _joined(state, op, parts, dim)
+
+
+def _stack(state: Lowering, op: Op) -> Node:
+    given, shape = op.args[0], op.results[0].shape
+    assert isinstance(given, tuple)
+    dim = integer(state.argument(op, 1, "dim", 0), op) % len(shape)
+    one = (*shape[:dim], 1, *shape[dim + 1 :])
+    parts = [state.graph.reshape(state.operand(each, result_dtype(op)), one) for each in given]
+    return _joined(state, op, parts, dim)
+
+
+def _margins(argument: Argument, rank: int, op: Op) -> list[int]:
+    """How many elements come before each dimension; torch tells the last dimension first."""
+    given = numbers(argument, op)
+    before = [0] * rank
+    for position, count in enumerate(given[::2]):
+        before[rank - 1 - position] = count
+    return before
+
+
+def _constant_pad(state: Lowering, op: Op) -> Node:
+    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    before = _margins(op.args[1], len(shape), op)
+    moved = tuple(place - count for place, count in zip(places(shape), before, strict=True))
+    inside: Node = graph.const(True, "bool")
+    for index, extent in zip(moved, node.shape, strict=True):
+        inside = graph.element("and", "bool", graph.within(index, extent), inside)
+    fill = state.operand(state.argument(op, 2, "value", 0), node.dtype)
+    return graph.map(shape, graph.element("select", node.dtype, inside, graph.read(node, moved, partial=True), fill))
+
+
+def clamped(graph: Values, index: Index, extent: int) -> Index:
+    """An index held to 0 to extent - 1, computed: no view says so."""
+    if index.within(extent):
+        return index
+    place = graph.position(index)
+    low = graph.element("maximum", "int64", place, graph.const(0, "int64"))
+    return computed(graph.element("minimum", "int64", low, graph.const(extent - 1, "int64")))
+
+
+def _mirrored(graph: Values, index: Index, extent: int) -> Index:
+    place = graph.element("abs", "int64", graph.position(index))
+    last = graph.const(extent - 1, "int64")
+    back = graph.element("abs", "int64", graph.element("sub", "int64", last, place))
+    return computed(graph.element("sub", "int64", last, back))
+
+
+def _other_pad(state: Lowering, op: Op) -> Node:
+    """reflect, replicate, circular: reads of the operand's own elements."""
+    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    mode = state.argument(op, 2, "mode") if op.target.startswith("aten.pad.") else op.target.split(".")[1].split("_")[0]
+    if mode == "constant":
+        return _constant_pad(
+            state, op.model_copy(update={"args": (*op.args[:2], state.argument(op, 3, "value", 0) or 0)})
+        )
+    indices = []
+    for place, before, extent in zip(
+        places(shape), _margins(op.args[1], len(shape), op), node.shape, strict=True
+    ):  # fmt: skip
+        index = place - before
+        if index.within(extent):
+            indices.append(index)
+        elif mode == "circular":
+            indices.append((index + extent) % extent)
+        elif mode in ("reflect", "reflection"):
+            indices.append(_mirrored(graph, index, extent))
+        else:
+            indices.append(clamped(graph, index, extent))
+    return graph.map(shape, graph.read(node, tuple(indices), partial=True))
+
+
+def _roll(state: Lowering, op: Op) -> Node:
+    graph, node = values_of(state), state.value(op.args[0])
+    shifts, dims = numbers(op.args[1], op), numbers(state.argument(op, 2, "dims", ()), op)
+    flat = node if dims else graph.reshape(node, (-1,))
+    indices = places(flat.shape)
+    for shift, dim in zip(shifts, dims or (0,), strict=True):
+        place = dim % max(len(flat.shape), 1)
+        extent = flat.shape[place] or 1
+        indices = replaced(indices, place, (indices[place] - shift % extent + extent) % extent)
+    return graph.reshape(graph.map(flat.shape, graph.read(flat, indices)), node.shape)
+
+
+def _triangle(lower: bool) -> Lower:
+    def made(state: Lowering, op: Op) -> Node:
+        graph, node = values_of(state), state.value(op.args[0])
+        diagonal = integer(state.argument(op, 1, "diagonal", 0), op)
+        *_, row, column = here = places(op.results[0].shape)
+        gap = column - row - diagonal if lower else row - column + diagonal
+        # At most 0 within: shifted by more than any distance.
+        span = sum(op.results[0].shape[-2:]) + abs(diagonal) + 1
+        inside = graph.within(gap + span, span + 1)
+        return graph.map(op.results[0].shape, graph.element(
+            "select", node.dtype, inside, graph.read(node, here), graph.const(0, node.dtype)
+        ))  # fmt: skip
+
+    return made
+
+
+def _wrapped(graph: Values, element: Node, extent: int) -> Index:
+    """A computed index; negative ones count from the end."""
+    whole = element if element.dtype == "int64" else graph.element("cast", "int64", element)
+    below = graph.element("lt", "bool", whole, graph.const(0, "int64"))
+    turned = graph.element("add", "int64", whole, graph.const(extent, "int64"))
+    return computed(graph.element("select", "int64", below, turned, whole))
+
+
+def _gather(state: Lowering, op: Op) -> Node:
+    graph, node, index = values_of(state), state.value(op.args[0]), state.value(op.args[2])
+    dim = integer(op.args[1], op) % max(len(node.shape), 1)
+    here = places(index.shape)
+    chosen = _wrapped(graph, graph.read(index, here), node.shape[dim])
+    return graph.map(index.shape, graph.read(node, replaced(here, dim, chosen), partial=True))
+
+
+def _index_select(state: Lowering, op: Op) -> Node:
+    graph, node, index = values_of(state), state.value(op.args[0]), state.value(op.args[2])
+    dim = integer(op.args[1], op) % max(len(node.shape), 1)
+    here = places(op.results[0].shape)
+    chosen = _wrapped(graph, graph.read(index, (here[dim],)), node.shape[dim])
+    return graph.map(op.results[0].shape, graph.read(node, replaced(here, dim, chosen), partial=True))
+
+
+def _embedding(state: Lowering, op: Op) -> Node:
+    graph, table, index = values_of(state), state.value(op.args[0]), state.value(op.args[1])
+    *lead, last = places(op.results[0].shape)
+    chosen = _wrapped(graph, graph.read(index, tuple(lead)), table.shape[0])
+    return graph.map(op.results[0].shape, graph.read(table, (chosen, last), partial=True))
+
+
+def _index(state: Lowering, op: Op) -> Node:
+    """x[a, :, b] with whole numbers, broadcast against each other."""
+    graph, node, given = values_of(state), state.value(op.args[0]), op.args[1]
+    assert isinstance(given, tuple)
+    picks = {dim: state.value(each) for dim, each in enumerate(given) if each is not None}
+    if any(pick.dtype == "bool" for pick in picks.values()):
+        raise UnwritableError(f"{op.target} by a mask")
+    shape = op.results[0].shape
+    here = list(places(shape))
+    count = max(len(pick.shape) for pick in picks.values())
+    together = list(picks) == list(range(min(picks), max(picks) + 1))
+    start = min(picks) if together else 0
+    block, rest = here[start : start + count], iter(here[:start] + here[start + count :])
+    indices = []
+    for dim, extent in enumerate(node.shape):
+        if dim not in picks:
+            indices.append(next(rest))
+            continue
+        pick = picks[dim]
+        own = tuple(
+            number(0) if size == 1 else place
+            for size, place in zip(pick.shape, block[count - len(pick.shape) :], strict=True)
+        )
+        indices.append(_wrapped(graph, graph.read(pick, own), extent))
+    return graph.map(shape, graph.read(node, tuple(indices), partial=True))
+
+
+def _one_hot(state: Lowering, op: Op) -> Node:
+    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    *lead, last = places(shape)
+    same = graph.element("eq", "bool", graph.read(node, tuple(lead)), graph.position(last))
+    return graph.map(shape, graph.element("cast", "int64", same))
+
+
+def _arange(state: Lowering, op: Op) -> Node:
+    graph, result = values_of(state), op.results[0]
+    first = op.args[0] if len(op.args) > 1 else 0
+    step = op.args[2] if len(op.args) > 2 else 1
+    if not isinstance(first, int) or not isinstance(step, int):
+        raise UnwritableError(f"{op.target} of numbers that are not whole")
+    (axis,) = axes("i", result.shape)
+    place = graph.position(along(axis) * step + first)
+    return graph.map(result.shape, place if result.dtype == "int64" else graph.element("cast", result.dtype, place))
+
+
+def _eye(state: Lowering, op: Op) -> Node:
+    graph, result = values_of(state), op.results[0]
+    row, column = places(result.shape)
+    one = graph.within(row - column, 1)
+    return graph.map(result.shape, one if result.dtype == "bool" else graph.element("cast", result.dtype, one))
+
+
+def _diagonal(state: Lowering, op: Op) -> Node:
+    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    offset = integer(state.argument(op, 1, "offset", 0) or 0, op)
+    first = integer(state.argument(op, 2, "dim1", 0), op) % len(node.shape) if "diagonal" in op.target else 0
+    second = integer(state.argument(op, 3, "dim2", 1), op) % len(node.shape) if "diagonal" in op.target else 1
+    *lead, last = places(shape)
+    rest = iter(lead)
+    spots = {first: last + max(-offset, 0), second: last + max(offset, 0)}
+    indices = tuple(spots[dim] if dim in spots else next(rest) for dim in range(len(node.shape)))
+    return graph.map(shape, graph.read(node, indices, partial=True))
+
+
+def _diag(state: Lowering, op: Op) -> Node:
+    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    if len(node.shape) == 2:
+        return _diagonal(state, op)
+    offset = integer(state.argument(op, 1, "diagonal", 0), op)
+    row, column = places(shape)
+    on = graph.within(column - row - offset, 1)
+    place = row + min(offset, 0)
+    element = graph.read(node, (place,), partial=True)
+    return graph.map(shape, graph.element("select", node.dtype, on, element, graph.const(0, node.dtype)))
+
+
+def _unfold_windows(state: Lowering, op: Op) -> Node:
+    """im2col: every window of an image as a column."""
+    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    size, apart, margin, step = (numbers(each, op) for each in op.args[1:5])
+    width = node.shape[-1]
+    across = (width + 2 * margin[1] - apart[1] * (size[1] - 1) - 1) // step[1] + 1
+    *lead, row, column = places(shape)
+    channel, tap = row // (size[0] * size[1]), row % (size[0] * size[1])
+    y = column // across * step[0] + tap // size[1] * apart[0] - margin[0]
+    x = column % across * step[1] + tap % size[1] * apart[1] - margin[1]
+    return graph.map(shape, graph.read(node, (*lead, channel, y, x), partial=True))
+
+
+def _scan(op_name: str) -> Callable[[Lowering, Op], Node]:
+    def made(state: Lowering, op: Op) -> Node:
+        node = state.operand(op.args[0], result_dtype(op))
+        if not node.shape or node.uniform:
+            raise UnwritableError(f"{op.target} of a number")
+        return values_of(state).scan(op_name, node, integer(op.args[1], op) % len(node.shape))
+
+    return made
+
+
+def _extent_of_result(state: Lowering, op: Op) -> Node:
+    """repeat, tile: the whole again and again along each dimension."""
+    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    lead = len(shape) - len(node.shape)
+    indices = tuple(place % max(extent, 1) for place, extent in zip(places(shape)[lead:], node.shape, strict=True))
+    return graph.map(shape, graph.read(node, indices)) if not node.uniform else node
+
+
+MOVING: dict[str, Lower] = {
+    "cat": _cat, "concat": _cat, "stack": _stack, "constant_pad_nd": _constant_pad, "pad": _other_pad,
+    **dict.fromkeys((f"{mode}_pad{rank}d" for mode in ("reflection", "replication") for rank in (1, 2, 3)), _other_pad),
+    "roll": _roll, "tril": _triangle(True), "triu": _triangle(False), "gather": _gather,
+    "index_select": _index_select, "embedding": _embedding, "index": _index, "one_hot": _one_hot, "arange": _arange,
+    "eye": _eye, "diagonal": _diagonal, "diag": _diag, "im2col": _unfold_windows, "cumsum": _scan("sum"),
+    "cumprod": _scan("prod"), "repeat": _extent_of_result, "tile": _extent_of_result,
+}  # fmt: skip

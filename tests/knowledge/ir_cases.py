@@ -1,0 +1,117 @@
+"""Forwards that only the compiler writes, or that it has another way for: each with its inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+
+
+class Case(NamedTuple):
+    """A function and what it is called with."""
+
+    function: Callable[..., Any]
+    inputs: tuple[Any, ...]
+
+
+def _randn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def _whole(high: int, *shape: int) -> torch.Tensor:
+    return torch.randint(high, shape, generator=torch.Generator().manual_seed(high))
+
+
+X, IMAGE, VOLUME = _randn(5, 7), _randn(2, 3, 9, 7), _randn(2, 4, 5, 6, 7)
+
+CASES: dict[str, Case] = {
+    "cumsum": Case(lambda x: x.cumsum(1), (X,)),
+    "cumsum first": Case(lambda x: x.cumsum(0) * 2, (X,)),
+    "cumprod": Case(lambda x: x.cumprod(-1), (X,)),
+    "cumsum reversed": Case(lambda x: x.flip(1).cumsum(1).flip(1), (X,)),
+    "cumsum exclusive": Case(
+        lambda x: torch.cumsum(torch.cat((torch.zeros_like(x.select(1, 0).unsqueeze(1)), x), 1), 1)[:, :-1], (X,)
+    ),
+    "cumsum masked": Case(lambda x, y: torch.cumsum(x * (y > 0), 1), (X, _randn(5, 7) + 0.1)),
+    "cat": Case(lambda x, y: torch.cat((x, y.relu(), x), 1), (X, _randn(5, 3))),
+    "stack": Case(lambda x, y: torch.stack((x, y), 1), (X, _randn(5, 7) + 1)),
+    "pad": Case(lambda x: F.pad(x, (1, 2, 0, 3), value=1.5) * 2, (X,)),
+    "pad reflect": Case(lambda x: F.pad(x, (2, 3), mode="reflect"), (X,)),
+    "pad circular": Case(lambda x: F.pad(x[None], (2, 3), mode="circular"), (X,)),
+    "pad replicate": Case(lambda x: F.pad(x, (2, 3), mode="replicate"), (X,)),
+    "roll": Case(lambda x: x.roll((2, -3), (0, 1)), (X,)),
+    "roll flat": Case(lambda x: x.roll(4), (X,)),
+    "tril": Case(lambda x: x.tril(-1), (X,)),
+    "triu": Case(lambda x: torch.triu(x, 2), (X,)),
+    "gather": Case(lambda x, y: x.gather(1, y), (X, _whole(7, 5, 4))),
+    "index_select": Case(lambda x, y: x.index_select(1, y).tanh(), (X, _whole(7, 3))),
+    "embedding": Case(lambda w, y: F.embedding(y, w), (X, _whole(5, 2, 3))),
+    "index": Case(lambda x, y: x[:, y], (X, _whole(7, 2, 2))),
+    "one hot": Case(lambda y: F.one_hot(y, 6), (_whole(6, 3, 4),)),
+    "repeat": Case(lambda x: x.repeat(2, 3) + 1, (X,)),
+    "flip": Case(lambda x: x.flip(0, 1), (X,)),
+    "slices": Case(lambda x: x[1:, ::2].t().reshape(-1)[3:], (X,)),
+    "max pool": Case(lambda x: F.max_pool2d(x, 3, 2, 1), (IMAGE,)),
+    "max pool dilated": Case(lambda x: F.max_pool2d(x, 2, 2, 1, dilation=2, ceil_mode=True), (IMAGE,)),
+    "max pool 1d": Case(lambda x: F.max_pool1d(x, 4, 2, 2, dilation=1), (_randn(2, 3, 11),)),
+    "max pool 3d": Case(lambda x: F.max_pool3d(x, 2, 2, 1, ceil_mode=True), (VOLUME,)),
+    "avg pool": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, ceil_mode=True), (IMAGE,)),
+    "avg pool inside": Case(lambda x: F.avg_pool2d(x, 3, 2, 1, count_include_pad=False), (IMAGE,)),
+    "avg pool 3d": Case(lambda x: F.avg_pool3d(x, 3, 2, 1), (VOLUME,)),
+    "adaptive avg": Case(lambda x: F.adaptive_avg_pool2d(x, (4, 3)), (IMAGE,)),
+    "adaptive max": Case(lambda x: F.adaptive_max_pool2d(x, (2, 7)), (IMAGE,)),
+    "sum of all": Case(lambda x: x.sum(), (VOLUME,)),
+    "norm of all": Case(lambda x: x / torch.norm(x), (X,)),
+    "argmax of all": Case(lambda x: x.argmax(), (VOLUME,)),
+    "max along": Case(lambda x: x.max(1), (VOLUME,)),
+    "batch statistics": Case(lambda x: F.batch_norm(x, None, None, training=True), (IMAGE,)),
+    "cross entropy": Case(lambda x, y: F.cross_entropy(x, y), (X, _whole(7, 5))),
+    "cross entropy weighted": Case(
+        lambda x, y, w: F.cross_entropy(x, y, w.abs(), ignore_index=2), (X, _whole(7, 5), _randn(7))
+    ),
+    "triplet": Case(lambda x, y, z: F.triplet_margin_loss(x, y, z), (X, _randn(5, 7) + 1, _randn(5, 7) - 1)),
+    "cosine embedding": Case(
+        lambda x, y, z: F.cosine_embedding_loss(x, y, z), (X, X + 1, torch.tensor([1.0, -1, 1, -1, 1]))
+    ),
+    "matmul": Case(lambda x, y: (x @ y).relu(), (_randn(2, 5, 7), _randn(7, 3))),
+    "einsum": Case(lambda x, y: torch.einsum("bij,kj->bki", x, y), (_randn(2, 5, 7), _randn(3, 7))),
+    "linear": Case(lambda x, w, b: F.linear(x, w, b).sigmoid(), (X, _randn(3, 7), _randn(3))),
+    "conv1d": Case(lambda x, w: F.conv1d(x, w, stride=2, dilation=2, padding=1), (_randn(2, 4, 13), _randn(6, 4, 3))),
+    "conv2d": Case(lambda x, w, b: F.conv2d(x, w, b, padding=1).relu(), (IMAGE, _randn(5, 3, 3, 3), _randn(5))),
+    "conv2d same": Case(lambda x, w: F.conv2d(x, w, padding="same"), (IMAGE, _randn(4, 3, 2, 4))),
+    "conv2d strided": Case(
+        lambda x, w: F.conv2d(x, w, stride=(2, 1), padding=(0, 2), dilation=(1, 2)), (IMAGE, _randn(4, 3, 3, 2))
+    ),
+    "conv2d grouped": Case(lambda x, w: F.conv2d(x, w, groups=2), (_randn(2, 4, 6, 5), _randn(6, 2, 3, 3))),
+    "conv2d depthwise": Case(lambda x, w: F.conv2d(x, w, groups=3, padding=1), (IMAGE, _randn(3, 1, 3, 3))),
+    "conv3d": Case(lambda x, w: F.conv3d(x, w), (VOLUME, _randn(2, 4, 2, 3, 2))),
+    "transposed 1d": Case(
+        lambda x, w: F.conv_transpose1d(x, w, stride=2, dilation=3, padding=1), (_randn(2, 3, 5), _randn(3, 4, 3))
+    ),
+    "transposed 2d": Case(
+        lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1, output_padding=1), (IMAGE, _randn(3, 4, 3, 3))
+    ),
+    "transposed grouped": Case(
+        lambda x, w: F.conv_transpose2d(x, w, stride=(3, 2), groups=2), (_randn(2, 4, 3, 5), _randn(4, 3, 2, 5))
+    ),
+    "transposed 3d": Case(lambda x, w: F.conv_transpose3d(x, w), (VOLUME, _randn(4, 2, 2, 3, 2))),
+    "attention": Case(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v),
+        (_randn(2, 3, 5, 4), _randn(2, 3, 6, 4), _randn(2, 3, 6, 4)),
+    ),
+    "attention causal": Case(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
+        (_randn(2, 3, 5, 4), _randn(2, 3, 5, 4) + 1, _randn(2, 3, 5, 4) - 1),
+    ),
+    "bilinear": Case(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (IMAGE,)),
+    "bilinear aligned": Case(lambda x: F.interpolate(x, size=(4, 11), mode="bilinear", align_corners=True), (IMAGE,)),
+    "nearest": Case(lambda x: F.interpolate(x, size=(5, 11)), (IMAGE,)),
+    "im2col": Case(lambda x: F.unfold(x, 3, padding=1, stride=2), (IMAGE,)),
+    "double": Case(lambda x: x.double().cumsum(1) + x.sum(), (X,)),
+    "whole": Case(lambda y: torch.cat((y.cumsum(0), y.flip(0) // 2)), (_whole(9, 6, 3),)),
+    "nothing": Case(lambda x: torch.cat((x, x)).sum(1), (_randn(0, 3),)),
+    "nothing reduced": Case(lambda x: x.sum(1) + 1, (_randn(3, 0),)),
+    "one": Case(lambda x: F.pad(x, (0, 0)).cumsum(0).sum(), (_randn(1, 1),)),
+}

@@ -1,0 +1,111 @@
+"""What the compiler's IR means, with torch: indices are tensors of whole numbers, reads are advanced indexing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from evaluation import computed, reduced
+
+from knowledge.compiler.index import Axis, Data, Index, Quotient
+from knowledge.compiler.nodes import Element, Value, elements, values
+from knowledge.playbook.expressions import Node
+from knowledge.playbook.lowering import Lowered
+from knowledge.playbook.problem import Problem
+
+CUMULATED = {"sum": torch.cumsum, "prod": torch.cumprod}
+
+
+def meaning(problem: Problem, lowered: Lowered, tensors: Mapping[str, Any]) -> list[torch.Tensor]:
+    """The module's outputs, computed value by value."""
+    known: dict[int, torch.Tensor] = {}
+    roots = tuple(node for _, node in lowered.outputs)
+    for value in values(*(node for node in roots if isinstance(node, Value))):
+        known[id(value)] = _defined(value, known, tensors)
+    made = []
+    for output, node in zip(problem.outputs, roots, strict=True):
+        got = known[id(node)] if isinstance(node, Value) else _number(node, tensors)
+        made.append(got.expand(output.shape).to(getattr(torch, output.dtype)))
+    return made
+
+
+def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+    if value.kind == "source":
+        given = tensors[value.op]
+        return given.float() if value.dtype in ("float16", "bfloat16") else given
+    assert value.body is not None
+    axes = (*value.axes, *value.reduced)
+    body = Body(axes, known, tensors).element(value.body).expand([axis.extent for axis in axes])
+    if value.kind == "map":
+        return body
+    if value.kind == "scan":
+        return CUMULATED[value.op](body, value.dim, dtype=body.dtype)
+    over = range(len(value.axes), len(axes))
+    return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
+
+
+def _number(node: Node, tensors: Mapping[str, Any]) -> torch.Tensor:
+    return Body((), {}, tensors).element(node)
+
+
+class Body:
+    """An element at every place of some axes at once."""
+
+    def __init__(self, axes: tuple[Axis, ...], known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> None:
+        self.known = known
+        self.tensors = tensors
+        rank = len(axes)
+        self.places = {
+            axis: torch.arange(axis.extent).reshape([-1 if k == dim else 1 for k in range(rank)])
+            for dim, axis in enumerate(axes)
+        }
+        self.made: dict[int, torch.Tensor] = {}
+
+    def element(self, root: Node) -> torch.Tensor:
+        """Its value, broadcastable to the axes."""
+        for node in elements(root):
+            self.made[id(node)] = self._made(node)
+        return self.made[id(root)]
+
+    def index(self, index: Index) -> torch.Tensor:
+        """A tensor of whole numbers."""
+        total = torch.tensor(index.offset)
+        for atom, times in index.terms:
+            if isinstance(atom, Axis):
+                part = self.places[atom]
+            elif isinstance(atom, Data):
+                part = self.made[id(atom.value)]
+            else:
+                part = self.index(atom.of)
+                part = part.div(atom.by, rounding_mode="floor") if isinstance(atom, Quotient) else part % atom.by
+            total = total + part * times
+        return total
+
+    def _made(self, node: Node) -> torch.Tensor:
+        if isinstance(node, Element):
+            places = [self.index(each) for each in node.indices]
+            if node.kind == "position":
+                return places[0]
+            if node.kind == "within":
+                return (places[0] >= 0) & (places[0] < node.extent)
+            return self._read(node, places)
+        if node.kind in ("const", "scalar"):
+            given = node.payload[0] if node.kind == "const" else self.tensors[node.op]
+            exact = torch.tensor(given, dtype=torch.float64) if isinstance(given, float) else torch.tensor(given)
+            wide = {"float16": "float32", "bfloat16": "float32"}.get(node.dtype, node.dtype)
+            return exact.to(getattr(torch, wide))
+        return computed(node, [self.made[id(arg)] for arg in node.args])
+
+    def _read(self, node: Element, places: list[torch.Tensor]) -> torch.Tensor:
+        assert node.value is not None
+        tensor = self.known[id(node.value)]
+        if not tensor.numel():
+            return torch.zeros((), dtype=tensor.dtype)
+        inside = torch.tensor(True)
+        for place, extent in zip(places, tensor.shape, strict=True):
+            inside = inside & (place >= 0) & (place < extent)
+        assert node.partial or bool(inside.all()), "a read beyond its value that is not said to be partial"
+        held = [place.clamp(0, extent - 1) for place, extent in zip(places, tensor.shape, strict=True)]
+        got = tensor[tuple(held)] if held else tensor
+        return torch.where(inside, got, torch.zeros((), dtype=tensor.dtype))
