@@ -119,6 +119,22 @@ def settings(options: of.ListSettings) -> int:
     return run(options)
 
 
+@command("mcp", of.Mcp)
+def mcp(options: of.Mcp) -> int:
+    """Offer the judge to coding agents: a Model Context Protocol server."""
+    from graph.cli.mcp import run
+
+    return run(options)
+
+
+@command("skill", of.Skill)
+def skill(options: of.Skill) -> int:
+    """Teach a coding agent how to work with the judge."""
+    from graph.cli.skill import run
+
+    return run(options)
+
+
 @command("doctor", of.Doctor)
 def doctor(options: of.Doctor) -> int:
     """Say what is found and what to do about the rest, for a run with these models. Exits 3 where it cannot be had."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar, Literal
 
 import typer
 
@@ -183,3 +183,33 @@ class Doctor:
 
     settings: Annotated[Given, Offer("model", "base_url", others=True)]
     json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mcp:
+    """Of `cutegen mcp`."""
+
+    settings: Annotated[Given, Offer("target", "isolation", "precision", "tolerance", "device")]
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65535, help="Answer over HTTP, at /mcp.", show_default="over stdin and stdout"),
+    ] = None
+    host: Annotated[str, typer.Option(help="Where to listen; beyond this machine only with CUTEGEN_MCP_TOKEN.")] = (
+        "127.0.0.1"
+    )
+    out: Annotated[Path, typer.Option(help="Folder of the exported kernels.")] = Path("kernels")
+    json: ClassVar[bool] = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Skill:
+    """Of `cutegen skill`."""
+
+    agent: Annotated[
+        Literal["claude", "codex", "opencode"] | None,
+        typer.Option("--for", help="Install it where this agent looks for skills.", show_default="print it"),
+    ] = None
+    user: Annotated[
+        bool, typer.Option("--user", help="For all projects, in your home folder, instead of this one.")
+    ] = False
+    json: ClassVar[bool] = False

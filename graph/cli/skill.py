@@ -1,0 +1,33 @@
+"""`cutegen skill`: the skill for coding agents, printed or put where an agent looks for it."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from graph.cli.errors import IMPROVED
+from graph.cli.options import Skill
+from graph.runs.folder import machine_error, replace_file
+
+NAME = "cutegen"
+FILE = "SKILL.md"
+FOLDERS = {"claude": ".claude/skills", "codex": ".agents/skills", "opencode": ".opencode/skills"}
+USER_FOLDERS = {**FOLDERS, "opencode": ".config/opencode/skills"}
+"""Where each agent looks: below a project, and below the home folder."""
+
+
+def run(options: Skill) -> int:
+    """Do the command; its exit code."""
+    text = (files("knowledge") / "skills" / NAME / FILE).read_text(encoding="utf-8")
+    if options.agent is None:
+        print(text, end="")
+        return IMPROVED
+    base, folders = (Path.home(), USER_FOLDERS) if options.user else (Path.cwd(), FOLDERS)
+    folder = base / folders[options.agent] / NAME
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise machine_error(error, folder, "make") from error
+    replace_file(folder / FILE, text)
+    print(f"{folder / FILE}\nThe judge's tools: let {options.agent} start `cutegen mcp` as an MCP server over stdio.")
+    return IMPROVED

@@ -1,0 +1,319 @@
+"""What the server's tools do, whoever calls them: tasks and kernels by digest, one judge, each task's best kernel."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+from graph.api import load_task, read_source
+from graph.export.drop_in import MODEL_NAME, export_drop_in
+from graph.mcp import answers
+from graph.runs.folder import machine_error, replace_file
+from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
+from harness.judging.roofline_bound import floor_ms
+from harness.nouns.candidate import Candidate
+from harness.nouns.errors import UserError
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
+from harness.profile.render import render
+from harness.wire.entry import stub
+from nodes.history import outcome_against
+from nodes.state import Best, TaskInput
+from nodes.turn.judged import say_exactness, say_inputs, say_spreading
+from nodes.turn.prompt_words import say_machine, say_operations
+from tools.library_tool import look_up
+from tools.wording import say_build, say_sanitizers, say_verdict
+
+MOST_SOURCE_CHARS = 1 << 20
+MOST_TASKS = 64
+MOST_KERNELS = 256
+"""Of a task. What was judged longest ago is forgotten first, the best kernel never."""
+BEST, NONE = "best", "none"
+
+Say = Callable[[str], None]
+"""Is told what is being done, for who waits."""
+Held = TypeVar("Held")
+
+
+@dataclass
+class Shelf:
+    """What is known of one task."""
+
+    task: Task
+    best: Best | None = None
+    kernels: OrderedDict[str, Candidate] = field(default_factory=OrderedDict)
+    verdicts: dict[str, Verdict] = field(default_factory=dict)
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Desk:
+    """The judge's counter. Threads may share it.
+
+    `out` is where drop-ins are exported to. A `local` caller may name files of this machine; any other one sends text.
+    Every method raises `UserError` for what the caller got wrong, and `MachineError`.
+    """
+
+    def __init__(self, order: JudgeOrder, out: Path, open_judge: OpenJudge, *, local: bool) -> None:
+        self._order, self._out, self._open, self._local = order, out, open_judge, local
+        self._shelves: OrderedDict[str, Shelf] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @cached_property
+    def judge(self) -> Judge:
+        """Opened when it is first needed: a machine that lacks something is told to who asked."""
+        return self._open(self._order)
+
+    def open_task(self, source: str, path: str, name: str, say: Say = lambda _: None) -> answers.TaskCard:
+        """Describe the task of a KernelBench-style file and remember it."""
+        given = self._given_task(source, path, name)
+        say("tracing the reference")
+        task = self.judge.describe(given.source, name=given.name)
+        with self._lock:
+            shelf = self._shelves.setdefault(task.digest, Shelf(task))
+            _keep(self._shelves, task.digest, MOST_TASKS)
+        return self._card(shelf.task)
+
+    def entry_stub(self, task: str) -> str:
+        """The source that a kernel for the task starts from."""
+        return stub(self._shelf(task).task, self.judge.device.target)
+
+    def compile(self, task: str, kernel: str, source: str, path: str, say: Say = lambda _: None) -> answers.Compiled:
+        """Build a kernel."""
+        shelf = self._shelf(task)
+        candidate = self._candidate(shelf, kernel, source, path)
+        if refusal := self.judge.screen(shelf.task, candidate):
+            return answers.Compiled(kernel=candidate.digest, succeeded=False, words=f"It is not compiled: {refusal}")
+        say("compiling")
+        build = self.judge.build(shelf.task, candidate)
+        return answers.Compiled(kernel=candidate.digest, succeeded=build.succeeded, words=say_build(build))
+
+    def verify(
+        self, task: str, kernel: str, source: str, path: str, against: str, say: Say = lambda _: None
+    ) -> answers.Judged:
+        """Judge a kernel; a pass also meets another in the same rounds, the best so far where none is named."""
+        shelf = self._shelf(task)
+        candidate = self._candidate(shelf, kernel, source, path)
+        incumbent = self._incumbent(shelf, against, candidate)
+        say("compiling")
+        build = None if self.judge.screen(shelf.task, candidate) else self.judge.build(shelf.task, candidate)
+        say("comparing with the reference, then timing")
+        verdict = self.judge.evaluate(shelf.task, candidate, build, incumbent=incumbent)
+        _record(shelf, candidate, verdict)
+        return self._judged(shelf, candidate, verdict)
+
+    def profile(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Profiled:
+        """What limits a kernel that passed."""
+        shelf = self._shelf(task)
+        candidate = self._named(shelf, kernel)
+        verdict = shelf.verdicts.get(candidate.digest)
+        if verdict is None or not verdict.passed:
+            raise UserError("Only a kernel that has passed can be profiled.", "Call verify first.")
+        say("profiling")
+        profile = self.judge.profile(shelf.task, candidate, verdict)
+        return answers.Profiled(
+            kernel=candidate.digest,
+            time_ms=profile.time_ms,
+            bound=profile.bound,
+            share_of_roof=profile.share_of_roof,
+            words=render(profile),
+        )
+
+    def sanitize(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Watched:
+        """Watch every access of a kernel, right or wrong. A best kernel that is found out is the best no longer."""
+        shelf = self._shelf(task)
+        candidate = self._named(shelf, kernel)
+        if refusal := self.judge.screen(shelf.task, candidate):
+            raise UserError(f"The kernel is not run: {refusal}")
+        say("watching every access")
+        runs = self.judge.sanitize(shelf.task, candidate)
+        verdict = shelf.verdicts.get(candidate.digest)
+        if verdict is not None:
+            _record(shelf, candidate, verdict.sanitized(runs))
+        return answers.Watched(
+            kernel=candidate.digest,
+            clean=any(run.status == "clean" for run in runs) and not any(run.findings for run in runs),
+            words=say_sanitizers(runs),
+        )
+
+    def standing(self, task: str) -> answers.Standing:
+        """The best kernel, and all that were judged."""
+        shelf = self._shelf(task)
+        with shelf.lock:
+            tried = tuple(_tried(digest, verdict) for digest, verdict in shelf.verdicts.items())
+            best = shelf.best.candidate.digest if shelf.best else None
+        return answers.Standing(task=task, name=shelf.task.name, best=best, tried=tried)
+
+    def kernel_source(self, task: str, kernel: str) -> answers.KernelText:
+        """A kernel's text."""
+        candidate = self._named(self._shelf(task), kernel)
+        return answers.KernelText(kernel=candidate.digest, source=candidate.source)
+
+    def export(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Exported:
+        """Write a kernel that passed, and its drop-in, into a folder of their own below `out`."""
+        shelf = self._shelf(task)
+        candidate = self._named(shelf, kernel)
+        verdict = shelf.verdicts.get(candidate.digest)
+        if verdict is None or not verdict.passed:
+            raise UserError("Only a kernel that has passed is exported.", "Call verify first.")
+        say("writing the drop-in")
+        folder = self._out / f"{shelf.task.digest}-{candidate.digest}"
+        texts = {"kernel.cu": candidate.source, MODEL_NAME: export_drop_in(shelf.task, candidate)}
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise machine_error(error, folder, "make") from error
+        for name, text in texts.items():
+            replace_file(folder / name, text)
+        return answers.Exported(kernel=candidate.digest, folder=str(folder.absolute()), files=tuple(texts))
+
+    def look_up(self, query: str) -> answers.Guides:
+        """What the guides for the judge's target say."""
+        return answers.Guides(words=look_up(query, self.judge.device.target))
+
+    def _given_task(self, source: str, path: str, name: str) -> TaskInput:
+        if path:
+            self._require_local()
+        if bool(source) == bool(path):
+            raise UserError("A task is a source or a path.", "Give one of them.")
+        if path:
+            return load_task(path)
+        _require_size(source)
+        return TaskInput(source=source, name=name) if name else TaskInput(source=source)
+
+    def _shelf(self, task: str) -> Shelf:
+        with self._lock:
+            if task not in self._shelves:
+                raise UserError(f"There is no task {task[:80]!r} here.", "Call open_task; its answer has the digest.")
+            _keep(self._shelves, task, MOST_TASKS)
+            return self._shelves[task]
+
+    def _candidate(self, shelf: Shelf, kernel: str, source: str, path: str) -> Candidate:
+        """The kernel that a caller names by its digest, sends, or has in a file."""
+        if sum(map(bool, (kernel, source, path))) != 1:
+            raise UserError("A kernel is a digest, a source or a path.", "Give one of them.")
+        if kernel:
+            return self._named(shelf, kernel)
+        if path:
+            self._require_local()
+            source = read_source(Path(path), "Name a C++ or CUDA source.")
+        _require_size(source)
+        candidate = Candidate(source=source, target=self.judge.device.target, author="mcp")
+        with shelf.lock:
+            kept = shelf.kernels.setdefault(candidate.digest, candidate)
+            self._forget(shelf, candidate.digest)
+        return kept
+
+    def _named(self, shelf: Shelf, kernel: str) -> Candidate:
+        with shelf.lock:
+            if kernel == BEST:
+                if shelf.best is None:
+                    raise UserError("No kernel has passed yet.", "Call verify with one.")
+                return shelf.best.candidate
+            if kernel not in shelf.kernels:
+                raise UserError(f"There is no kernel {kernel[:80]!r} for this task.", "Send its source.")
+            return shelf.kernels[kernel]
+
+    def _incumbent(self, shelf: Shelf, against: str, candidate: Candidate) -> Candidate | None:
+        """Whom a kernel is to meet. Itself it does not."""
+        if against == NONE or (against == BEST and shelf.best is None):
+            return None
+        incumbent = self._named(shelf, against)
+        known = shelf.verdicts.get(incumbent.digest)
+        if known is None or not known.passed:
+            raise UserError("A kernel meets only one that has passed.", "Verify that one first.")
+        return incumbent if incumbent.digest != candidate.digest else None
+
+    @staticmethod
+    def _forget(shelf: Shelf, newest: str) -> None:
+        kept = shelf.best.candidate.digest if shelf.best else newest
+        if kept in shelf.kernels:
+            shelf.kernels.move_to_end(kept)
+        for gone in _keep(shelf.kernels, newest, MOST_KERNELS):
+            shelf.verdicts.pop(gone, None)
+
+    def _require_local(self) -> None:
+        if not self._local:
+            raise UserError("This server reads no files of its own for its clients.", "Send the text as `source`.")
+
+    def _card(self, task: Task) -> answers.TaskCard:
+        judge, work = self.judge, task.workloads[0]
+        text = stub(task, judge.device.target)
+        return answers.TaskCard(
+            task=task.digest,
+            name=task.name,
+            target=judge.device.target,
+            op_class=task.op_class,
+            arguments="\n".join(line[3:].rstrip() for line in text.splitlines() if line.startswith("// ")),
+            operations=say_operations(task.program),
+            flops=work.flops,
+            bytes_moved=work.bytes_moved,
+            machine=say_machine(judge.facts(), work),
+            compared_on=say_inputs(task),
+            exactness=say_exactness(task, self._order.tolerance),
+            special_values=say_spreading(task),
+        )
+
+    def _judged(self, shelf: Shelf, candidate: Candidate, verdict: Verdict) -> answers.Judged:
+        timing, met = verdict.timing, verdict.timing.head_to_head if verdict.timing else None
+        best = shelf.best
+        return answers.Judged(
+            kernel=candidate.digest,
+            status=verdict.status,
+            check=verdict.check,
+            speedup=timing.speedup if timing else None,
+            low=timing.speedup_interval.low if timing else None,
+            high=timing.speedup_interval.high if timing else None,
+            kernel_ms=timing.candidate_ms if timing else None,
+            baseline_ms=timing.baseline_ms if timing else None,
+            floor_ms=floor_ms(shelf.task, self.judge.facts(), verdict) if timing else None,
+            meeting=answers.Meeting(
+                against=met.incumbent,
+                speedup=met.speedup,
+                low=met.interval.low,
+                high=met.interval.high,
+                outcome=met.outcome,
+            )
+            if met
+            else None,
+            is_best=best is not None and best.candidate.digest == candidate.digest,
+            words=say_verdict(verdict, self.judge.device.target),
+        )
+
+
+def _record(shelf: Shelf, candidate: Candidate, verdict: Verdict) -> None:
+    """Keep a verdict; a faster kernel becomes the best, and a best that passes no longer makes room."""
+    with shelf.lock:
+        shelf.verdicts[candidate.digest] = verdict
+        was_best = shelf.best is not None and shelf.best.candidate.digest == candidate.digest
+        if outcome_against(verdict, shelf.best) == "faster":
+            shelf.best = Best(candidate=candidate, verdict=verdict)
+        elif was_best and not verdict.passed:
+            shelf.best = None
+            for digest, known in shelf.verdicts.items():
+                if digest in shelf.kernels and outcome_against(known, shelf.best) == "faster":
+                    shelf.best = Best(candidate=shelf.kernels[digest], verdict=known)
+
+
+def _keep(held: OrderedDict[str, Held], newest: str, most: int) -> list[str]:
+    """Let the oldest go where there are more than `most`; which ones went."""
+    held.move_to_end(newest)
+    return [held.popitem(last=False)[0] for _ in range(len(held) - most)]
+
+
+def _require_size(source: str) -> None:
+    if len(source) > MOST_SOURCE_CHARS:
+        raise UserError(f"A source has at most {MOST_SOURCE_CHARS} characters; this one has {len(source)}.")
+
+
+def _tried(digest: str, verdict: Verdict) -> answers.Tried:
+    return answers.Tried(
+        kernel=digest,
+        status=verdict.status,
+        speedup=verdict.timing.speedup if verdict.timing else None,
+        note=verdict.check,
+    )

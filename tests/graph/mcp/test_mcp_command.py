@@ -1,0 +1,138 @@
+"""`cutegen mcp` and `cutegen skill` as processes: over stdio with the real judge, over HTTP with a token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import pytest
+from free_port import free_port
+from mcp import Client, StdioServerParameters
+
+from graph.mcp.server import Door
+
+SMALL = """import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x / (1 + x.abs())
+
+def get_inputs():
+    return [torch.randn(64, 512)]
+
+def get_init_inputs():
+    return []
+"""
+LOOP = """
+    auto const* in = static_cast<float const*>(x.data_ptr());
+    auto* out = static_cast<float*>(output.data_ptr());
+    for (int64_t i = 0; i < x.size(0) * x.size(1); ++i) out[i] = in[i] / (1 + std::abs(in[i]));
+}"""
+CUTEGEN = [sys.executable, "-m", "graph.cli.main"]
+
+
+async def a_whole_optimization(folder: Path) -> list[Any]:
+    command = StdioServerParameters(
+        command=CUTEGEN[0],
+        args=[*CUTEGEN[1:], "mcp", "--target", "cpu"],
+        cwd=folder,
+        env=dict(os.environ),
+    )
+    async with Client(command) as client:
+
+        async def call(tool: str, **arguments: Any) -> Any:
+            result = await client.call_tool(tool, arguments)
+            assert not result.is_error, result.content
+            return result.structured_content
+
+        task = (await call("open_task", path=str(folder / "softsign.py")))["task"]
+        stub = (await call("entry_stub", task=task))["result"]
+        wrong = await call("verify_kernel", task=task, source=stub)
+        (folder / "kernel.cpp").write_text(stub.replace("\n}", LOOP, 1))
+        right = await call("verify_kernel", task=task, path=str(folder / "kernel.cpp"))
+        return [wrong, right, await call("standing", task=task), await call("export_kernel", task=task)]
+
+
+def test_an_agent_writes_a_kernel_and_takes_the_drop_in_home(tmp_path):
+    (tmp_path / "softsign.py").write_text(SMALL)
+    wrong, right, standing, exported = asyncio.run(a_whole_optimization(tmp_path))
+    assert wrong["status"] == "wrong" and "never written" in wrong["words"]
+    assert right["status"] == "passed" and right["is_best"] and right["speedup"] > 0
+    assert standing["best"] == right["kernel"]
+    assert Path(exported["folder"]).parent == tmp_path / "kernels"
+
+
+def status_of(url: str, token: str) -> int:
+    request = urllib.request.Request(url, data=b"{}", headers={"Authorization": f"Bearer {token}"})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_over_http_only_who_knows_the_token_is_heard(tmp_path):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/mcp"
+    with subprocess.Popen(
+        [*CUTEGEN, "mcp", "--port", str(port)], cwd=tmp_path, env={**os.environ, "CUTEGEN_MCP_TOKEN": "secret"}
+    ) as server:
+        try:
+            until = time.monotonic() + 60
+            while server.poll() is None and time.monotonic() < until:
+                try:
+                    refused = status_of(url, "guessed")
+                    break
+                except (urllib.error.URLError, ConnectionError):
+                    time.sleep(0.1)
+            assert refused == 401
+            assert status_of(url, "secret") != 401
+        finally:
+            server.send_signal(signal.SIGTERM)
+        assert server.wait(20) in (0, -signal.SIGTERM)
+
+
+def test_beyond_this_machine_a_token_is_needed(tmp_path):
+    env = {name: value for name, value in os.environ.items() if name != "CUTEGEN_MCP_TOKEN"}
+    done = subprocess.run(
+        [*CUTEGEN, "mcp", "--host", "0.0.0.0", "--port", str(free_port())],
+        cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "CUTEGEN_MCP_TOKEN" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "folder"),
+    [
+        (("--for", "claude"), "project/.claude/skills"),
+        (("--for", "codex", "--user"), "home/.agents/skills"),
+        (("--for", "opencode", "--user"), "home/.config/opencode/skills"),
+    ],
+)
+def test_the_skill_lies_where_the_agent_looks(tmp_path, options, folder):
+    (tmp_path / "project").mkdir()
+    env = {**os.environ, "HOME": str(tmp_path / "home")}
+    subprocess.run([*CUTEGEN, "skill", *options], cwd=tmp_path / "project", env=env, check=True, timeout=60)
+    text = (tmp_path / folder / "cutegen" / "SKILL.md").read_text()
+    assert text.startswith("---\nname: cutegen\ndescription: ")
+    printed = subprocess.run([*CUTEGEN, "skill"], env=env, check=True, timeout=60, capture_output=True, text=True)
+    assert printed.stdout == text
+
+
+def test_the_skill_names_the_tools_that_there_are():
+    text = (files("knowledge") / "skills" / "cutegen" / "SKILL.md").read_text()
+    tools = {name for name in vars(Door) if not name.startswith("_")}
+    named = set(re.findall(r"`(\w+_\w+)`", text))
+    assert named <= tools
+    assert {"open_task", "verify_kernel", "profile_kernel", "sanitize_kernel", "export_kernel"} <= named

@@ -1,0 +1,178 @@
+"""What coding agents are told: by a scripted judge, over the protocol's own client."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import Client
+from scripted_judge import Scripted
+from softsign_script import SOURCE
+
+from graph.mcp import desk as desk_module
+from graph.mcp import server as server_module
+from graph.mcp.desk import Desk
+from graph.mcp.server import server_of
+from harness.judging.protocol import JudgeOrder
+
+
+class Agent:
+    """A client that calls one tool after the other."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._server = server_of(desk)
+        self.said: list[str | None] = []
+
+    def __call__(self, tool: str, **arguments: Any) -> Any:
+        return asyncio.run(self.all((tool, arguments)))[0]
+
+    async def all(self, *calls: tuple[str, dict[str, Any]]) -> list[Any]:
+        async with Client(self._server) as client:
+            found = await asyncio.gather(*(client.call_tool(*call, progress_callback=self._hear) for call in calls))
+            return [each.content[0].text if each.is_error else _answer(each) for each in found]
+
+    async def _hear(self, progress: float, total: float | None, message: str | None) -> None:
+        self.said.append(message)
+
+
+def _answer(result: Any) -> Any:
+    found = result.structured_content
+    return found["result"] if set(found) == {"result"} else found
+
+
+@pytest.fixture
+def desk(tmp_path: Path) -> Desk:
+    return Desk(JudgeOrder(target="cpu"), tmp_path / "out", Scripted(), local=True)
+
+
+@pytest.fixture
+def agent(desk: Desk) -> Agent:
+    return Agent(desk)
+
+
+@pytest.fixture
+def task(agent: Agent) -> str:
+    return str(agent("open_task", source=SOURCE, name="softsign")["task"])
+
+
+def kernel(words: str) -> str:
+    return f"// judge: {words}\n"
+
+
+def test_a_task_is_described_with_what_a_kernel_is_held_to(agent, task):
+    card = agent("open_task", source=SOURCE, name="softsign")
+    assert (card["task"], card["target"], card["op_class"]) == (task, "cpu", "elementwise")
+    assert "aten.abs" in card["operations"]
+    assert 'output "output"' in card["arguments"]
+    assert "magnitudes" in card["compared_on"]
+    assert "TVM_FFI_DLL_EXPORT_TYPED_FUNC" in agent("entry_stub", task=task)
+
+
+def test_the_best_kernel_is_who_beats_the_one_before(agent, task):
+    first = agent("verify_kernel", task=task, source=kernel("passed 1.5x"))
+    assert first["is_best"] and first["meeting"] is None
+    slower = agent("verify_kernel", task=task, source=kernel("passed 1.2x"))
+    assert not slower["is_best"]
+    assert (slower["meeting"]["against"], slower["meeting"]["outcome"]) == (first["kernel"], "not faster")
+    faster = agent("verify_kernel", task=task, source=kernel("passed 3x"), against=slower["kernel"])
+    assert faster["meeting"]["against"] == slower["kernel"]
+    assert faster["is_best"]
+    standing = agent("standing", task=task)
+    assert standing["best"] == faster["kernel"]
+    assert [each["speedup"] for each in standing["tried"]] == [1.5, 1.2, 3.0]
+    assert agent("kernel_source", task=task)["source"] == kernel("passed 3x")
+
+
+def test_a_failure_says_what_a_repair_can_start_from(agent, task):
+    built = agent("compile_kernel", task=task, source=kernel("build_failed expected ';'"))
+    assert not built["succeeded"]
+    assert "expected ';'" in built["words"]
+    wrong = agent("verify_kernel", task=task, source=kernel("wrong"))
+    assert (wrong["status"], wrong["check"], wrong["speedup"]) == ("wrong", "correctness", None)
+    assert "whole rows" in wrong["words"]
+    assert "No kernel has passed" in agent("profile_kernel", task=task)
+    assert "has passed" in agent("export_kernel", task=task, kernel=wrong["kernel"])
+
+
+def test_a_finding_withdraws_the_best_and_the_next_best_takes_its_place(agent, task):
+    sound = agent("verify_kernel", task=task, source=kernel("passed 1.5x"))
+    broken = agent("verify_kernel", task=task, source=kernel("passed 3x") + kernel("finding heap-buffer-overflow"))
+    assert agent("standing", task=task)["best"] == broken["kernel"]
+    watched = agent("sanitize_kernel", task=task)
+    assert not watched["clean"] and "heap-buffer-overflow" in watched["words"]
+    assert agent("standing", task=task)["best"] == sound["kernel"]
+    assert agent("sanitize_kernel", task=task)["clean"]
+
+
+def test_what_passed_is_profiled_and_exported(agent, task, tmp_path):
+    agent("verify_kernel", task=task, source=kernel("passed 2x") + kernel("share 0.9"))
+    assert agent("profile_kernel", task=task)["share_of_roof"] == 0.9
+    exported = agent("export_kernel", task=task)
+    folder = Path(exported["folder"])
+    assert folder.is_relative_to(tmp_path / "out")
+    assert "class ModelNew" in (folder / "model_new.py").read_text()
+    assert (folder / "kernel.cu").read_text().startswith(kernel("passed 2x"))
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "told"),
+    [
+        ("open_task", {}, "source or a path"),
+        ("open_task", {"source": "# judge: no task\n"}, "no class Model"),
+        ("open_task", {"path": "nowhere.py"}, "no file nowhere.py"),
+        ("verify_kernel", {"task": "T", "source": "x", "path": "y"}, "Give one of them"),
+        ("verify_kernel", {"task": "T", "kernel": "0123"}, "no kernel '0123'"),
+        ("verify_kernel", {"task": "T", "source": "x", "against": "0123"}, "no kernel '0123'"),
+        ("verify_kernel", {"task": "nobody's", "source": "x"}, "no task"),
+        ("verify_kernel", {"task": "T", "source": "x" * (desk_module.MOST_SOURCE_CHARS + 1)}, "at most"),
+        ("verify_kernel", {"task": "T", "source": kernel("machine_error it is gone")}, "This machine, not your kernel"),
+    ],
+)
+def test_what_a_caller_gets_wrong_is_a_sentence(agent, task, tool, arguments, told):
+    assert told in agent(tool, **{name: task if value == "T" else value for name, value in arguments.items()})
+
+
+def test_a_client_elsewhere_names_no_files_of_this_machine(tmp_path):
+    agent = Agent(Desk(JudgeOrder(target="cpu"), tmp_path, Scripted(), local=False))
+    assert "reads no files" in agent("open_task", path=__file__)
+    task = agent("open_task", source=SOURCE)["task"]
+    assert "reads no files" in agent("verify_kernel", task=task, path=__file__)
+
+
+def test_old_kernels_are_forgotten_the_best_never(agent, task, monkeypatch):
+    monkeypatch.setattr(desk_module, "MOST_KERNELS", 3)
+    best = agent("verify_kernel", task=task, source=kernel("passed 9x"))["kernel"]
+    others = [agent("verify_kernel", task=task, source=kernel(f"passed 1.{n}x"))["kernel"] for n in range(4)]
+    standing = agent("standing", task=task)
+    assert standing["best"] == best
+    assert {each["kernel"] for each in standing["tried"]} == {best, *others[-2:]}
+    assert "no kernel" in agent("verify_kernel", task=task, kernel=others[0])
+
+
+def test_a_flood_is_turned_away_and_who_waits_hears_what_for(desk, monkeypatch):
+    monkeypatch.setattr(server_module, "AT_ONCE", 1)
+    monkeypatch.setattr(server_module, "MOST_WAITING", 1)
+    monkeypatch.setattr(server_module, "TICK_S", 0.01)
+    agent, go_on, real = Agent(desk), threading.Event(), desk.open_task
+
+    def slow(source: str, path: str, name: str, say: Any) -> Any:
+        say("thinking")
+        go_on.wait(30)
+        return real(source, path, name, say)
+
+    monkeypatch.setattr(desk, "open_task", slow)
+
+    async def flood() -> list[Any]:
+        calls = asyncio.create_task(agent.all(*[("open_task", {"source": SOURCE})] * 4))
+        while {"thinking", "waiting for other calls"} - set(agent.said):
+            await asyncio.sleep(0.01)
+        go_on.set()
+        return await calls
+
+    found = asyncio.run(flood())
+    turned_away = [each for each in found if isinstance(each, str)]
+    assert len(turned_away) == 2
+    assert "waiting already" in turned_away[0]
