@@ -16,15 +16,12 @@ from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import drive
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
+from graph.sources import read_source
 from harness.nouns.errors import UserError, at_fault
-from harness.nouns.reading import read_text
 from harness.nouns.verdict import Verdict
 from nodes.models.address import check_addresses, own_addresses
 from nodes.settings import SHORT_NAMES, Budgets, Settings
 from nodes.state import TaskInput
-
-MOST_SOURCE_BYTES = 16 << 20
-"""No file that a person or a model writes is larger."""
 
 
 class RunResult:
@@ -235,19 +232,3 @@ def _optimize(
     loaded = task if isinstance(task, TaskInput) else load_task(task)
     folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None)
     return carry_on(folder, manifest, observer, control)
-
-
-def read_source(path: Path, remedy: str) -> str:
-    """The text of a file that somebody named. Raises `UserError`, with this remedy where it is no such file."""
-    try:
-        return read_text(path, MOST_SOURCE_BYTES)
-    except FileNotFoundError as error:
-        raise UserError(f"There is no file {path}.", remedy) from error
-    except IsADirectoryError as error:
-        raise UserError(f"{path} is a folder.", remedy) from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no UTF-8 text: {error.reason}.", remedy) from error
-    except OSError as error:
-        raise UserError(
-            f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", "Check its rights."
-        ) from error

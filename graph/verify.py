@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from graph.api import load_task, read_source
+from graph.api import load_task
 from graph.export.drop_in import export_drop_in
+from graph.sources import read_source
 from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice

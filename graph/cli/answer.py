@@ -9,11 +9,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-from graph.api import MOST_SOURCE_BYTES
 from graph.cli.errors import IMPROVED
 from graph.cli.optimize import show_run
 from graph.cli.options import Answer
 from graph.runs.folder import RunFolder, reopen
+from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import printable
 from harness.nouns.reading import read_text

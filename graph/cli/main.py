@@ -63,6 +63,14 @@ def optimize(options: of.Optimize) -> int:
     return run(options)
 
 
+@command("model", of.Model)
+def model(options: of.Model) -> int:
+    """Find the regions of a whole model that are worth a kernel, and what they could bring."""
+    from graph.cli.model import run
+
+    return run(options)
+
+
 @command("answer", of.Answer)
 def answer(options: of.Answer) -> int:
     """Show the question that a run waits with, or answer it and go on to the next."""

@@ -74,6 +74,24 @@ class Optimize:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Model:
+    """Of `cutegen model`."""
+
+    file: Annotated[
+        str,
+        typer.Argument(
+            help="A Python file with class Model, FILE:FUNCTION that returns a module and its inputs, or the "
+            "config.json of a Hugging Face model.",
+        ),
+    ]
+    plan: Annotated[bool, typer.Option("--plan", help="Stop at the table of regions, before any kernel.")] = False
+    batch: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="1")] = None
+    tokens: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="128")] = None
+    settings: Annotated[Given, Offer("target", "model", "base_url", "isolation", others=True)]
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Of `cutegen answer`."""
 

@@ -10,10 +10,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from graph.api import load_task, read_source
+from graph.api import load_task
 from graph.export.drop_in import MODEL_NAME, export_drop_in
 from graph.mcp import answers
 from graph.runs.folder import machine_error, replace_file
+from graph.sources import read_source
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.judging.roofline_bound import floor_ms
 from harness.nouns.candidate import Candidate

@@ -12,15 +12,15 @@ import os
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import get_args
+from typing import Protocol, get_args
 from urllib.parse import urlsplit
 
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
+from harness.nouns.tier import Tier
 from nodes.models.address import OPENAI, find
 from nodes.roles import Speaker
 from nodes.settings import Settings
-from nodes.state import RunState
 
 TRUST_CLIENTS = "CUTEGEN_TRUST_CLIENTS"
 
@@ -39,7 +39,35 @@ def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) 
         raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
 
 
-def require_harmless(settings: Settings, state: RunState) -> None:
+class Isolated(Protocol):
+    """A state that says how kernels are isolated."""
+
+    @property
+    def tier(self) -> Tier | None:
+        """None before it is settled."""
+        ...
+
+
+class Reading(Isolated, Protocol):
+    """A state that names folders of this machine."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What a source may read beside itself."""
+        ...
+
+
+def require_harmless_files(settings: Settings, state: Reading) -> None:
+    """`require_harmless`, for a state that can also name folders to be read."""
+    require_harmless(settings, state)
+    if state.reads and os.environ.get(TRUST_CLIENTS) != "1":
+        raise UserError(
+            "This run would read folders of this machine.",
+            f"Whoever runs this server can allow that: {TRUST_CLIENTS}=1.",
+        )
+
+
+def require_harmless(settings: Settings, state: Isolated) -> None:
     """Raises `UserError` for what a server's clients may not choose, unless `CUTEGEN_TRUST_CLIENTS` is 1.
 
     They can edit a state, too.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.task import Program, Task, TensorSpec, Workload
+from harness.nouns.task import DType, Program, Task, TensorSpec, Workload
 from harness.nouns.verdict import Precision, Timing, Verdict
 from harness.targets.target import Target
 
@@ -45,7 +45,7 @@ def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
     """
     workload = task.workloads[0]
     moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
-    computing = workload.flops / (_exact_gflop_s(task, facts, verdict.precision) * 1e6)
+    computing = workload.flops / (exact_gflop_s(task.signature.dtypes, facts, verdict.precision) * 1e6)
     taken = verdict.timing.candidate_ms if verdict.timing else math.inf
     return computing if moving < computing <= taken else moving
 
@@ -93,9 +93,12 @@ def _highest_gflop_s(task: Task, facts: DeviceFacts) -> float:
     return max(facts.peak_gflop_s, facts.tf32_gflop_s, facts.half_gflop_s if narrow else 0.0)
 
 
-def _exact_gflop_s(task: Task, facts: DeviceFacts, precision: Precision) -> float:
-    """Tensor cores give float32's exactness for three TF32 products; two-byte types have a rate of their own."""
-    if task.signature.dtypes <= {"float16", "bfloat16"}:
+def exact_gflop_s(dtypes: frozenset[DType], facts: DeviceFacts, precision: Precision) -> float:
+    """The best rate at which products in these types keep their exactness.
+
+    Tensor cores give float32's for three TF32 products; two-byte types have a rate of their own.
+    """
+    if dtypes <= {"float16", "bfloat16"}:
         return max(facts.peak_gflop_s, facts.half_gflop_s)
     products = 1 if precision == "tf32" else 3
     return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)

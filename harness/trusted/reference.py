@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any
 
 import torch
+from torch.export import ExportedProgram
 
 from harness.nouns.errors import UserError
 from harness.nouns.form import Path
@@ -88,6 +89,13 @@ class Reference:
         """The seed under which the inputs are those that a live module was given with; a file has none."""
         seed = getattr(self.module, "GIVEN_SEED", None)
         return seed if isinstance(seed, int) else None
+
+    @property
+    def exported(self) -> ExportedProgram | None:
+        """A live module's own program, which knows the modules that it came from; a file has none."""
+        load = getattr(self.module, "_program", None)
+        program = load() if load is not None and self.given_seed is not None else None
+        return program if isinstance(program, ExportedProgram) else None
 
     def plain_arguments(self) -> list[Any]:
         """The constructor's arguments, where they can be written down: numbers, texts, None, lists and tuples."""

@@ -72,7 +72,7 @@ def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, st
         else:
             raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
         known[getattr(spec.arg, "name", "")] = name
-    return _Reader(known, "export").read(exported.graph_module)
+    return Reader(known, "export").read(exported.graph_module)
 
 
 def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
@@ -89,10 +89,10 @@ def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -
     with torch.no_grad():
         module = make_fx(forward)(parameters, tensors)
     order = [node.name for node in module.graph.nodes if node.op == "placeholder"]
-    return _Reader(dict(zip(order, [*parameters, *tensor_names], strict=True)), "make_fx").read(module)
+    return Reader(dict(zip(order, [*parameters, *tensor_names], strict=True)), "make_fx").read(module)
 
 
-class _Reader:
+class Reader:
     """Turns one FX graph into a Program. `known` maps placeholder names to signature names."""
 
     def __init__(self, known: dict[str, str], tracer: str) -> None:
@@ -114,23 +114,29 @@ class _Reader:
 
     def _call(self, node: torch.fx.Node) -> None:
         if node.target is operator.getitem:
-            source, index = node.args
-            assert isinstance(source, torch.fx.Node)
-            self.names[node.name] = f"{self.names[source.name]}.{index}"
+            self.picked(node)
             return
-        if not isinstance(node.target, torch._ops.OpOverload):
-            raise UntraceableError(f"it calls {node.target!r}, which is no aten operation")
-        if node.target.namespace != "aten":
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace != "aten":
             return
         name = self._fresh(node.name)
         self.names[node.name] = name
-        self.ops.append(
-            TracedOp(
-                target=f"aten.{node.target._opname}.{node.target._overloadname}",
-                args=tuple(self._argument(argument) for argument in node.args),
-                kwargs={key: self._argument(value) for key, value in node.kwargs.items()},
-                results=_results(name, node.meta["val"]),
-            )
+        self.ops.append(self.traced(node, name))
+
+    def picked(self, node: torch.fx.Node) -> None:
+        """One of several results of an operation."""
+        source, index = node.args
+        assert isinstance(source, torch.fx.Node)
+        self.names[node.name] = f"{self.names[source.name]}.{index}"
+
+    def traced(self, node: torch.fx.Node, name: str) -> TracedOp:
+        """The operation of a node, its result called `name`. Raises `UntraceableError`."""
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise UntraceableError(f"it calls {node.target!r}, which is no aten operation")
+        return TracedOp(
+            target=f"{node.target.namespace}.{node.target._opname}.{node.target._overloadname}",
+            args=tuple(self.argument(argument) for argument in node.args),
+            kwargs={key: self.argument(value) for key, value in node.kwargs.items()},
+            results=_results(name, node.meta["val"]),
         )
 
     def _fresh(self, name: str) -> str:
@@ -143,7 +149,8 @@ class _Reader:
         nodes = returned if isinstance(returned, list | tuple) else [returned]
         return tuple(self.names[node.name] for node in nodes)
 
-    def _argument(self, value: Any) -> Argument:
+    def argument(self, value: Any) -> Argument:
+        """An argument as plain data."""
         if isinstance(value, list | tuple):
             return tuple(self._atom(part) for part in value)
         return self._atom(value)
@@ -161,11 +168,12 @@ class _Reader:
 def _results(name: str, value: Any) -> tuple[TensorSpec, ...]:
     """One spec named like the operation, or "name.0", "name.1" for an operation with several results."""
     if isinstance(value, torch.Tensor):
-        return (_spec(name, value),)
-    return tuple(_spec(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
+        return (spec_of(name, value),)
+    return tuple(spec_of(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
 
 
-def _spec(name: str, tensor: torch.Tensor) -> TensorSpec:
+def spec_of(name: str, tensor: torch.Tensor) -> TensorSpec:
+    """A tensor's spec. Raises `UntraceableError` for an element type that no kernel is given."""
     if tensor.dtype not in DTYPES:
         raise UntraceableError(f"{name} has the unsupported type {tensor.dtype}")
     return TensorSpec(name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype])

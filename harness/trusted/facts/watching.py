@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from math import prod
 from typing import Any
@@ -46,7 +46,7 @@ def _attention(
     return 2 * prod(query[:-2]) * pairs * (query[-1] + value[-1])
 
 
-_FORMULAS: dict[Any, Callable[..., int]] = {
+FORMULAS: dict[Any, Callable[..., int]] = {
     _ATEN.mkldnn_rnn_layer: _recurrent,
     _ATEN._scaled_dot_product_flash_attention_for_cpu: _attention,
     _ATEN.mv: lambda matrix, _vector, **_: 2 * prod(matrix),
@@ -63,7 +63,7 @@ class Watch:
     def __init__(self) -> None:
         # The fused operations for attention in evaluation mode are one each: their parts can be counted, and traced.
         torch.backends.mha.set_fastpath_enabled(False)
-        self._counter = FlopCounterMode(display=False, custom_mapping=_FORMULAS)
+        self._counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
         self._operations = _Operations()
         self._seeds_itself = False
 
@@ -107,13 +107,16 @@ class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]
         named = kwargs or {}
         result = func(*args, **named)
         self.dtypes.update(part.dtype for part in tree_leaves(result) if isinstance(part, torch.Tensor))
-        if not self.drawn and torch.Tag.nondeterministic_seeded in func.tags and _draws(func, args, named):
+        if not self.drawn and torch.Tag.nondeterministic_seeded in func.tags and draws(func, args, named):
             self.drawn = str(func._schema.name).removeprefix("aten::")
         return result
 
 
-def _draws(func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> bool:
-    given = dict(zip((argument.name for argument in func._schema.arguments), args, strict=False)) | named
+def draws(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+    """Whether an operation that can draws random numbers with these arguments, under nobody's generator."""
+    declared = func._schema.arguments
+    unsaid = {argument.name: argument.default_value for argument in declared if argument.has_default_value()}
+    given = unsaid | dict(zip((argument.name for argument in declared), args, strict=False)) | dict(named)
     if given.get("generator") is not None:
         return False
     return all(given.get(name, None) != off for name, off in _OFF.items())

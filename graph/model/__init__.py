@@ -1,0 +1,1 @@
+"""Whole models: captured, planned, made faster region by region, and accepted as a whole."""

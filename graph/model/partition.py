@@ -1,0 +1,113 @@
+"""Cuts a captured model into regions that one kernel can take the place of, each as long as somebody can write it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from graph.model.window import VIEWS, Window
+from graph.model.writers import Writers
+from harness.nouns.capture import Capture, Operation, Part
+
+Kind = Literal["product", "convolution", "attention", "norm", "reduction", "recurrence", "pointwise", "other"]
+
+LONGEST = 24
+"""Operations that one region takes in at most: what is longer takes the playbook seconds to read."""
+PATIENCE = 6
+"""So many longer windows are tried after the last that could be written: a mask or a scale may lie between."""
+
+_KINDS: dict[Kind, frozenset[str]] = {
+    "attention": frozenset({
+        "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "multi_head_attention_forward",
+    }),
+    "convolution": frozenset({
+        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
+    }),
+    "recurrence": frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"}),
+    "product": frozenset({
+        "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "outer", "bilinear",
+    }),
+    "norm": frozenset({
+        "layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm",
+        "batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "instance_norm",
+    }),
+    "reduction": frozenset({
+        "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "var_mean", "std", "norm",
+        "linalg_vector_norm", "logsumexp", "softmax", "_softmax", "log_softmax", "_log_softmax", "cumsum", "cumprod",
+        "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
+        "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_pool2d_with_indices",
+    }),
+}  # fmt: skip
+"""The heaviest first: a region is called by the first of these that it holds; what is in none is pointwise."""
+_HEAVY = ("attention", "convolution", "recurrence", "product")
+_FOLLOWING = frozenset({
+    "relu", "relu_", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "hardtanh", "hardswish", "hardsigmoid",
+    "softplus", "mish", "relu6", "clamp", "add", "mul", "sub", "div", "_native_batch_norm_legit_no_training",
+    "batch_norm",
+})  # fmt: skip
+"""What a language model is asked to write together with the operation before it."""
+
+
+@dataclass(frozen=True)
+class Region:
+    """A window, what it mostly is, and the playbook's recipe for it; without one a language model may write it."""
+
+    window: Window
+    kind: Kind
+    recipe: str
+
+
+def regions_of(capture: Capture, writers: Writers) -> tuple[Region, ...]:
+    """The regions of all parts, in the order of the program. Views, and what is hindered, lie in none."""
+    return tuple(region for part in capture.parts for region in _regions(part, writers))
+
+
+def kind_of(operations: tuple[Operation, ...]) -> Kind:
+    """What a run of operations mostly is."""
+    names = {each.name for each in operations if each.name not in VIEWS}
+    found: Kind | None = next((kind for kind, known in _KINDS.items() if names & known), None)
+    return found or "pointwise"
+
+
+def _regions(part: Part, writers: Writers) -> Iterator[Region]:
+    start = 0
+    while start < len(part.operations):
+        if _left_out(part.operations[start]):
+            start += 1
+            continue
+        region = _longest(part, start, writers) or _alone(part, start, writers)
+        yield region
+        start = region.window.end
+
+
+def _left_out(operation: Operation) -> bool:
+    return bool(operation.hindrance) or operation.name in VIEWS
+
+
+def _longest(part: Part, start: int, writers: Writers) -> Region | None:
+    """The region from operation `start` on that a recipe writes and that takes in most; at most one heavy operation."""
+    found: Region | None = None
+    heavy = 0
+    for end in range(start + 1, min(len(part.operations), start + LONGEST) + 1):
+        last = part.operations[end - 1]
+        heavy += kind_of((last,)) in _HEAVY
+        if last.hindrance or heavy > 1 or end - (found.window.end if found else start) > PATIENCE:
+            break
+        window = Window(part, start, end)
+        if last.name not in VIEWS and (recipe := writers.recipe(window)):
+            found = Region(window, kind_of(window.operations), recipe)
+    return found
+
+
+def _alone(part: Part, start: int, writers: Writers) -> Region:
+    """One operation that no recipe writes, with what directly follows it."""
+    end, made = start + 1, {result.name for result in part.operations[start].op.results}
+    for following in range(start + 1, min(len(part.operations), start + PATIENCE)):
+        operation = part.operations[following]
+        if operation.hindrance or operation.name not in _FOLLOWING | VIEWS or not made & set(operation.reads):
+            break
+        made |= {result.name for result in operation.op.results}
+        end = end if operation.name in VIEWS else following + 1
+    window = Window(part, start, end)
+    return Region(window, kind_of(window.operations), writers.recipe(window))

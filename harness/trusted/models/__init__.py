@@ -1,0 +1,1 @@
+"""Whole models: captured, clocked, cut into regions. Runs in a child that has torch."""

@@ -1,0 +1,114 @@
+"""The capturing job: a model's operations with their times, or a sentence that says why there are none."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils.flop_counter import FlopCounterMode
+
+from harness.nouns.capture import Capture, Missed
+from harness.nouns.errors import MachineError
+from harness.trusted.devices import open_device
+from harness.trusted.facts.watching import FORMULAS
+from harness.trusted.models.exporting import Exported, Failed, export_model
+from harness.trusted.models.footprint import Footprint, available_bytes, bytes_of
+from harness.trusted.models.measuring import modules_ms, seconds, times_of
+from harness.trusted.models.reading import part_of
+from harness.trusted.reach import tensors_of
+from harness.trusted.reference import Reference
+from harness.wire.job import ReferenceJob
+
+_ROOM = 1.25
+"""A call needs more than its tensors: workspaces of the libraries, and the allocator's own gaps."""
+
+
+@dataclass(frozen=True)
+class _Size:
+    """What a model needs, by shapes alone; nothing is known of one whose forward needs values."""
+
+    weights: int = 0
+    total: int = 0
+    flops: int = 0
+
+
+def capture(job: ReferenceJob) -> dict[str, Any]:
+    """The capture as JSON-ready data. Raises `UserError` for a file that is none, `MachineError` for a large model."""
+    torch.backends.mha.set_fastpath_enabled(False)  # attention in evaluation mode would be one operation of its own
+    place = torch.device(job.device)
+    size = _size(job)
+    _require_room(job, size.total)
+    device = open_device(job.device, 0)
+    if device.queues:
+        device.prepare(job.precision)
+    reference = Reference(job.source, job.name, place, variant=job.variant)
+    inputs = reference.inputs(reference.given_seed or 0)
+    args, kwargs = reference.arranged(inputs)
+    with torch.no_grad():
+        call = partial(reference.guarded, "forward", partial(reference.model, *args, **kwargs))
+        first_s = seconds(call, device.finish)  # what fails, fails here, and libraries warm up
+        done, failed = export_model(reference, inputs)
+        times = times_of(call, device.finish, done, first_s, queues=device.queues)
+        parts = tuple(map(part_of, done, times.operations))
+        told: list[Exported | Failed] = [*done, *failed]
+        inner = {each.path: each.module for each in told if each.path}
+        inner_ms = modules_ms(inner, call, device.finish) if failed else {}
+        missed = tuple(_missed(failed, done, {"": times.whole_ms} | inner_ms))
+    return Capture(
+        name=job.name,
+        parts=parts,
+        missed=missed,
+        whole_ms=times.whole_ms,
+        calls=times.calls,
+        memory_bytes=size.total,
+        weight_bytes=size.weights,
+        flops=size.flops,
+    ).model_dump(mode="json")
+
+
+def _size(job: ReferenceJob) -> _Size:
+    """Told on tensors that have a shape and no memory."""
+    try:
+        with FakeTensorMode(), torch.no_grad(), warnings.catch_warnings(action="ignore"):
+            reference = Reference(job.source, job.name, variant=job.variant)
+            inputs = reference.inputs(0)
+            given = [value for value in inputs if isinstance(value, torch.Tensor)]
+            with Footprint() as footprint, FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter:
+                reference.run(inputs)
+            weights = bytes_of(list(tensors_of(reference.model)))
+            return _Size(weights, weights + bytes_of(given) + footprint.peak_bytes, int(counter.get_total_flops()))
+    except Exception:  # noqa: BLE001 (values are needed, or the file is wrong: the real run tells which)
+        return _Size()
+
+
+def _require_room(job: ReferenceJob, needed: int) -> None:
+    if job.device == "cuda":
+        free, what = torch.cuda.mem_get_info()[0], "the device"
+    else:
+        free, what = available_bytes(), "this machine"
+    if needed * _ROOM > free:
+        raise MachineError(
+            f"{job.name} needs about {needed * _ROOM / 2**30:.1f} GiB for one call by the sizes of its tensors, and "
+            f"{what} has {free / 2**30:.1f} GiB free.",
+            "Give it smaller inputs, or a machine with more memory.",
+        )
+
+
+def _missed(failed: list[Failed], done: list[Exported], times: dict[str, float]) -> Iterator[Missed]:
+    """Each with the time that it takes itself, without that of the modules inside it which are told of apart."""
+    paths = [*(each.path for each in done), *(each.path for each in failed)]
+    for each in failed:
+        inside = [path for path in paths if _within(path, each.path)]
+        nearest = [path for path in inside if not any(_within(path, other) for other in inside)]
+        ms = max(0.0, times[each.path] - sum(times[path] for path in nearest))
+        yield Missed(path=each.path, module_type=type(each.module).__name__, ms=ms, reason=each.reason)
+
+
+def _within(path: str, other: str) -> bool:
+    """Whether a module lies inside another one; all lie inside the model, whose path is empty."""
+    return path != other and (not other or path.startswith(f"{other}."))

@@ -1,0 +1,63 @@
+"""What a call of a model needs of memory, told without the memory: by the sizes of its tensors while they live."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+
+class Footprint(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Around a forward: `peak_bytes` is the most that tensors made within it took at one time."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.peak_bytes = 0
+        self._held = 0
+        self._seen: dict[int, weakref.finalize[Any, Any]] = {}
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """Called by torch for each operation."""
+        given = {_place(each) for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)}
+        result = func(*args, **(kwargs or {}))
+        for each in tree_leaves(result):
+            if isinstance(each, torch.Tensor) and _place(each) not in given:
+                self._take(each)
+        return result
+
+    def _take(self, made: torch.Tensor) -> None:
+        place = _place(made)
+        if place not in self._seen:
+            size = made.untyped_storage().nbytes()
+            self._held += size
+            self.peak_bytes = max(self.peak_bytes, self._held)
+            self._seen[place] = weakref.finalize(made.untyped_storage(), self._give_back, place, size)
+
+    def _give_back(self, place: int, size: int) -> None:
+        self._held -= size
+        self._seen.pop(place, None)
+
+
+def bytes_of(tensors: list[torch.Tensor]) -> int:
+    """Of the memory under these tensors, each once."""
+    return sum({_place(each): each.untyped_storage().nbytes() for each in tensors}.values())
+
+
+def available_bytes() -> int:
+    """Memory of this machine that may be had right now; none is told where /proc does not."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:  # noqa: PTH123 (a locked child has few ways to read)
+            found = next(line for line in lines if line.startswith("MemAvailable:"))
+        return int(found.split()[1]) << 10
+    except (OSError, StopIteration):
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+
+
+def _place(tensor: torch.Tensor) -> int:
+    return int(tensor.untyped_storage()._cdata)

@@ -1,0 +1,127 @@
+"""Partition and ranking, on captures made by hand: pure functions, no PyTorch."""
+
+from __future__ import annotations
+
+import pytest
+from captures import ROWS, WIDTH, block, captured, operation, packed, part, two_layers, weights
+from run_samples import DEVICE
+
+from graph.model.partition import regions_of
+from graph.model.plan import Plan, plan_of
+from graph.model.plan_table import places_in_words, sentences_of, sheet_of
+from graph.model.window import Window
+from graph.model.writers import Writers
+from harness.nouns.capture import Capture, Missed
+
+
+def planned(capture: Capture) -> Plan:
+    return plan_of(capture, "cpu", DEVICE)
+
+
+def windows(capture: Capture) -> list[list[str]]:
+    return [[each.name for each in region.window.operations] for region in regions_of(capture, Writers("cpu", DEVICE))]
+
+
+def test_a_product_takes_in_what_follows_it_and_never_a_second_product() -> None:
+    block = [["layer_norm"], ["linear", "relu"], ["linear", "add"]]
+    assert windows(captured(two_layers(), whole_ms=22.0)) == [*block, *block]
+
+
+def test_equal_layers_are_one_region_with_two_places() -> None:
+    plan = planned(captured(two_layers(), whole_ms=22.0))
+    assert [len(region.places) for region in plan.regions] == [2, 2, 2]
+    assert sum(region.ms for region in plan.regions) == pytest.approx(22.0)
+    assert {region.writer for region in plan.regions} == {"playbook"}
+
+
+def test_another_shape_number_or_order_of_operands_is_another_form() -> None:
+    here = packed("x", ROWS, WIDTH)
+
+    def digest(*args: object, shape: tuple[int, ...] = (ROWS, WIDTH)) -> str:
+        given = (packed("x", *shape), packed("y", *shape))
+        return Window(part(operation("r", "sub.Tensor", *args, shape=shape), inputs=given, weights=[]), 0, 1).digest
+
+    forms = [digest("x", 2.0), digest("x", 3.0), digest("x", 2), digest("x", "y"), digest("x", "x"),
+             digest("x", "y", shape=(ROWS, 1))]  # fmt: skip
+    assert len(set(forms)) == len(forms)
+    assert digest("x", "y") == digest("y", "x"), "names are of no account"
+    assert here.name == "x"
+
+
+def test_what_is_hindered_lies_in_no_region_and_is_told_with_its_time() -> None:
+    plan = planned(captured(two_layers(hindrance="it draws random numbers"), whole_ms=22.0))
+    assert plan.hindered == {"aten.relu.default: it draws random numbers": 1.0}
+    assert windows(captured(two_layers(hindrance="it draws"), whole_ms=22.0))[1:3] == [["linear"], ["linear", "add"]]
+
+
+def test_a_value_of_later_use_is_an_output_though_the_region_goes_on() -> None:
+    relu = operation("r", "relu.default", "x", shape=(ROWS, WIDTH))
+    double = operation("d", "mul.Tensor", "r", 2.0, shape=(ROWS, WIDTH))
+    both = operation("s", "add.Tensor", "r", "d", shape=(ROWS, WIDTH))
+    whole = part(relu, double, both, inputs=(packed("x", ROWS, WIDTH),), weights=[])
+    window = Window(whole, 0, 2)
+    assert window.given == ("r", "d")
+    assert [spec.name for spec in window.signature.outputs] == ["y0", "y1"]
+    assert Window(whole, 0, 3).given == ("s",)
+
+
+def test_windows_lose_no_value_and_cover_every_operation_once() -> None:
+    capture = captured(two_layers(), whole_ms=22.0)
+    regions = regions_of(capture, Writers("cpu", DEVICE))
+    covered = [index for region in regions for index in range(region.window.start, region.window.end)]
+    assert covered == list(range(len(capture.parts[0].operations)))
+    made = {name for region in regions for name in region.window.given} | {"x"}
+    for region in regions:
+        assert set(region.window.inputs) <= made
+
+
+def test_the_bound_is_amdahls() -> None:
+    plan = planned(captured(two_layers(), whole_ms=22.0))
+    (product,) = (region for region in plan.regions if region.operations == ("linear", "relu"))
+    saved = product.now_ms - product.floor_ms
+    assert plan.bound([product]) == pytest.approx(22.0 / (22.0 - saved))
+    assert plan.bound([]) == 1.0
+    assert 0 < product.floor_ms < product.now_ms
+
+
+def test_time_between_operations_counts_for_calls_that_a_region_saves() -> None:
+    plan = planned(captured(two_layers(), whole_ms=32.0))
+    by_name = {region.operations: region for region in plan.regions}
+    assert plan.between_ms == pytest.approx(10.0)
+    assert by_name["linear", "relu"].between_ms == pytest.approx(2.0), "two places, one call saved at each, of ten"
+    assert by_name[("layer_norm",)].between_ms == 0
+
+
+def test_small_regions_and_those_that_nobody_at_hand_writes_are_not_worth_a_kernel() -> None:
+    convolution = operation("c", "conv2d.default", "x", "k", shape=(1, 4, 8, 8), ms=50.0)
+    tiny = operation("t", "relu.default", "c", shape=(1, 4, 8, 8), ms=0.01, hindrance="it is kept apart")
+    last = operation("e", "exp.default", "t", shape=(1, 4, 8, 8), ms=0.01)
+    capture = captured(
+        part(convolution, tiny, last, inputs=(packed("x", 1, 4, 8, 8),), weights=[packed("k", 4, 4, 1, 1)]),
+        whole_ms=50.02,
+    )
+    plan = planned(capture)
+    assert [region.kind for region in plan.regions] == ["convolution", "pointwise"]
+    assert plan.worthwhile(playbook_alone=True) == ()
+    assert [region.kind for region in plan.worthwhile(playbook_alone=False)] == ["convolution"]
+
+
+def test_the_table_names_layers_once_and_tells_what_was_missed() -> None:
+    missed = Missed(path="head", module_type="Head", ms=3.0, reason="control flow on data")
+    plan = planned(captured(two_layers(), whole_ms=30.0, missed=(missed,)))
+    assert places_in_words(plan.regions[0]) == "layers.*.up, layers.*"
+    rows = sheet_of(plan).rows
+    assert any(row[0] == "not captured: head" and row[5] == "10.0%" for row in rows)
+    assert any("control flow on data" in sentence for sentence in sentences_of(plan, playbook_alone=True))
+
+
+def test_a_plan_is_the_same_every_time() -> None:
+    capture = captured(two_layers(), whole_ms=22.0)
+    assert planned(capture) == planned(Capture.model_validate_json(capture.model_dump_json()))
+
+
+def test_a_layer_of_other_width_is_another_region() -> None:
+    wide = part(*block(0, "x"), inputs=(packed("x", ROWS, WIDTH),), weights=weights(0), path="a")
+    other = wide.model_copy(update={"path": "b"})
+    plan = planned(captured(wide, other, whole_ms=22.0))
+    assert {place.part for place in plan.regions[0].places} == {0, 1}

@@ -1,0 +1,105 @@
+"""Small models, captured for real in the locked child."""
+
+from __future__ import annotations
+
+import pytest
+
+from graph.model.partition import regions_of
+from graph.model.plan import plan_of
+from graph.model.writers import Writers
+from harness.isolation.tiers import resolve_tier
+from harness.judging.capturing import capture_model
+from harness.nouns.capture import Capture
+from harness.nouns.errors import MachineError, UserError
+from harness.targets.cpu import CpuTarget
+
+NET = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.act = nn.LayerNorm(32), nn.Linear(32, 32), nn.ReLU(inplace=True)
+
+    def forward(self, x):
+        return x + nn.functional.dropout(self.act(self.up(self.norm(x))), 0.5, self.training)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(Block(), Block())
+
+    def forward(self, x):
+        return self.layers(x)
+
+
+def get_inputs():
+    return [torch.randn(64, 32)]
+"""
+ODD = NET.replace(
+    "        return self.layers(x)\n",
+    "        x = x + torch.rand(32)\n        if x.sum() > 0:\n            x = self.layers[0](x)\n"
+    "        return self.layers[1](x)\n",
+)
+HEAVY = NET.replace("torch.randn(64, 32)", "torch.randn(1 << 34, 32)")
+
+
+def captured(source: str) -> Capture:
+    return capture_model(source, name="net", target=CpuTarget(), tier=resolve_tier("auto"))
+
+
+@pytest.fixture(scope="module")
+def net() -> Capture:
+    return captured(NET)
+
+
+def test_the_whole_is_one_part_in_its_modules(net: Capture) -> None:
+    (part,) = net.parts
+    assert net.missed == ()
+    assert [each.name for each in part.operations] == ["layer_norm", "linear", "relu", "add"] * 2
+    assert part.operations[1].module == "layers.0.up"
+    assert part.operations[1].module_type == "Linear"
+    assert all(each.ms > 0 and not each.hindrance for each in part.operations)
+    assert part.operations[1].flops == 2 * 64 * 32 * 32
+    assert net.flops == 2 * part.operations[1].flops
+    assert [len(part.inputs), len(part.weights)] == [1, 8]
+    weights = 2 * (32 * 32 + 3 * 32) * 4
+    assert net.weight_bytes == weights
+    assert weights + 2 * 64 * 32 * 4 <= net.memory_bytes <= weights + 8 * 64 * 32 * 4
+
+
+def test_what_it_captures_can_be_planned(net: Capture) -> None:
+    facts = CpuTarget().facts()
+    plan = plan_of(net, "cpu", facts)
+    assert {region.kind: len(region.places) for region in plan.regions} == {"norm": 2, "product": 2}
+    assert len(regions_of(net, Writers("cpu", facts))) == 4
+
+
+def test_of_a_model_with_control_flow_on_data_the_modules_inside_are_captured() -> None:
+    capture = captured(ODD)
+    assert [part.path for part in capture.parts] == ["layers.0", "layers.1"] or [
+        part.path for part in capture.parts
+    ] == ["layers.1"], "the first is called or not, by the data"
+    (missed,) = capture.missed
+    assert missed.path == ""
+    assert "data-dependent" in missed.reason
+    assert capture.parts[-1].operations[1].module == "layers.1.up"
+
+
+def test_a_model_that_is_larger_than_the_memory_is_told_before_it_runs() -> None:
+    with pytest.raises(MachineError, match=r"needs about [\d.]+ GiB for one call"):
+        captured(HEAVY)
+
+
+def test_a_forward_that_fails_is_the_files_fault() -> None:
+    with pytest.raises(UserError, match="net: forward raised"):
+        captured(NET.replace("torch.randn(64, 32)", "torch.randn(64, 31)"))
+
+
+def test_random_numbers_and_sizes_by_values_are_hindered() -> None:
+    source = NET.replace("return self.layers(x)", "return self.layers(x) + torch.rand(64, 32)")
+    (part,) = captured(source).parts
+    assert [each.hindrance for each in part.operations if each.name == "rand"] == ["it draws random numbers"]
