@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from langgraph.runtime import RunControl
 from pydantic import ValidationError
 
+from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
 from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import drive
@@ -73,14 +75,29 @@ class RunResult:
             more["max_depth"] = depth
         return resume(self.folder, observer=observer, **more)
 
+    def module(self, module: Any = None, *, fallback: Literal["reference", "error"] = "reference") -> Any:
+        """The drop-in as an `nn.Module`; or the given module itself, whose forward is the kernel's from now on.
+
+        Without one it is constructed as the task does, in evaluation mode, on the kernel's device. Calls that the
+        kernel was not made for are computed by the reference, counted and told once a kind, or raise with
+        `fallback="error"` (docs/drop-in.md). Raises `UserError` where no kernel passed, or the module has other
+        weights.
+        """
+        if fallback not in ("reference", "error"):
+            raise UserError(f"fallback is {fallback!r}.", 'Say "reference" or "error".')
+        file = RunFolder(self.folder).drop_in
+        if not file.exists():
+            raise UserError(f"There is no kernel in {self.folder}: none passed.", "See `result.reason`.")
+        return own_module(file, fallback) if module is None else patched(file, module, fallback)
+
     def save(self, folder: str | Path) -> Path:
-        """Copy kernel, drop-in, record and report into a folder, and a live module's program. Raises `MachineError`."""
+        """Copy kernel, drop-in and all that it needs, record and report into a folder. Raises `MachineError`."""
         target, run = Path(folder), RunFolder(self.folder)
         try:
             target.mkdir(parents=True, exist_ok=True)
-            for file in (run.kernel, run.drop_in, *run.module, run.record, run.report):
-                if file.exists():
-                    shutil.copy(file, target / file.name)
+            (target / run.runtime.name).mkdir(exist_ok=True)
+            for file in run.saved:
+                _put(file, target / file.relative_to(run.path))
         except OSError as error:
             raise machine_error(error, target, "write to") from error
         return target
@@ -232,3 +249,10 @@ def _optimize(
     loaded = task if isinstance(task, TaskInput) else load_task(task)
     folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None)
     return carry_on(folder, manifest, observer, control)
+
+
+def _put(file: Path, place: Path) -> None:
+    """Copy a file whole: a process may have the one that lay there loaded."""
+    scratch = place.with_name(f".{place.name}.{os.getpid()}")
+    shutil.copyfile(file, scratch)
+    scratch.replace(place)

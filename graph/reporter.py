@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from graph.export.drop_in import export_drop_in
+from graph.export.drop_in import drop_in_files
 from harness.judging.device_lock import held_s
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -31,6 +31,6 @@ def reporter(state: RunState, node_context: NodeContext) -> Update:
 def _as_called(best: Best, state: RunState, node_context: NodeContext) -> Best:
     """The best kernel, whose verdict also tells how fast the exported module is for a caller."""
     task = require(state.task, "task")
-    drop_in = export_drop_in(task, best.candidate)
+    drop_in = drop_in_files(task, best.candidate)
     verdict = node_context.judge(state).as_called(task, best.candidate, best.verdict, drop_in)
     return best.model_copy(update={"verdict": verdict})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from graph.api import load_task
-from graph.export.drop_in import export_drop_in
+from graph.export.drop_in import drop_in_files
 from graph.sources import read_source
 from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
 from harness.judging.protocol import JudgeOrder, OpenJudge
@@ -50,7 +50,7 @@ def verify(
     candidate = Candidate(source=source, target=judge.device.target, author="verify:file")
     verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
     if caller and verdict.passed:
-        verdict = judge.as_called(described, candidate, verdict, export_drop_in(described, candidate))
+        verdict = judge.as_called(described, candidate, verdict, drop_in_files(described, candidate))
     ran = verdict.status not in ("refused", "build_failed")
     return verdict.sanitized(judge.sanitize(described, candidate)) if sanitize and ran else verdict
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import textwrap
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 
@@ -14,14 +15,19 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graph.export.forms import forward_of
 from graph.export.live_module import module_key
-from harness.building.cpu_build import compile_flags, link_flags
-from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain
+from graph.export.runtime.library import Built, abi, architecture, sha256
+from harness.building.compilation import Toolchain, built_before
+from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
+from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cuda_architecture
+from harness.building.versions import compiler_name
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
+from harness.nouns.tier import Tier
 from harness.wire.entry import ENTRY_HEADERS, ENTRY_NAME
-from harness.wire.layout import ALIGNMENT
 
 MODEL_NAME = "model_new.py"
+RUNTIME = Path(__file__).parent / "runtime"
+RUNTIME_NAMES = tuple(f"cutegen_runtime/{file.name}" for file in sorted(RUNTIME.glob("*.py")))
 
 # Flags followed by a word of their own; of these, the ones that do not point into this machine.
 _TAKE_AN_ARGUMENT = {
@@ -49,12 +55,25 @@ class _Workload:
     outputs: tuple[str, ...]
 
 
-def export_drop_in(task: Task, candidate: Candidate) -> str:
+def drop_in_files(task: Task, candidate: Candidate, library: Path | None = None) -> dict[str, str]:
+    """The texts of a drop-in by their names in its folder, where `kernel.cu` and `kernel.so` go beside them.
+
+    Raises like `export_drop_in`.
+    """
+    return {MODEL_NAME: export_drop_in(task, candidate, library)} | dict(_runtime())
+
+
+def judged_library(candidate: Candidate, tier: Tier) -> Path | None:
+    """The library that the candidate was judged as, where that was on this machine and is still kept."""
+    return built_before(candidate, _toolchain(candidate.target), tier=tier)
+
+
+def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None) -> str:
     """The text of `model_new.py` for a kernel that passed on this task.
 
-    It defines `ModelNew` with the reference's constructor, forward and state_dict, and compiles the `kernel.cu`
-    beside it with the judge's own flags at first use. Raises `MachineError` where this machine has no compiler for
-    the target, whose flags can then not be told.
+    It defines `ModelNew` with the reference's constructor, forward and state_dict. Where it finds `library` beside it,
+    and that fits its machine, it compiles nothing; else the `kernel.cu` beside it, with the judge's own flags. Raises
+    `MachineError` where this machine has no compiler for the target, whose flags can then not be told.
     """
     signature = task.signature
     return (
@@ -65,9 +84,11 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             digest=candidate.digest,
             author=_quotable(candidate.author),
             compiler_name=_COMPILERS[candidate.target],
+            runtime=hashlib.sha256("".join(_runtime().values()).encode()).hexdigest()[:12],
             device=candidate.target,
             flags=_flags(candidate.target),
             prelude=ENTRY_HEADERS,
+            built=_built(candidate, library) if library is not None else "None",
             workloads=[_workload(workload) for workload in task.workloads],
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
@@ -75,12 +96,35 @@ def export_drop_in(task: Task, candidate: Candidate) -> str:
             operator=f"kernel_{candidate.digest}_{task.digest}",
             schema=_schema(task),
             entry=ENTRY_NAME,
-            alignment=ALIGNMENT,
-            checks_numbers=any(isinstance(each, ScalarSpec) and not each.free for each in signature.inputs),
+            reads_mode=".training" in task.source,
             live=module_key(task.source) is not None,
             reference=_text_literal(task.source),
         )
     )
+
+
+@lru_cache(maxsize=1)
+def _runtime() -> dict[str, str]:
+    """The package that each drop-in brings along."""
+    return {name: (RUNTIME / Path(name).name).read_text(encoding="utf-8") for name in RUNTIME_NAMES}
+
+
+def _toolchain(target: TargetName) -> Toolchain:
+    return CpuToolchain() if target == "cpu" else CudaToolchain(cuda_architecture())
+
+
+def _built(candidate: Candidate, library: Path) -> str:
+    """What is said of the library, as an expression."""
+    made_for = architecture("cpu", None) if candidate.target == "cpu" else cuda_architecture()
+    built = Built(
+        sha256=sha256(library),
+        source_sha256=hashlib.sha256(candidate.source.encode()).hexdigest(),
+        architecture=made_for,
+        abi=abi(),
+        compiler=compiler_name(_toolchain(candidate.target).compiler.version),
+    )
+    lines = "".join(f"            {name}={_literal(value)},\n" for name, value in asdict(built).items())
+    return f"runtime.Built(\n{lines}        )"
 
 
 @lru_cache(maxsize=1)

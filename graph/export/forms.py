@@ -24,6 +24,8 @@ class Forward:
     """`made` maps names in the drop-in to classes: "module:qualified name", or ":name" for the reference's own."""
 
     parameters: str
+    passed: str
+    """The parameters as a call of the reference's forward gives them."""
     inputs: tuple[str, ...]
     checks: tuple[Check, ...]
     returned: str
@@ -37,6 +39,8 @@ class _Parameter:
     keyword: bool
     form: Form | None = None
     """How it was given; none where the task leaves it out."""
+    label: str = ""
+    """The name under which the reference takes it, where that is by name alone."""
 
 
 @dataclass
@@ -88,7 +92,9 @@ def forward_of(task: Task) -> Forward:
     results = iter(["results"] if count == 1 else [f"results[{k}]" for k in range(count)])
     made: dict[str, str] = {}
     returned = _returned(task.returns, results, made) if task.returns else "results"
-    return Forward(_spelled(parameters), tuple(taking.inputs), tuple(taking.checks), returned, made)
+    return Forward(
+        _spelled(parameters), _passed(parameters), tuple(taking.inputs), tuple(taking.checks), returned, made
+    )
 
 
 def _places(here: str, form: Form) -> list[str]:
@@ -136,6 +142,13 @@ def _spelled(parameters: list[_Parameter]) -> str:
     return ", ".join(words)
 
 
+def _passed(parameters: list[_Parameter]) -> str:
+    return ", ".join(
+        f"{label}={each.name}" if (label := each.label or (each.name if each.keyword else "")) else each.name
+        for each in parameters
+    )
+
+
 def _parameters(task: Task) -> list[_Parameter]:
     """The forward's parameters, each with the form that the task gives it."""
     given, by_name = _given(task)
@@ -146,7 +159,10 @@ def _parameters(task: Task) -> list[_Parameter]:
     used = sum(each.form is not None and (by_name or not each.keyword) for each in known)
     if used == len(given) and all(each.form is not None or each.default is not None for each in known):
         return known
-    return [_Parameter(name, None, keyword=False, form=form) for name, form in _made_up(task, given)]
+    return [
+        _Parameter(name, None, keyword=False, form=form, label=label if by_name else "")
+        for label, name, form in _made_up(task, given)
+    ]
 
 
 def _given(task: Task) -> tuple[dict[str, Form], bool]:
@@ -158,13 +174,13 @@ def _given(task: Task) -> tuple[dict[str, Form], bool]:
     return {str(key): part for key, part in zip(keys, task.takes.parts, strict=True)}, by_name
 
 
-def _made_up(task: Task, given: dict[str, Form]) -> Iterator[tuple[str, Form]]:
-    """Parameters by the names of the kernel's arguments that lie in them."""
+def _made_up(task: Task, given: dict[str, Form]) -> Iterator[tuple[str, str, Form]]:
+    """Each argument's label, a parameter's name by the kernel's arguments that lie in it, and its form."""
     names = iter(task.signature.inputs)
     for label, form in given.items():
         inside = [next(names).name for _ in form.paths]
         name = inside[0].split(".")[0] if inside else label
-        yield name if name.isidentifier() else f"input{label}", form
+        yield label, name if name.isidentifier() else f"input{label}", form
 
 
 def _declared(source: str) -> list[_Parameter]:

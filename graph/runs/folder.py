@@ -8,7 +8,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -80,6 +80,8 @@ class RunFolder:
         self.manifest_file = path / "run.json"
         self.kernel = path / "kernel.cu"
         self.drop_in = path / "model_new.py"
+        self.library = path / "kernel.so"
+        self.runtime = path / "cutegen_runtime"  # what the drop-in imports
         self.module = (path / "program.pt2", path / "inputs.pt")  # of a live module, which the drop-in loads
         self.report = path / "report.html"
         self.record = path / "record.json"
@@ -91,7 +93,13 @@ class RunFolder:
     @property
     def _all_artifacts(self) -> tuple[Path, ...]:
         files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
-        return (*files, *self.module, self.checkpoints)
+        return (*files, self.library, *sorted(self.runtime.glob("*.py")), *self.module, self.checkpoints)
+
+    @property
+    def saved(self) -> tuple[Path, ...]:
+        """Of the files that exist by now, those that a kernel's user has a use for."""
+        proof = (self.kernel, self.library, self.drop_in, *self.module, self.record, self.report)
+        return tuple(file for file in (*proof, *sorted(self.runtime.glob("*.py"))) if file.exists())
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
@@ -99,12 +107,12 @@ class RunFolder:
         return tuple(file for file in self._all_artifacts if file.exists())
 
     def take(self, file: Path) -> None:
-        """Copy a file into the folder, unless one of its size lies there. Raises `MachineError`."""
+        """Copy a file into the folder, unless one of its size and age lies there. Raises `MachineError`."""
         kept = self.path / file.name
         scratch = kept.with_name(f".{kept.name}.{os.getpid()}")
         try:
-            if not kept.exists() or kept.stat().st_size != file.stat().st_size:
-                shutil.copyfile(file, scratch)
+            if not kept.exists() or _stamp(kept) != _stamp(file):
+                shutil.copy2(file, scratch)
                 scratch.replace(kept)
         except OSError as error:
             scratch.unlink(missing_ok=True)
@@ -113,6 +121,19 @@ class RunFolder:
     def write(self, file: Path, text: str) -> None:
         """Put `text` into one of the folder's files. Raises `MachineError`."""
         replace_file(file, text)
+
+    def write_drop_in(self, texts: Mapping[str, str], library: Path | None) -> None:
+        """Put a drop-in's texts, by their names, and its library into the folder. Raises `MachineError`."""
+        try:
+            self.runtime.mkdir(exist_ok=True)
+        except OSError as error:
+            raise machine_error(error, self.runtime, "create") from error
+        if library is None:
+            self.library.unlink(missing_ok=True)
+        else:
+            self.take(library)
+        for name, text in texts.items():
+            self.write(self.path / name, text)
 
     def manifest(self) -> Manifest:
         """What the run was asked to do. Raises `UserError` where that cannot be read."""
@@ -154,6 +175,8 @@ class RunFolder:
 
         What a run appends to and replaces must not lie elsewhere; a pipe would be waited for without end.
         """
+        if self.runtime.is_symlink():
+            raise UserError(f"{self.runtime} is a link.", "A run that cutegen wrote holds a folder there.")
         for name in (self.manifest_file, *self._all_artifacts):
             for file in (name, *self.path.glob(f".{name.name}.*"), *self.path.glob(f"{name.name}-*")):
                 with suppress(FileNotFoundError):
@@ -166,14 +189,20 @@ class RunFolder:
         """Remove what a run left, and the folder itself unless it holds something else."""
         for file in (*self.artifacts, self.manifest_file, *self.path.glob(f"{self.checkpoints.name}-*")):
             file.unlink(missing_ok=True)
-        with suppress(OSError):
-            self.path.rmdir()
+        for folder in (self.runtime, self.path):
+            with suppress(OSError):
+                folder.rmdir()
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
         """Hold the folder for this process. Raises `UserError` where another one works in it."""
         with claimed(self.manifest_file):
             yield
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    found = file.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def new_id(now: datetime) -> str:

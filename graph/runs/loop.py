@@ -8,7 +8,7 @@ import warnings
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.runtime import RunControl
 
-from graph.export.drop_in import export_drop_in
+from graph.export.drop_in import drop_in_files, judged_library
 from graph.export.live_module import module_files
 from graph.pages.report import render
 from graph.runs.folder import Manifest, RunFolder
@@ -181,11 +181,12 @@ def _checked(state: RunState) -> RunState:
 def save_kernel(folder: RunFolder, task: Task | None, best: Best | None) -> None:
     """Write the best kernel and its drop-in. Without one none lies there: a kernel may have been withdrawn since."""
     if best is None:
-        folder.kernel.unlink(missing_ok=True)
-        folder.drop_in.unlink(missing_ok=True)
+        for file in (folder.kernel, folder.drop_in, folder.library):
+            file.unlink(missing_ok=True)
     elif task is not None:
         folder.write(folder.kernel, best.candidate.source)
-        folder.write(folder.drop_in, export_drop_in(task, best.candidate))
+        library = judged_library(best.candidate, best.verdict.tier)
+        folder.write_drop_in(drop_in_files(task, best.candidate, library), library)
         for file in module_files(task.source):
             folder.take(file)
 

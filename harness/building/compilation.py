@@ -83,9 +83,7 @@ def compile_candidate(candidate: Candidate, toolchain: Toolchain, *, tier: Tier,
     A compiler that meets the limits is a failed build: the source asked for too much.
     """
     started = time.monotonic()
-    # Without walls a source can copy private files into its library: whoever asks for walls must not be handed that.
-    walls = "open" if tier == "none" else "walled"
-    key = toolchain.key(candidate.source, _parsers(), walls)
+    key = _key(candidate, toolchain, tier)
     entry = LIBRARIES.entry(key)
     if (entry / LIBRARY).is_file():
         return _load(entry, time.monotonic() - started, cached=True)
@@ -96,6 +94,17 @@ def compile_candidate(candidate: Candidate, toolchain: Toolchain, *, tier: Tier,
             return failure.model_copy(update={"seconds": time.monotonic() - started})
         entry = LIBRARIES.publish(folder, key)
     return _load(entry, time.monotonic() - started, cached=False)
+
+
+def built_before(candidate: Candidate, toolchain: Toolchain, *, tier: Tier) -> Path | None:
+    """The candidate's library where this machine has compiled it so; nothing is compiled. Raises `MachineError`."""
+    library = LIBRARIES.entry(_key(candidate, toolchain, tier)) / LIBRARY
+    return library if library.is_file() else None
+
+
+def _key(candidate: Candidate, toolchain: Toolchain, tier: Tier) -> str:
+    # Without walls a source can copy private files into its library: whoever asks for walls must not be handed that.
+    return toolchain.key(candidate.source, _parsers(), "open" if tier == "none" else "walled")
 
 
 def library_of(build: Build) -> Path | None:

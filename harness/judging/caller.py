@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -19,14 +20,16 @@ from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
 from harness.wire.job import AsCalledJob
 
-DROP_IN = "model_new.py"
+MODULE = "model_new.py"
 LIMIT_S = 1.0
 """For the rounds of one workload."""
 WALL_S = 120.0
 
 
-def with_callers_clock(target: Target, terms: Terms, task: Task, build: Build, timing: Timing, drop_in: str) -> Timing:
-    """A passed kernel's timing that also says how fast `drop_in`, the text of the module, is for a caller.
+def with_callers_clock(
+    target: Target, terms: Terms, task: Task, build: Build, timing: Timing, drop_in: Mapping[str, str]
+) -> Timing:
+    """A passed kernel's timing that also says how fast `drop_in`, its texts by their names, is for a caller.
 
     Each workload has a process of its own. Where one fails, the timing says why there is no such time. Raises
     `MachineError`, and `UserError` where the task's file does.
@@ -48,20 +51,22 @@ def _with(timing: Timing, caller: CallerTiming | None = None, failure: str = "")
     return timing.model_copy(update={"caller": caller, "caller_failure": failure})
 
 
-def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: str) -> CallerTiming:
+def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Mapping[str, str]) -> CallerTiming:
     needs = target.running()
     job = AsCalledJob(
         source=task.source,
         name=task.name,
         variant=task.workloads[0].variant,
         library=str(library),
-        drop_in=DROP_IN,
+        drop_in=MODULE,
         device=target.name,
         precision=terms.precision,
         limit_s=LIMIT_S,
     )
     with scratch_folder() as folder:
-        (folder / DROP_IN).write_text(drop_in, encoding="utf-8")
+        for name, text in drop_in.items():
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text(text, encoding="utf-8")
         answer = warm_parent().run(
             "as_called",
             job.model_dump(mode="json"),

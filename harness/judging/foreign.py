@@ -6,6 +6,7 @@ import hashlib
 import json
 import tempfile
 import time
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -115,7 +116,7 @@ class ModuleJudge:
         """Of nothing: raises `UserError`."""
         raise UserError(*NOT_WATCHED)
 
-    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: str) -> Verdict:
+    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:
         """Of nothing: raises `UserError`."""
         raise UserError(*NO_DROP_IN)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -109,7 +110,7 @@ class LocalJudge:
             raise ValueError(str(refusal))
         return Watcher(self.target, self.tier, self._right).watch(task, candidate)
 
-    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: str) -> Verdict:
+    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:
         """Each workload has a process of its own, which holds both sides."""
         if verdict.timing is None:
             return verdict

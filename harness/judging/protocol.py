@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -96,10 +96,11 @@ class Judge(Protocol):
         """
         ...
 
-    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: str) -> Verdict:
-        """A passed verdict whose timing also says how fast `drop_in`, the text of the exported module, is for a caller.
+    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:
+        """A passed verdict whose timing also says how fast the exported module is for a caller.
 
-        Where that cannot be had the timing says why. Any other verdict is returned as it is.
+        `drop_in` holds its texts by their names. Where that cannot be had the timing says why. Any other verdict is
+        returned as it is.
         """
         ...
 

@@ -73,11 +73,28 @@ def test_a_result_is_read_by_its_attributes(result: RunResult) -> None:
 
 def test_saving_copies_the_drop_in_and_its_proof(result: RunResult, tmp_path: Path) -> None:
     saved = result.save(tmp_path / "made" / "here")
-    assert {file.name for file in saved.iterdir()} == {"kernel.cu", "model_new.py", "record.json", "report.html"}
+    drop_in = {"kernel.cu", "kernel.so", "model_new.py", "cutegen_runtime"}
+    assert {file.name for file in saved.iterdir()} == drop_in | {"record.json", "report.html"}
     assert (saved / "kernel.cu").read_text(encoding="utf-8") == result.kernel
     record = RunRecord.model_validate_json((saved / "record.json").read_bytes())
     assert record == result.record
     assert json.loads((saved / "record.json").read_text(encoding="utf-8"))["schema_version"] == 2
+
+
+def test_a_results_module_runs_at_once(result: RunResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the judged library: there is no compiler, and its cache stays empty."""
+    import torch
+
+    monkeypatch.setenv("CXX", "no-such-compiler")
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    model, x = result.module(), torch.randn(64, 1024)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x), x / (1.0 + x.abs()))
+        with pytest.warns(UserWarning, match="The reference computes this call"):
+            assert torch.equal(model(x[:3]), x[:3] / (1.0 + x[:3].abs()))
+    with pytest.raises(UserError, match="fallback is 'maybe'"):
+        result.module(fallback="maybe")  # type: ignore[arg-type]
+    assert not list(tmp_path.iterdir())
 
 
 def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:

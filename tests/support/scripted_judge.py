@@ -20,7 +20,7 @@ ends in `# judge: no task` makes it none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, get_args
 from unittest import mock
@@ -169,7 +169,7 @@ class ScriptedJudge:
             finding = Finding(kind=what.partition(" ")[0], message=what, line=script.line("finding"))
             return (SanitizerRun(tool="scripted", status="found", findings=(finding,), seconds=0.1),)
 
-    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: str) -> Verdict:
+    def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:
         if verdict.timing is None:
             return verdict
         self._ask("as_called", candidate)

@@ -61,7 +61,7 @@ def _loaded(file: Path, library: Path) -> ModuleType:
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    module._library = lambda: library  # type: ignore[attr-defined]
+    module.KERNEL.library.path = lambda _: library
     return module
 
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from report_records import passed
 
-from graph.export.drop_in import export_drop_in
+from graph.export.drop_in import drop_in_files
 from harness.judging.aggregate import as_called
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
@@ -102,7 +102,7 @@ def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
     task = judge.describe(SOFTSIGN, name="softsign")
     for spoilt, words in (("", ""), ('  if (in[0] == in[0]) TVM_FFI_THROW(ValueError) << "not today";\n', "not today")):
         kernel = Candidate(source=KERNEL % spoilt, target="cpu", author="a:b")
-        verdict = judge.as_called(task, kernel, passed(kernel, 2.0), export_drop_in(task, kernel))
+        verdict = judge.as_called(task, kernel, passed(kernel, 2.0), drop_in_files(task, kernel))
         assert verdict.timing is not None
         assert (verdict.timing.caller is None) is bool(words)
         assert words in verdict.timing.caller_failure

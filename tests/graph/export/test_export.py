@@ -8,18 +8,17 @@ import os
 import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from drop_ins import candidate, described, exported
 from hypothesis import given
 from hypothesis import strategies as st
 from report_records import softsign_task
 
-from graph.export.drop_in import MODEL_NAME, _text_literal, export_drop_in
+from graph.export.drop_in import _text_literal, export_drop_in
 from harness.building.toolchain import cuda_compiler
-from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
 
@@ -152,8 +151,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 
 NESTED_DRIVER = """
 from torch.utils._pytree import tree_map
-reference, ours = model_new._reference().Model(), model_new.ModelNew()
-given = model_new._reference().get_inputs()
+reference, ours = model_new.reference.Model(), model_new.ModelNew()
+given = model_new.reference.get_inputs()
 wanted, got = reference(**given), ours(**given)
 kinds = lambda found: [type(found), type(found.rest), type(found.rest[0]), type(found.rest[1]), type(found.rest[2][3])]
 tensors = lambda found: [found.logits, found.rest[0].first, *found.rest[1], *found.rest[2][3]]
@@ -169,39 +168,44 @@ tell("mask", lambda: ours(**given, mask=given["x"] > 1))
 tell("inner", lambda: ours(**given | {"state": (given["state"][0], [given["state"][1][0], 5])}))
 tell("text", lambda: ours(**given | {"batch": {"scale": 2.5, "text": "100%"}}))
 tell("keys", lambda: ours(**given | {"batch": {"scale": 2.5}}))
+ours.kernel_fallback = "reference"
+double = given | {"x": given["x"].double()}
+tell("elsewhere", lambda: close(tensors(ours(**double)), tensors(reference(**double))))
 """
 
-# What every driver begins with. `tell` runs a call and keeps its value, or the error's kind and text.
+# What every process begins with. `tell` runs a call and keeps its value, or the error's kind and text.
 PROLOGUE = """
-import inspect, json, os, sys
-sys.path.insert(0, {folder!r})
+import importlib, inspect, json, os, sys
 import torch
-import model_new
-told = {{}}
-
-def tell(name, call):
-    try:
-        told[name] = call()
-    except Exception as error:
-        told[name] = f"{{type(error).__name__}}: {{error}}"
 
 def close(got, expected):
     pairs = [(got, expected)] if isinstance(expected, torch.Tensor) else list(zip(got, expected, strict=True))
     return all(a.stride() == b.stride() and torch.allclose(a, b, rtol=1e-5, atol=1e-6) for a, b in pairs)
-"""
 
-EPILOGUE = """
-loaded = {name.split(".")[0] for name in sys.modules}
-told["ours"] = sorted({"graph", "nodes", "tools", "knowledge", "harness"} & loaded)
-print(json.dumps(told))
+def drive(folder, driver):
+    told = {{}}
+    def tell(name, call):
+        try:
+            told[name] = call()
+        except Exception as error:
+            told[name] = f"{{type(error).__name__}}: {{error}}"
+    sys.modules.pop("model_new", None)
+    sys.path.insert(0, folder)
+    import model_new
+    exec(driver, globals() | {{"told": told, "tell": tell, "model_new": model_new}})
+    sys.path.remove(folder)
+    return told
+
+all_told = {{name: drive(*each) for name, each in {drivers!r}.items()}}
+loaded = {{name.split(".")[0] for name in sys.modules}}
+all_told["ours"] = sorted({{"graph", "nodes", "tools", "knowledge", "harness"}} & loaded)
+print(json.dumps(all_told))
 """
 
 SCALED_DRIVER = """
-namespace = {}
-exec(open("reference.py").read(), namespace)
 torch.manual_seed(1)
-reference, ours = namespace["Model"](4).eval(), model_new.ModelNew(4)
-x, scale = namespace["get_inputs"]()
+reference, ours = model_new.reference.Model(4).eval(), model_new.ModelNew(4)
+x, scale = model_new.reference.get_inputs()
 told["keys"] = list(ours.state_dict()) == list(reference.state_dict())
 told["loaded"] = str(ours.load_state_dict(reference.state_dict()))
 told["forward"] = list(inspect.signature(ours.forward).parameters)
@@ -225,8 +229,8 @@ with torch.no_grad():
     tell("shape", lambda: ours(x[:3], scale))
     tell("dtype", lambda: ours(x.double(), scale))
     tell("mode", lambda: ours(x, scale, mode="other"))
-    values = (x, scale, *[model_new._find(ours, path).detach() for path in model_new.PARAMETERS])
-    tell("opcheck", lambda: torch.library.opcheck(model_new._operator, values))
+    values = (x, scale, *[value.detach() for value in (*ours.parameters(), ours.shift)])
+    tell("opcheck", lambda: torch.library.opcheck(model_new.KERNEL.operator, values))
 tell("gradient", lambda: ours(x, scale))
 tell("width", lambda: model_new.ModelNew(5))
 tell("slope", lambda: model_new.ModelNew(4, slope=0.1))
@@ -247,6 +251,7 @@ tell("gradient", lambda: ours(row.clone().requires_grad_().expand(5, 16)))
 
 BROKEN_DRIVER = """
 ours, x = model_new.ModelNew(), torch.randn(1, 16).expand(5, 16)
+model_new.KERNEL.library.prelude = ()
 os.environ["CXX"] = "no-such-compiler"
 tell("no_compiler", lambda: ours(x))
 del os.environ["CXX"]
@@ -254,33 +259,13 @@ tell("broken", lambda: ours(x))
 """
 
 
-@cache
-def described(source: str) -> Task:
-    """The task as the judge describes it. torch is needed for that, so it is imported here and not above."""
-    from harness.trusted.facts.describing import describe
-
-    return Task.model_validate(describe(source, "a task"))
-
-
-def candidate(source: str, target: TargetName = "cpu") -> Candidate:
-    return Candidate(source=source, target=target, author="generator:a person")
-
-
-def exported(folder: Path, source: str, kernel: str) -> Path:
-    folder.mkdir(exist_ok=True)
-    (folder / "kernel.cu").write_text(kernel)
-    (folder / MODEL_NAME).write_text(export_drop_in(described(source), candidate(kernel)))
-    (folder / "reference.py").write_text(source)
-    return folder
-
-
-def drive(folder: Path, driver: str) -> dict[str, Any]:
-    """Run the driver in a process that knows the folder, the interpreter's packages and a PATH."""
-    code = PROLOGUE.format(folder=str(folder)) + driver + EPILOGUE
-    environment = {"PATH": os.environ["PATH"], "HOME": str(folder), "CUTEGEN_CACHE": str(folder / "cache")}
+def drive(cache: Path, drivers: dict[str, tuple[str, str]]) -> dict[str, Any]:
+    """Run drivers in a process that knows their folders, the interpreter's packages and a PATH."""
+    environment = {"PATH": os.environ["PATH"], "HOME": str(cache), "CUTEGEN_CACHE": str(cache)}
     ended = subprocess.run(
-        [sys.executable, "-I", "-c", code], cwd=folder, env=environment, capture_output=True, text=True, timeout=240
-    )
+        [sys.executable, "-I", "-c", PROLOGUE.format(drivers=drivers)], cwd=cache, env=environment,
+        capture_output=True, text=True, timeout=240,
+    )  # fmt: skip
     assert ended.returncode == 0, ended.stderr
     told: dict[str, Any] = json.loads(ended.stdout.splitlines()[-1])
     assert told.pop("ours") == []
@@ -288,8 +273,30 @@ def drive(folder: Path, driver: str) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def scaled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return drive(exported(tmp_path_factory.mktemp("scaled"), SCALED, SCALED_KERNEL), SCALED_DRIVER)
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """What all drivers told: one process, in which each drop-in is imported where nothing of ours is."""
+    folder = tmp_path_factory.mktemp("drop_ins")
+    given = {
+        "scaled": (SCALED, SCALED_KERNEL, SCALED_DRIVER),
+        "softsign": (SOFTSIGN, SOFTSIGN_KERNEL, SOFTSIGN_DRIVER),
+        "nested": (NESTED, NESTED_KERNEL, NESTED_DRIVER),
+        "sized": (SIZED, SIZED_KERNEL, SIZED_DRIVER),
+        "tied": (TIED, None, TIED_DRIVER),
+        "broken": (SOFTSIGN, None, BROKEN_DRIVER),
+    }
+    drivers = {
+        name: (str(exported(folder / name, source, kernel or "int broken = ;", built=bool(kernel))), driver)
+        for name, (source, kernel, driver) in given.items()
+    }
+    (folder / "cache").mkdir()
+    found = drive(folder / "cache", drivers)
+    found["broken"]["kept"] = sorted(file.suffix for file in (folder / "cache" / "drop_ins").iterdir())
+    return found
+
+
+@pytest.fixture(scope="module")
+def scaled(told: dict[str, dict[str, Any]]) -> dict[str, Any]:
+    return told["scaled"]
 
 
 @pytest.mark.parametrize("way", ["same", "default", "keyword", "contiguous", "spread", "compiled", "inside"])
@@ -329,34 +336,30 @@ def test_what_it_was_not_made_for_is_refused_in_a_sentence(scaled: dict[str, Any
     assert scaled[what] == said
 
 
-def test_an_expanded_input_stays_expanded(tmp_path: Path) -> None:
-    told = drive(exported(tmp_path, SOFTSIGN, SOFTSIGN_KERNEL), SOFTSIGN_DRIVER)
-    assert (told["same"], told["repeated"]) == (True, True)
-    assert "must repeat its values" in told["different"]
-    assert "no gradient" in told["gradient"]
-    libraries = list((tmp_path / "cache" / "drop_ins").iterdir())
-    built = libraries[0].stat().st_mtime_ns
-    drive(tmp_path, "model_new._entry()")
-    assert [library.stat().st_mtime_ns for library in (tmp_path / "cache" / "drop_ins").iterdir()] == [built]
+def test_an_expanded_input_stays_expanded(told: dict[str, dict[str, Any]]) -> None:
+    found = told["softsign"]
+    assert (found["same"], found["repeated"]) == (True, True)
+    assert "must repeat its values" in found["different"]
+    assert "no gradient" in found["gradient"]
 
 
-def test_inputs_and_results_are_put_together_as_the_references_are(tmp_path: Path) -> None:
-    told = drive(exported(tmp_path, NESTED, NESTED_KERNEL), NESTED_DRIVER)
-    assert told["rest"] == [None, 2, None, ["none", 3]]
-    assert {name for name, value in told.items() if value is True} >= {"same", "kinds", "positional", "compiled"}
-    assert told["signature"] == "(x, state, mask=None, *, batch, mode='plain') -> 'Any'"
-    assert told["longer"] == "ValueError: the kernel was made for state of 2 parts"
-    assert told["mask"].startswith("ValueError: the kernel was made for mask=None, not tensor(")
-    assert told["inner"] == "ValueError: the kernel was made for state[1][1]=None, not 5"
-    assert told["text"] == "ValueError: the kernel was made for batch[\"text\"]='words', not '100%'"
-    assert told["keys"] == 'ValueError: the kernel was made for batch with the keys ("scale", "text")'
+def test_inputs_and_results_are_put_together_as_the_references_are(told: dict[str, dict[str, Any]]) -> None:
+    found = told["nested"]
+    assert found["rest"] == [None, 2, None, ["none", 3]]
+    assert {name for name, value in found.items() if value is True} >= {"same", "kinds", "positional", "compiled"}
+    assert found["signature"] == "(x, state, mask=None, *, batch, mode='plain') -> 'Any'"
+    assert found["longer"] == "ValueError: the kernel was made for state of 2 parts"
+    assert found["mask"].startswith("ValueError: the kernel was made for mask=None, not tensor(")
+    assert found["inner"] == "ValueError: the kernel was made for state[1][1]=None, not 5"
+    assert found["text"] == "ValueError: the kernel was made for batch[\"text\"]='words', not '100%'"
+    assert found["keys"] == 'ValueError: the kernel was made for batch with the keys ("scale", "text")'
+    assert found["elsewhere"] is True
 
 
-def test_a_build_that_fails_says_why(tmp_path: Path) -> None:
-    told = drive(exported(tmp_path, SOFTSIGN, "int broken = ;\n"), BROKEN_DRIVER)
-    assert "no-such-compiler was not found: install g++" in told["no_compiler"]
-    assert "kernel.cu:1:14: error" in told["broken"]
-    assert list((tmp_path / "cache" / "drop_ins").iterdir()) == []
+def test_a_build_that_fails_says_why(told: dict[str, dict[str, Any]]) -> None:
+    assert "no-such-compiler was not found: install g++" in told["broken"]["no_compiler"]
+    assert "kernel.cu:1:14: error" in told["broken"]["broken"]
+    assert told["broken"]["kept"] == [".lock"]
 
 
 def test_a_module_whose_forward_is_inherited_takes_inputs_by_the_tasks_names() -> None:
@@ -396,7 +399,7 @@ def test_several_workloads_are_told_apart_by_their_shapes() -> None:
 
     task = Task(name="t", source=SOFTSIGN, workloads=(workload(3), workload(4)), op_class="elementwise")
     text = export_drop_in(task, candidate("// a kernel"))
-    assert text.count("    Workload(\n") == 2
+    assert text.count("        Workload(\n") == 2
     assert 'Tensor("x", (4, 2), (2, 1), torch.float32),' in text
 
 
@@ -417,8 +420,7 @@ tell("untied", untied)
 """
 
 
-def test_a_drop_in_keeps_what_is_tied_and_refuses_what_no_longer_is(tmp_path: Path) -> None:
-    tied = """import torch
+TIED = """import torch
 
 
 class Model(torch.nn.Module):
@@ -434,8 +436,10 @@ class Model(torch.nn.Module):
 def get_inputs():
     return [torch.arange(6)]
 """
-    told = drive(exported(tmp_path, tied, "// never compiled"), TIED_DRIVER)
-    assert told == {
+
+
+def test_a_drop_in_keeps_what_is_tied_and_refuses_what_no_longer_is(told: dict[str, dict[str, Any]]) -> None:
+    assert told["tied"] == {
         "keys": ["embed.weight", "head.weight"],
         "one": True,
         "untied": "ValueError: the kernel was made for head.weight tied to embed.weight: one tensor",
@@ -478,9 +482,10 @@ told["moved"] = moved.data_ptr() % 64
 """
 
 
-def test_a_number_that_the_kernel_may_take_for_fixed_is_checked_and_what_is_not_aligned_copied(tmp_path: Path) -> None:
-    told = drive(exported(tmp_path, SIZED, SIZED_KERNEL), SIZED_DRIVER)
-    assert told == {
+def test_a_number_that_the_kernel_may_take_for_fixed_is_checked_and_what_is_not_aligned_copied(
+    told: dict[str, dict[str, Any]],
+) -> None:
+    assert told["sized"] == {
         "same": True,
         "unaligned": True,
         "dim": "ValueError: the kernel was made for dim=1, not 0",
@@ -499,8 +504,8 @@ def test_a_cuda_drop_in_names_no_folder_and_no_architecture_of_this_machine() ->
     except MachineError as missing:
         pytest.skip(str(missing))
     text = export_drop_in(described(SOFTSIGN), candidate("// a kernel", "cuda"))
-    flags = next(node.value for node in ast.parse(text).body if ast.unparse(node).startswith("FLAGS = "))  # type: ignore[attr-defined]
-    words = ast.unparse(flags)
+    given = (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.keyword) and node.arg == "flags")
+    words = ast.unparse(next(given).value)
     assert "--expt-relaxed-constexpr" in words
     assert "sm_" not in words
     assert str(Path(sys.prefix)) not in text

@@ -157,8 +157,10 @@ def test_a_finding_withdraws_a_pass_and_the_screen_comes_first(asked: Asked) -> 
 
 def test_only_a_pass_is_timed_as_called(asked: Asked) -> None:
     failed = asked.verdict("wrong")
-    assert asked.judge.as_called(asked.task, KERNELS["wrong"], failed, "") is failed
-    told = asked.judge.as_called(asked.task, RIGHT, asked.verdict("passed"), "class ModelNew: ...").timing
+    assert asked.judge.as_called(asked.task, KERNELS["wrong"], failed, {}) is failed
+    told = asked.judge.as_called(
+        asked.task, RIGHT, asked.verdict("passed"), {"model_new.py": "class ModelNew: ..."}
+    ).timing
     assert (told.caller is not None) != bool(told.caller_failure)
     assert told.candidate_ms == asked.verdict("passed").timing.candidate_ms
 

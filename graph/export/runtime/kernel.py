@@ -1,0 +1,253 @@
+"""A kernel as a module's forward calls it: straight where the call is the one it was made for, else by its operator.
+
+A call costs the caller a few microseconds beside the memory of its outputs; so what every call asks is quick rather
+than short, and the rest is asked only where that says no.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch.autograd import forward_ad
+
+from .guards import Known, make_guard
+from .library import Library
+from .specs import ALIGNMENT, NUMBERS, Tensor, Unfit, Workload, empty, laid_out, misfit
+
+_dispatch_modes = torch._C._len_torch_dispatch_stack
+_function_transforms = torch._C._functorch.peek_interpreter_stack
+_LOG = logging.getLogger("cutegen")
+# What a caller does, not what is given: no value is wrong.
+_OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform"})
+_operators: Any = torch.library.Library("cutegen", "FRAGMENT")  # type: ignore[no-untyped-call]
+
+Path = tuple[str, ...]
+MOST_KNOWN = 32
+"""Kinds of calls that are remembered: workloads, with and without inference mode, on each device."""
+
+
+class Kernel:
+    """`parameters` and `ties` are paths from the module on: the arguments after the inputs, and other names of them.
+
+    `operator` is what torch.compile and torch.export see. `fallbacks` counts, by kind, the calls that the reference
+    took.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        workloads: Sequence[Workload],
+        parameters: Sequence[Path],
+        ties: Sequence[tuple[Path, Path]],
+        name: str,
+        schema: str,
+    ) -> None:
+        self.library, self.device = library, library.device
+        self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
+        self.fallbacks: Counter[str] = Counter()
+        self._entries: dict[int | None, Any] = {}
+        arguments = self.workloads[0].arguments
+        self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
+        self._numbers = tuple(k for k, each in enumerate(arguments) if not isinstance(each, Tensor))
+        self._known: dict[bool, list[Known]] = {True: [], False: []}
+        self.operator = self._registered(name, schema)
+
+    def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
+        """What the kernel makes of a forward's inputs, or why they are not for it."""
+        values = (*inputs, *[find(module, path) for path in self.parameters])
+        if torch.compiler.is_compiling():
+            unfit = self._unfit(module, values)
+            return (None, unfit) if unfit else (self.operator(*values), None)
+        known = None if self._depends(module) else self._seen(values)
+        return (self._run(values, known.workload), None) if known else self._carefully(module, values)
+
+    def tell(self, module: Any, unfit: Unfit) -> None:
+        """Count a call that goes to the reference, and warn of the first of its kind.
+
+        Raises `ValueError` or `RuntimeError` instead where the module's `kernel_fallback` is "error".
+        """
+        if module.kernel_fallback == "error" or unfit.kind in module.kernel_refuses:
+            raise (RuntimeError if unfit.kind in _OF_THE_CALL else ValueError)(unfit.said)
+        if torch.compiler.is_compiling():
+            return
+        self.fallbacks[unfit.kind] += 1
+        if self.fallbacks[unfit.kind] == 1:
+            warnings.warn(f"{unfit.said}. The reference computes this call and others like it.", stacklevel=3)
+            _LOG.warning("%s: the reference computes such calls", unfit.said)
+
+    def _seen(self, values: tuple[Any, ...]) -> Known | None:
+        """The kind of call that this is one more of, where the kernel can take the values as they are."""
+        tensors = [values[k] for k in self._tensors]
+        try:
+            for known in self._known[torch.is_grad_enabled()]:
+                if known.guard(*tensors) and self._ready(values, tensors, known.workload):
+                    return known
+        except TypeError:  # something else in a tensor's place
+            pass
+        return None
+
+    def _depends(self, module: Any) -> bool:
+        """Whether the module, or differentiation that no tensor shows, makes the call another one."""
+        return bool(
+            (module.training and module.kernel_depends_on_mode)
+            or forward_ad._current_level >= 0
+            or (self.ties and self._parted(module))
+        )
+
+    def _ready(self, values: tuple[Any, ...], tensors: list[torch.Tensor], workload: Workload) -> bool:
+        """Of what a guard does not see: where memory begins, and numbers."""
+        for tensor in tensors:
+            if tensor.data_ptr() % ALIGNMENT:
+                return False
+        for k in self._numbers:
+            value, spec = values[k], workload.arguments[k]
+            if type(value) not in NUMBERS or (spec is not None and value not in spec.values):  # type: ignore[union-attr]
+                return False
+        return True
+
+    def _carefully(self, module: Any, values: tuple[Any, ...]) -> tuple[Any, Unfit | None]:
+        """A call unlike those before: whether it is the kernel's, and whether others like it can go straight to it."""
+        unfit = self._unfit(module, values)
+        if unfit:
+            return None, unfit
+        workload = self._workload(values)
+        tensors = [values[k] for k in self._tensors]
+        if _dispatch_modes() or not (self._ready(values, tensors, workload) and _lie_so(tensors, workload)):
+            return self.operator(*values), None
+        guard = make_guard(tensors)
+        known = self._known[torch.is_grad_enabled()]
+        if guard is not None and len(known) < MOST_KNOWN:
+            known.append(Known(guard, workload))
+        return self._run(values, workload), None
+
+    def _run(self, values: tuple[Any, ...], workload: Workload) -> Any:
+        """Call it on values that fit: the outputs, a tuple where there are several."""
+        device = values[self._tensors[0]].device if self._tensors else torch.device(self.device)
+        outputs = [empty(each, device) for each in workload.outputs]
+        entry = self._entries.get(device.index) or self._load(device)
+        if device.index is None or device.index == torch.cuda.current_device():
+            entry(*values, *outputs)
+        else:
+            with torch.cuda.device(device):
+                entry(*values, *outputs)
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+
+    def _load(self, device: torch.device) -> Any:
+        entry = self._entries[device.index] = self.library.entry(device.index)
+        return entry
+
+    def _unfit(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
+        """Why a call is not the kernel's; where no workload fits, told of the first."""
+        unfit = self._unfit_call(module, values)
+        if unfit is not None:
+            return unfit
+        found = [self._misfit(values, each, module.kernel_fallback != "error") for each in self.workloads]
+        return None if None in found else found[0]
+
+    def _unfit_call(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
+        """Why it is not, whatever the shapes and types."""
+        tensors = [each for each in values if isinstance(each, torch.Tensor)]
+        unfit = _unfit_trace(tensors) if torch.compiler.is_compiling() else self._unfit_surroundings(module)
+        if unfit is not None:
+            return unfit
+        if module.training and module.kernel_depends_on_mode:
+            return Unfit("mode", "the kernel computes what the module does in evaluation mode: call .eval() first")
+        if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+            said = "the kernel has no gradient: call it under torch.no_grad() or torch.inference_mode()"
+            return Unfit("gradient", said)
+        if torch.is_autocast_enabled(self.device):
+            return Unfit("autocast", f"autocast is on for {self.device}; the kernel was judged without it")
+        return None
+
+    def _unfit_surroundings(self, module: Any) -> Unfit | None:
+        """What cannot be asked while a call is traced."""
+        if self.ties and (parted := self._parted(module)):
+            return Unfit("ties", parted)
+        if _function_transforms() is not None or forward_ad._current_level >= 0:
+            return Unfit("transform", "the kernel is called within torch.func or forward-mode differentiation")
+        return None
+
+    def _misfit(self, values: tuple[Any, ...], workload: Workload, exactly: bool) -> Unfit | None:
+        """`exactly`: where elements of a tensor share a place, they must do so in the value."""
+        device = None
+        for value, spec in zip(values, workload.arguments, strict=True):
+            unfit = misfit(value, spec, self.device)
+            if unfit is not None:
+                return unfit
+            if isinstance(spec, Tensor):
+                if exactly and spec.repeats and value.stride() != spec.strides:
+                    return Unfit("layout", f"{spec.name} is not expanded as the kernel was made for")
+                device = device or value.device
+                if value.device != device:
+                    return Unfit("device", f"{spec.name} is on {value.device}, others on {device}")
+        return None
+
+    def _parted(self, module: Any) -> str:
+        """Which weights are no longer one tensor."""
+        for path, other in self.ties:
+            if find(module, path).data_ptr() != find(module, other).data_ptr():
+                return f"the kernel was made for {'.'.join(other)} tied to {'.'.join(path)}: one tensor"
+        return ""
+
+    # The operator. Registered without torch.library.custom_op, whose wrappers cost a call four times as much.
+
+    def _registered(self, wanted: str, schema: str) -> Any:
+        """Under a name of its own where another copy of the drop-in is loaded."""
+        name, copies = wanted, 1
+        while hasattr(torch.ops.cutegen, name):
+            copies += 1
+            name = f"{wanted}_{copies}"
+        _operators.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
+        _operators.impl(name, self._compute, "CompositeExplicitAutograd")
+        torch.library.register_fake(f"cutegen::{name}", self._pretend, lib=_operators)
+        return getattr(torch.ops.cutegen, name).default
+
+    def _compute(self, *values: Any) -> Any:
+        workload = self._workload(values)
+        return self._run(tuple(map(laid_out, values, workload.arguments)), workload)
+
+    def _pretend(self, *values: Any) -> Any:
+        """Shapes and types only, for tracing."""
+        workload = self._workload(values)
+        device = values[self._tensors[0]].device if self._tensors else torch.device(self.device)
+        outputs = tuple(empty(spec, device) for spec in workload.outputs)
+        return outputs[0] if len(outputs) == 1 else outputs
+
+    def _workload(self, values: tuple[Any, ...]) -> Workload:
+        found = [self._misfit(values, each, False) for each in self.workloads]
+        for workload, unfit in zip(self.workloads, found, strict=True):
+            if unfit is None:
+                return workload
+        raise ValueError(next(unfit.said for unfit in found if unfit))
+
+
+def _unfit_trace(tensors: list[torch.Tensor]) -> Unfit | None:
+    if any(isinstance(extent, torch.SymInt) for each in tensors for extent in each.shape):
+        return Unfit("shape", "a size is not known yet; the kernel was made for one")
+    return None
+
+
+def _lie_so(tensors: list[torch.Tensor], workload: Workload) -> bool:
+    specs = [each for each in workload.arguments if isinstance(each, Tensor)]
+    return all(value.stride() == spec.strides for value, spec in zip(tensors, specs, strict=True))
+
+
+def find(module: Any, path: Path) -> Any:
+    """The parameter or buffer: where modules keep their own, without their slower look-up by attribute."""
+    holder = module
+    for name in path[:-1]:
+        inner = holder._modules.get(name)
+        holder = getattr(holder, name) if inner is None else inner
+    kept = holder._parameters.get(path[-1])
+    return getattr(holder, path[-1]) if kept is None else kept
+
+
+def depends_on_mode(module: torch.nn.Module) -> bool:
+    """Whether a part of the module computes something else in training mode."""
+    kinds = (torch.nn.modules.dropout._DropoutNd, torch.nn.modules.batchnorm._NormBase, torch.nn.RReLU)
+    return any(isinstance(each, kinds) for each in module.modules())
