@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from graph.api import load_task
-from graph.export.drop_in import MODEL_NAME, export_drop_in
+from graph.export.drop_in import drop_in_files, judged_library
 from graph.mcp import answers
-from graph.runs.folder import machine_error, replace_file
+from graph.runs.folder import RunFolder
 from graph.sources import read_source
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.judging.roofline_bound import floor_ms
@@ -163,14 +163,11 @@ class Desk:
             raise UserError("Only a kernel that has passed is exported.", "Call verify first.")
         say("writing the drop-in")
         folder = self._out / f"{shelf.task.digest}-{candidate.digest}"
-        texts = {"kernel.cu": candidate.source, MODEL_NAME: export_drop_in(shelf.task, candidate)}
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise machine_error(error, folder, "make") from error
-        for name, text in texts.items():
-            replace_file(folder / name, text)
-        return answers.Exported(kernel=candidate.digest, folder=str(folder.absolute()), files=tuple(texts))
+        library = judged_library(candidate, verdict.tier)
+        texts = {"kernel.cu": candidate.source} | drop_in_files(shelf.task, candidate, library)
+        RunFolder(folder).write_drop_in(texts, library)
+        files = (*texts, *([library.name] if library else []))
+        return answers.Exported(kernel=candidate.digest, folder=str(folder.absolute()), files=files)
 
     def look_up(self, query: str) -> answers.Guides:
         """What the guides for the judge's target say."""

@@ -125,7 +125,7 @@ class RunFolder:
     def write_drop_in(self, texts: Mapping[str, str], library: Path | None) -> None:
         """Put a drop-in's texts, by their names, and its library into the folder. Raises `MachineError`."""
         try:
-            self.runtime.mkdir(exist_ok=True)
+            self.runtime.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise machine_error(error, self.runtime, "create") from error
         if library is None:
