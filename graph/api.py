@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
-from graph.runs.folder import Manifest, RunFolder, create, machine_error, reopen
+from graph.runs.folder import Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import drive
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
@@ -135,7 +135,17 @@ def optimize(
     `settings` are the fields of `nodes.settings.Settings`; `depth` may be said for `max_depth`. The artifacts lie in
     `out`, or in `runs/<task>-<id>`. Raises `UserError` and `MachineError`; what was verified by then is kept there.
     """
-    return _optimize(task, out, observer, settings, None)
+    return _fresh("optimize", task, out, observer, settings, None)
+
+
+def evolve(
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+) -> RunResult:
+    """Search for the fastest kernel by generations of proposals, and return it; otherwise like `optimize`.
+
+    `settings` say how: `generations`, `proposals` of each, the `proposers` who take turns, and all that a run has.
+    """
+    return _fresh("evolve", task, out, observer, settings, None)
 
 
 def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:
@@ -153,8 +163,25 @@ async def aoptimize(
     task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
 ) -> RunResult:
     """`optimize`, with the event loop free meanwhile. Cancelled, it ends after the present step and can be resumed."""
+    return await _beside("optimize", task, out, observer, settings)
+
+
+async def aevolve(
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+) -> RunResult:
+    """`evolve`, with the event loop free meanwhile, as with `aoptimize`."""
+    return await _beside("evolve", task, out, observer, settings)
+
+
+async def _beside(
+    kind: Kind,
+    task: TaskInput | str | Path,
+    out: str | Path | None,
+    observer: Observer | None,
+    settings: dict[str, Any],
+) -> RunResult:
     control = RunControl()
-    work = asyncio.ensure_future(asyncio.to_thread(_optimize, task, out, observer, settings, control))
+    work = asyncio.ensure_future(asyncio.to_thread(_fresh, kind, task, out, observer, settings, control))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -171,9 +198,9 @@ def answer(run: str | Path, text: str, *, observer: Observer | None = None) -> R
     return carry_on(*reopen(Path(run)), observer, answer=text)
 
 
-def begin(task: TaskInput, settings: Settings, out: Path | None) -> tuple[RunFolder, Manifest]:
+def begin(task: TaskInput, settings: Settings, out: Path | None, kind: Kind = "optimize") -> tuple[RunFolder, Manifest]:
     """Make the folder of a new run."""
-    return create(out, name=task.name, source=task.source, settings=settings)
+    return create(out, name=task.name, source=task.source, settings=settings, kind=kind)
 
 
 def carry_on(
@@ -206,6 +233,7 @@ def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = 
         where = said(".".join(str(part) for part in first["loc"]))
         raise UserError(f"{where} is not valid: {first['msg']}.", "`cutegen settings` lists them.") from error
     addresses = {name: own_addresses(getattr(settings, name)) for name in settings.model_settings()}
+    addresses["proposers"] = [address for each in settings.proposers for address in own_addresses(each.model)]
     for setting, named in (("base_url", [settings.base_url]), *addresses.items()):
         with at_fault(said(setting)):
             check_addresses(named)
@@ -239,7 +267,8 @@ def _named(given: Mapping[str, Any]) -> dict[str, Any]:
     return {full.get(name, name): value for name, value in given.items()}
 
 
-def _optimize(
+def _fresh(
+    kind: Kind,
     task: TaskInput | str | Path,
     out: str | Path | None,
     observer: Observer | None,
@@ -247,7 +276,7 @@ def _optimize(
     control: RunControl | None,
 ) -> RunResult:
     loaded = task if isinstance(task, TaskInput) else load_task(task)
-    folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None)
+    folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None, kind)
     return carry_on(folder, manifest, observer, control)
 
 

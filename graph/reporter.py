@@ -2,15 +2,32 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
 from graph.export.drop_in import drop_in_files
 from harness.judging.device_lock import held_s
 from nodes.node import Update
 from nodes.node_context import NodeContext
-from nodes.state import Best, Result, RunState, require
+from nodes.protocols import Account, JudgedRun
+from nodes.state import Best, Result, RunState, Stop, require
+
+
+class Ended(Account, JudgedRun, Protocol):
+    """A run of any graph at its end."""
+
+    @property
+    def stop_reason(self) -> Stop | None:
+        """What ended it."""
+        ...
 
 
 def reporter(state: RunState, node_context: NodeContext) -> Update:
     """Sum the run up. The best verified kernel is part of it, whatever ended the run."""
+    return summed_up(state, node_context, depth=state.depth)
+
+
+def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
+    """The result of a run, for which the best kernel's drop-in is timed as its caller has it."""
     before = held_s()
     best = _as_called(state.best, state, node_context) if state.best else None
     timing = best.verdict.timing if best else None
@@ -18,7 +35,7 @@ def reporter(state: RunState, node_context: NodeContext) -> Update:
     result = Result(
         best=best,
         improved=timing is not None and timing.wins,
-        depth=state.depth,
+        depth=depth,
         attempts=state.attempts,
         usage=state.usage,
         seconds=state.seconds,
@@ -28,7 +45,7 @@ def reporter(state: RunState, node_context: NodeContext) -> Update:
     return {"result": result, "best": best, "device_seconds": device_seconds}
 
 
-def _as_called(best: Best, state: RunState, node_context: NodeContext) -> Best:
+def _as_called(best: Best, state: Ended, node_context: NodeContext) -> Best:
     """The best kernel, whose verdict also tells how fast the exported module is for a caller."""
     task = require(state.task, "task")
     drop_in = drop_in_files(task, best.candidate)

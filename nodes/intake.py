@@ -5,7 +5,9 @@ A thread may be given more than one input: what it holds of another task is none
 
 from __future__ import annotations
 
+from harness.judging.protocol import Judge
 from harness.nouns.errors import UserError
+from harness.nouns.task import Task
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -24,10 +26,16 @@ def intake(state: RunState, node_context: NodeContext) -> Update:
     best = best_to_go_on_from(state, target, tier, node_context.settings)
     if best is not None:
         return deeper(state, best, node_context.settings)
-    task = judge.describe(state.source, name=state.name)
+    task = described(judge, state.source, state.name)
+    return anew(state) | {"name": state.name, "task": task, "target": target, "tier": tier}
+
+
+def described(judge: Judge, source: str, name: str) -> Task:
+    """The task that a file's text is. Raises `UserError` where it is none, and for one that no kernel can do right."""
+    task = judge.describe(source, name=name)
     if task.defect:
         raise UserError(
-            f"{state.name}: {task.defect}, so that no kernel can be right.",
+            f"{name}: {task.defect}, so that no kernel can be right.",
             "Take what is random out of forward, or give it as an input.",
         )
-    return anew(state) | {"name": state.name, "task": task, "target": target, "tier": tier}
+    return task

@@ -51,7 +51,8 @@ def as_node(
     The state may be any graph's, as long as it is a pydantic model with a clock; LangGraph takes the graph's own.
     `turn` is the graph within, for an agent that speaks to a model. LangGraph finds it because the node names it, and
     then draws it, streams it and shows its checkpoints. `admit` raises for settings and states that may not be used.
-    What an agent overwrites begins anew; it is written in place of the sum.
+    What an agent overwrites begins anew; it is written in place of the sum. Seconds of an agent's own are a correction
+    of the clock: those of nodes that ran side by side count once.
     """
 
     def node(state: Run, *, runtime: Runtime[Settings]) -> Update:
@@ -66,7 +67,8 @@ def as_node(
         spoken: Usage = update.get("usage", Usage())
         seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
         steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
-        timed = {**update, "seconds": seconds, **({"history": steps} if steps else {})}
+        corrected = seconds + update.get("seconds", 0.0)
+        timed = {**update, "seconds": corrected, **({"history": steps} if steps else {})}
         schema = cast("type[BaseModel]", type(state))
         checked = validated(begun | timed, schema, writer=getattr(agent, "__name__", "a node"))
         return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}

@@ -14,7 +14,7 @@ from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.tier import TierChoice
 from nodes.models.select import ModelOptions
 from nodes.protocols import JudgedRun
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.settings import Settings
 from nodes.state import require
 from nodes.turn.agent_loop import TURN, TurnGraph
@@ -58,6 +58,7 @@ def options_of(settings: Settings) -> ModelOptions:
         max_retries=settings.model_retries,
         max_output_tokens=settings.max_answer_tokens,
         effort=settings.reasoning_effort,
+        temperature=settings.temperature,
         requests_per_minute=settings.requests_per_minute,
         stream=settings.stream_answers,
         prices=tuple(settings.prices.items()),
@@ -75,7 +76,7 @@ class NodeContext:
     thread_id: str | None = None
     turn: TurnGraph = TURN
 
-    def model(self, role: Speaker) -> BaseChatModel:
+    def model(self, role: Voice) -> BaseChatModel:
         """The model that the agent speaks to."""
         return self.shelf.get(self.thread_id, self.settings.model_for(role), options_of(self.settings))
 

@@ -22,7 +22,7 @@ class Clock(Protocol):
 
 
 class Account(Clock, Protocol):
-    """What a turn looks its budgets up in; the number of its calls is also the next exchange's in the conversation."""
+    """What a turn looks its budgets up in; the number of its calls is the next exchange's, unless said otherwise."""
 
     @property
     def attempts(self) -> int:

@@ -4,5 +4,20 @@ from __future__ import annotations
 
 from typing import Literal
 
-Agent = Literal["generator", "tester", "diagnoser", "repairer", "optimizer", "sweeper", "profiler", "sanitizer"]
+Agent = Literal[
+    "generator",
+    "tester",
+    "diagnoser",
+    "repairer",
+    "optimizer",
+    "sweeper",
+    "profiler",
+    "sanitizer",
+    "proposer",
+    "summarizer",
+    "archivist",
+]
 Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
+"""Who speaks to a model in a trajectory, the graph `cutegen`."""
+Voice = Literal[Speaker, "proposer", "summarizer"]
+"""Who speaks to a model in any graph."""

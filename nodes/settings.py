@@ -13,7 +13,7 @@ from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
-from nodes.roles import Speaker
+from nodes.roles import Voice
 
 SHORT_NAMES = {"max_depth": "depth"}
 """What the Python API and the command line call a setting for short."""
@@ -21,6 +21,8 @@ SHORT_NAMES = {"max_depth": "depth"}
 Advance = Literal["best", "latest"]
 ExemplarChoice = Literal["none", "representative", "retrieved"]
 Diagnosed = Literal["when_needed", "every"]
+Operator = Literal["translation", "mutation", "crossover", "refinement"]
+"""How an evolution makes a kernel: of the module, of one kernel, of two, of one that failed."""
 
 
 class Gates(BaseModel):
@@ -101,6 +103,9 @@ class Models(Group):
     )
     stream_answers: bool = Field(
         default=True, title="Stream answers", description="Off for a server that cannot stream tool calls."
+    )
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, title="Temperature", description="Empty: what the endpoint does unasked."
     )
     prices: dict[str, Price] = Field(
         default={},
@@ -196,6 +201,9 @@ class Budgets(Group):
     max_depth: int = Field(
         default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."
     )
+    generations: int = Field(
+        default=10, ge=1, le=10_000, title="Generations", description="Of an evolution, before it ends."
+    )
     max_attempts: int = Field(
         default=60,
         ge=1,
@@ -242,7 +250,43 @@ class Budgets(Group):
     )
 
 
-class Settings(Budgets, Search, Judging, Models):
+class Proposer(Group):
+    """One of those who propose kernels in an evolution: a model, and how freely it chooses its words."""
+
+    model: str = Field(title="Model", description="As the setting `model` has it.")
+    temperature: float | None = Field(
+        default=None, ge=0, le=2, title="Temperature", description="Empty: the setting `temperature`."
+    )
+
+
+class Evolution(Group):
+    """How `cutegen evolve` searches: generations of proposals made side by side, out of the kernels before them."""
+
+    proposals: int = Field(default=4, ge=1, le=64, title="Proposals of a generation", description="Made side by side.")
+    proposers: tuple[Proposer, ...] = Field(
+        default=(),
+        title="Proposers",
+        description='Take turns, as [{"model": "openai:NAME", "temperature": 0.7}, ...]. Empty: the model above.',
+    )
+    operators: tuple[Operator, ...] = Field(
+        default=("mutation", "crossover", "refinement"),
+        title="Operators",
+        description="Ways in which kernels are made of others. The first ones are translations; without any, all are.",
+    )
+    parents: int = Field(
+        default=4, ge=1, le=64, title="Parents of a generation", description="Fast kernels, each unlike the others."
+    )
+    shown_kernels: int = Field(default=3, ge=0, le=16, title="Best kernels that a proposer is shown")
+    held_out: float = Field(
+        default=0.25,
+        ge=0,
+        lt=1,
+        title="Share of workloads kept from proposers",
+        description="Of a task that has several; kernels are judged on all.",
+    )
+
+
+class Settings(Evolution, Budgets, Search, Judging, Models):
     """Everything that a run is asked and allowed; pydantic puts the fields of the last group first."""
 
     model_config = ConfigDict(title="Settings")
@@ -256,7 +300,7 @@ class Settings(Budgets, Search, Judging, Models):
         """The groups, in the order of their fields."""
         return reversed([base for base in cls.__bases__ if issubclass(base, Group)])
 
-    def model_for(self, role: Speaker) -> str:
+    def model_for(self, role: Voice) -> str:
         """The model that one agent speaks to."""
         return str(getattr(self, self.model_setting(role)))
 
@@ -265,7 +309,17 @@ class Settings(Budgets, Search, Judging, Models):
         """The settings that name a model."""
         return [name for name in cls.model_fields if name == "model" or name.endswith("_model")]
 
-    def model_setting(self, role: Speaker) -> str:
-        """The setting that names the model of one agent."""
+    def model_setting(self, role: Voice) -> str:
+        """The setting that names the model of one agent; who has none of its own speaks to the model of all."""
         own = f"{role}_model"
-        return own if getattr(self, own) else "model"
+        return own if getattr(self, own, "") else "model"
+
+    def ensemble(self) -> tuple[Proposer, ...]:
+        """Who proposes kernels in an evolution; there is at least one."""
+        return self.proposers or (Proposer(model=self.model),)
+
+    def as_proposer(self, proposer: Proposer) -> Settings:
+        """These settings with one proposer as every agent's model."""
+        own = {name: "" for name in self.model_settings() if name.endswith("_model") and name != "fallback_model"}
+        warmth = self.temperature if proposer.temperature is None else proposer.temperature
+        return self.model_copy(update=own | {"model": proposer.model, "temperature": warmth})

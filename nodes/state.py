@@ -19,6 +19,7 @@ from tools.sweep import Sweep
 
 StopName = Literal[
     "depth",
+    "generations",
     "attempts",
     "wall_time",
     "tokens",

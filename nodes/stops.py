@@ -8,7 +8,7 @@ from typing import TypeVar
 from nodes.history import steps_without_gain
 from nodes.protocols import Account
 from nodes.settings import Settings
-from nodes.state import RunState, Stop, money, require
+from nodes.state import Best, RunState, Stop, money, require
 
 Run = TypeVar("Run", bound=Account)
 Condition = Callable[[Run, Settings], Iterator[Stop]]
@@ -63,7 +63,12 @@ def _passed(state: RunState) -> bool:
 
 
 def _target_speedup(state: RunState, settings: Settings) -> Iterator[Stop]:
-    timing = state.best.verdict.timing if state.best else None
+    return target_met(state.best, settings)
+
+
+def target_met(best: Best | None, settings: Settings) -> Iterator[Stop]:
+    """The end where the best kernel is as fast as was asked for."""
+    timing = best.verdict.timing if best else None
     target = settings.target_speedup
     if timing is not None and target is not None and timing.speedup_interval.low >= target:
         yield Stop(name="target_speedup", message=f"The target of {target:g}x is met: {timing.speedup:.2f}x.")

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from dataclasses import dataclass, replace
-from functools import cache
 from threading import Lock
 
 from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Timing, Verdict
+from nodes.builds import side_by_side
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.state import RunState, Step, Stop, Usage, Variant, require
@@ -125,8 +122,7 @@ class _Contest:
         task = require(self._state.task, "task")
         refused = {entry.candidate.digest for entry in entries if self._judge.screen(task, entry.candidate)}
         wanted = [entry for entry in entries if entry.candidate.digest not in refused]
-        for building in [_builders().submit(copy_context().run, self._build, entry) for entry in wanted]:
-            building.result()
+        side_by_side(self._build, wanted)
         ready = refused | self._built
         return [self._judged(entry) if entry.candidate.digest in ready else entry for entry in entries]
 
@@ -182,12 +178,6 @@ class _Contest:
                 "seconds": self._state.seconds + time.monotonic() - self._began,
             }
         )
-
-
-@cache
-def _builders() -> ThreadPoolExecutor:
-    """As many builds at once as there are cores, whichever of this process's runs asks for them."""
-    return ThreadPoolExecutor(len(os.sched_getaffinity(0)), thread_name_prefix="sweep")
 
 
 def _variant(entry: Entry, *, chosen: bool) -> Variant:

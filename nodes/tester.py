@@ -42,7 +42,7 @@ def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, sett
         candidate=candidate.digest,
         parent=candidate.parent,
         status=verdict.status,
-        message=_message(verdict),
+        message=say_failure(verdict),
         candidate_speedup=verdict.timing.speedup if verdict.timing else None,
         speedup=best_speedup(best),
         improved=gained,
@@ -77,6 +77,6 @@ def _judge(state: RunState, candidate: Candidate, node_context: NodeContext) -> 
     return verdict, held_s() - before
 
 
-def _message(verdict: Verdict) -> str:
+def say_failure(verdict: Verdict) -> str:
     """What failed, on one line."""
     return " ".join(f"{verdict.check}: {verdict.message}".split())[:MAX_MESSAGE_CHARS] if verdict.check else ""

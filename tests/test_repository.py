@@ -50,7 +50,11 @@ def test_version_changelog_and_distribution_agree() -> None:
 
 def test_langgraph_json_names_graphs_that_exist() -> None:
     served = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
-    assert served["graphs"] == {"cutegen": "graph.workflow:graph", "model": "graph.model.workflow:graph"}
+    assert served["graphs"] == {
+        "cutegen": "graph.workflow:graph",
+        "model": "graph.model.workflow:graph",
+        "evolve": "graph.evolution.workflow:graph",
+    }
     for name in served["graphs"].values():
         module, attribute = name.split(":")
         graph = getattr(import_module(module), attribute)

@@ -71,6 +71,14 @@ def model(options: of.Model) -> int:
     return run(options)
 
 
+@command("evolve", of.Evolve)
+def evolve(options: of.Evolve) -> int:
+    """Search for the fastest kernel for the module in FILE by generations of proposals."""
+    from graph.cli.optimize import work
+
+    return work("evolve", options)
+
+
 @command("answer", of.Answer)
 def answer(options: of.Answer) -> int:
     """Show the question that a run waits with, or answer it and go on to the next."""

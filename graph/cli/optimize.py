@@ -15,7 +15,7 @@ from graph.api import RunResult, begin, carry_on, load_task
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
-from graph.runs.folder import Manifest, RunFolder, reopen
+from graph.runs.folder import Kind, Manifest, RunFolder, reopen
 from graph.runs.progress import Terminal, spent, table
 from graph.runs.record import Outcome, RunRecord
 from harness.nouns.errors import CutegenError, UserError, at_fault
@@ -60,9 +60,14 @@ class Summary(Frozen):
 
 def run(options: Optimize) -> int:
     """Do the command; its exit code."""
+    return work("optimize", options)
+
+
+def work(kind: Kind, options: Optimize) -> int:
+    """Begin a run or go on with one; the exit code."""
     if options.resume is None:
-        return show_run(*_fresh(options), as_json=options.json)
-    folder, manifest = _again(options, options.resume)
+        return show_run(*_fresh(kind, options), as_json=options.json)
+    folder, manifest = _again(kind, options, options.resume)
     changed = folder.rewrite(manifest, raised_by(options.settings, manifest.settings))
     return show_run(folder, changed, as_json=options.json, deeper=changed != manifest)
 
@@ -77,25 +82,28 @@ def show_run(
         result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper)
     except BaseException as error:
         terminal.stop()
-        _note_way_on(folder, error)
+        _note_way_on(folder, manifest.kind, error)
         raise
     terminal.stop()
     return _finish(result, terminal, as_json=as_json)
 
 
-def _fresh(options: Optimize) -> tuple[RunFolder, Manifest]:
+def _fresh(kind: Kind, options: Optimize) -> tuple[RunFolder, Manifest]:
     if options.file is None:
         raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
     task = load_task(options.file)
     settings = settings_of(options.settings)
-    require_models(settings, option_of(options.settings))
-    return begin(task, settings, options.out)
+    if kind == "evolve":
+        require_proposers(settings, option_of(options.settings))
+    else:
+        require_models(settings, option_of(options.settings))
+    return begin(task, settings, options.out, kind)
 
 
-def _again(options: Optimize, run: Path) -> tuple[RunFolder, Manifest]:
+def _again(kind: Kind, options: Optimize, run: Path) -> tuple[RunFolder, Manifest]:
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
-    folder, manifest = reopen(run, trust=options.trust)
+    folder, manifest = reopen(run, trust=options.trust, kind=kind)
     if options.file is not None and load_task(options.file).source != manifest.source:
         raise UserError(
             f"{options.file} is not the file that {run} began with.",
@@ -109,23 +117,33 @@ def require_models(settings: Settings, said: Callable[[str], str], *, unattended
 
     `said` is how the user names a setting, `unattended` what cannot wait for a person's answers.
     """
-    options = options_of(settings)
     for setting in sorted({settings.model_setting(role) for role in get_args(Speaker)}):
-        spec = getattr(settings, setting)
-        with at_fault(said(setting)):
-            model = open_model(spec, options.model_copy(update={"fallback": None}))
-        if options.fallback:
-            with at_fault(said("fallback_model")):
-                open_model(spec, options)
-        if unattended and isinstance(model, ManualModel):
-            raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
+        _require_model(settings, setting, getattr(settings, setting), said, unattended)
 
 
-def _note_way_on(folder: RunFolder, error: BaseException) -> None:
+def require_proposers(settings: Settings, said: Callable[[str], str]) -> None:
+    """Open the model of each proposer once, as `require_models` does."""
+    setting = "proposers" if settings.proposers else "model"
+    for proposer in settings.ensemble():
+        _require_model(settings, setting, proposer.model, said, "An evolution")
+
+
+def _require_model(settings: Settings, setting: str, spec: str, said: Callable[[str], str], unattended: str) -> None:
+    options = options_of(settings)
+    with at_fault(said(setting)):
+        model = open_model(spec, options.model_copy(update={"fallback": None}))
+    if options.fallback:
+        with at_fault(said("fallback_model")):
+            open_model(spec, options)
+    if unattended and isinstance(model, ManualModel):
+        raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
+
+
+def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:
     """What is kept, and the command that goes on, where there is something to go on with."""
     if isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists():
         kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
-        error.add_note(f"{kept}Go on with: cutegen optimize --resume {shlex.quote(short(folder.path))}")
+        error.add_note(f"{kept}Go on with: cutegen {kind} --resume {shlex.quote(short(folder.path))}")
 
 
 def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:

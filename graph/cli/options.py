@@ -37,6 +37,10 @@ class Given:
 
 
 RunSettings = Annotated[Given, Offer("target", "model", "base_url", "max_depth", "isolation", "seed", others=True)]
+EvolutionSettings = Annotated[
+    Given,
+    Offer("target", "model", "base_url", "generations", "proposals", "isolation", "seed", others=True),
+]
 SuiteSettings = Annotated[
     Given, Offer("target", "model", "base_url", "max_depth", "isolation", "patience", others=True)
 ]
@@ -89,6 +93,13 @@ class Model:
     tokens: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="128")] = None
     settings: Annotated[Given, Offer("target", "model", "base_url", "isolation", others=True)]
     json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evolve(Optimize):
+    """Of `cutegen evolve`."""
+
+    settings: EvolutionSettings
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import get_args
 
 from rich.console import Console
 from rich.table import Table
@@ -24,21 +25,26 @@ from harness.targets.select import resolve_target
 from harness.tasks.describing import describe_task
 from nodes.models.conversation import Exchange
 from nodes.models.replay import ReplayModel
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.settings import ExemplarChoice
 from nodes.turn.prompt_size import estimated_tokens
 from nodes.turn.prompts import parts_of
 from nodes.turn.recording import FILE_NAME
 from nodes.turn.request import Request
 
-LIMITS: dict[Speaker, int] = {"generator": 12_000, "diagnoser": 14_000, "repairer": 10_000, "optimizer": 14_000}
-"""Tokens that a role's prompt has at most, with a kernel of 300 lines in it."""
+LIMITS: dict[Voice, int] = {
+    "generator": 12_000,
+    "diagnoser": 14_000,
+    "repairer": 10_000,
+    "optimizer": 14_000,
+}
+"""Tokens that a role's prompt has at most, with a kernel of 300 lines in it"""
 
 
 class Prompt(Frozen):
     """One agent's prompt and its estimated tokens; `steady_tokens` of them stay the same from call to call of a run."""
 
-    role: Speaker
+    role: Voice
     text: str
     tokens: int
     steady_tokens: int
@@ -78,7 +84,7 @@ def recorded(run_folder: Path) -> list[Prompt]:
     """The last prompt that each agent's model got in a run, re-asks and tool answers included. Raises `UserError`."""
     RunFolder(run_folder).require_plain()
     exchanges = ReplayModel.load(run_folder / FILE_NAME).exchanges
-    by_role = {role: [said for said in exchanges if said.role == role] for role in LIMITS}
+    by_role = {role: [said for said in exchanges if said.role == role] for role in get_args(Voice)}
     return [_last(role, said) for role, said in by_role.items() if said]
 
 
@@ -107,7 +113,7 @@ def _text(said: Exchange) -> str:
     return "\n".join(part.content for part in said.prompt)
 
 
-def _last(role: Speaker, said: Sequence[Exchange]) -> Prompt:
+def _last(role: Voice, said: Sequence[Exchange]) -> Prompt:
     text = _text(said[-1])
     # Between two calls the difference tells; of a single one, that what comes first, the rules, would have stayed.
     steady = _common(_text(said[0]), text) if len(said) > 1 else said[0].prompt[0].content
@@ -135,7 +141,7 @@ def _table(prompts: Sequence[Prompt]) -> Table:
         table.add_row(
             prompt.role,
             f"{prompt.tokens:,}",
-            f"{LIMITS[prompt.role]:,}",
+            f"{LIMITS[prompt.role]:,}" if prompt.role in LIMITS else "",
             f"{prompt.steady_tokens:,}",
             f"{prompt.steady:.0%}",
         )

@@ -27,11 +27,16 @@ RUNS = Path("runs")
 MOST_MANIFEST_BYTES = 64 << 20
 
 
+Kind = Literal["optimize", "evolve"]
+"""The command that begins a run, and goes on with it."""
+
+
 class Manifest(Frozen):
     """What a run was asked to do: enough to begin it, and to go on with it after a kill."""
 
     schema_version: Literal[2] = 2
     id: str
+    kind: Kind = "optimize"
     name: Label
     source: str
     settings: Settings
@@ -210,7 +215,9 @@ def new_id(now: datetime) -> str:
     return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}"
 
 
-def create(out: Path | None, *, name: str, source: str, settings: Settings) -> tuple[RunFolder, Manifest]:
+def create(
+    out: Path | None, *, name: str, source: str, settings: Settings, kind: Kind = "optimize"
+) -> tuple[RunFolder, Manifest]:
     """Make a run's folder, `runs/<name>-<id>` where `out` names none, with its manifest.
 
     Raises `UserError` where `out` already holds a run and `MachineError` where the folder cannot be written.
@@ -221,7 +228,7 @@ def create(out: Path | None, *, name: str, source: str, settings: Settings) -> t
     folder = RunFolder(path.absolute())
     _refuse_occupied(folder)
     settings = settings.model_copy(update={"run_dir": str(folder.path)})
-    manifest = Manifest(id=run_id, name=name, source=source, settings=settings, created=now)
+    manifest = Manifest(id=run_id, kind=kind, name=name, source=source, settings=settings, created=now)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -245,10 +252,11 @@ def _refuse_occupied(folder: RunFolder) -> None:
         raise UserError(f"{taken[0]} would be overwritten.", "Name another folder with --out.")
 
 
-def reopen(run: Path, *, trust: bool = False) -> tuple[RunFolder, Manifest]:
+def reopen(run: Path, *, trust: bool = False, kind: Kind | None = None) -> tuple[RunFolder, Manifest]:
     """Find an earlier run by its folder, or by its name under `runs/`. With `trust` its settings count as this user's.
 
-    Raises `UserError`, also where settings of a folder from elsewhere could do harm.
+    Raises `UserError`, also where settings of a folder from elsewhere could do harm, and where the run is of another
+    `kind` than was asked for.
     """
     path = run if run.exists() else RUNS / run
     if not path.is_dir():
@@ -256,10 +264,16 @@ def reopen(run: Path, *, trust: bool = False) -> tuple[RunFolder, Manifest]:
     folder = RunFolder(path.absolute())
     folder.require_plain()
     manifest, written = folder.read_manifest()
+    if kind not in (None, manifest.kind):
+        raise UserError(
+            f"{folder.path} holds a run of another command.", f"Go on with: cutegen {manifest.kind} --resume {run}."
+        )
     if trust:
         remember(written)
     else:
-        way = f"Begin a new run; or, where you trust who made it, cutegen optimize --resume {folder.path} --trust."
+        way = (
+            f"Begin a new run; or, where you trust who made it, cutegen {manifest.kind} --resume {folder.path} --trust."
+        )
         require_trust(written, manifest.settings, folder.manifest_file, way)
     # The folder may have been moved since: what the agents write goes where it lies now.
     settings = manifest.settings.model_copy(update={"run_dir": str(folder.path)})

@@ -30,6 +30,10 @@ DOING = {
     "profiler": "profiling",
     "sanitizer": "watching for memory errors",
     "reporter": "writing the result",
+    "breeder": "choosing parents",
+    "proposer": "writing kernels",
+    "sifter": "sorting out repeats",
+    "builder": "compiling",
 }
 MOVE_WIDTH = 46
 LONG_SILENCE_S = 5.0

@@ -13,9 +13,29 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Timing, Verdict
+from nodes.evolution.state import Order
 from nodes.state import Best, Step, Usage
 
 Outcome = Literal["improved", "nothing_faster", "interrupted", "waiting", "running"]
+
+
+class Proposed(Frozen):
+    """One proposal without its source. `kernel` is its digest; `dropped` says why it was never judged."""
+
+    order: Order
+    kernel: str = ""
+    move: SanitizedText = ""
+    dropped: SanitizedText = ""
+    machine_code: str = ""
+    usage: Usage = Usage()
+
+
+class Search(Frozen):
+    """What an evolution did: every order with what came of it. Kernels and verdicts stand in the record."""
+
+    generations: int
+    proposals: tuple[Proposed, ...]
+    withdrawn: tuple[str, ...] = ()
 
 
 class RunRecord(Frozen):
@@ -23,7 +43,7 @@ class RunRecord(Frozen):
 
     `outcome` is "improved" where the best kernel's whole interval lies above 1 and the run came to its end, "running"
     or "interrupted" where `--resume` goes on, and "waiting" where a model's question waits for its answer. `settings`
-    never hold a key of a model endpoint.
+    never hold a key of a model endpoint. `search` is there where the run was an evolution.
     """
 
     schema_version: Literal[2] = 2
@@ -42,6 +62,7 @@ class RunRecord(Frozen):
     profiles: dict[str, Profile] = Field(default_factory=dict)
     best: Best | None = None
     usage: Usage = Usage()
+    search: Search | None = None
 
     @property
     def timing(self) -> Timing | None:

@@ -13,6 +13,7 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from harness.nouns.errors import CutegenError, MachineError, UserError
 from harness.nouns.frozen import Frozen
+from nodes.evolution.state import Brief  # noqa: F401 (its nouns are defined with it)
 from nodes.state import TaskInput
 
 BUSY_S = 10.0

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
+from contextlib import closing
 from typing import Any, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -52,9 +53,10 @@ class GraphThread:
         snapshot = self.graph.get_state(self.config)
         if snapshot.interrupts and answer is None:
             return "waiting"
-        if snapshot.created_at is not None and not snapshot.next and not anew:
+        # Not `next`: a node that was killed behind its last write, and before that was put together, is no next one.
+        if snapshot.created_at is not None and not snapshot.tasks and not anew:
             return None
-        way_on: Command[Any] | BaseModel | None = None if snapshot.next else given
+        way_on: Command[Any] | BaseModel | None = None if snapshot.tasks else given
         meter = Meter([each for each in observers if isinstance(each, Listener)], usage)
         stream = self.graph.stream(
             way_on if answer is None else Command(resume=answer),
@@ -65,8 +67,10 @@ class GraphThread:
             control=control,
         )
         try:
-            for mode, chunk in cast("Iterator[tuple[str, dict[str, Any]]]", stream):
-                _tell(observers, mode, chunk)
+            # Closed, it waits for nodes that still run side by side: the checkpoints they write to are closed next.
+            with closing(cast("Generator[tuple[str, dict[str, Any]]]", stream)) as told:
+                for mode, chunk in told:
+                    _tell(observers, mode, chunk)
         except GraphDrained:
             return "interrupted"
         return "waiting" if self.question() else None

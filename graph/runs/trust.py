@@ -87,7 +87,8 @@ def risks(settings: Settings) -> Iterator[str]:
     """What settings of somebody else's could do to this user, each as the end of a sentence."""
     if settings.isolation == "none":
         yield "would run kernels without isolation"
-    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker))}):
+    proposing = (each.model for each in settings.proposers)
+    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker)), *proposing}):
         kind, _, name = spec.strip().partition(":")
         if kind == "openai" and name:
             yield from _sent(name, settings.base_url)

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from harness.building.failures import failed_build
+from harness.building.fingerprint import fingerprint
 from harness.building.load_time import load_time_code
 from harness.building.ninja_file import Edge
 from harness.building.runner import LIMITS, run_edges
@@ -37,6 +38,7 @@ class Messages(Frozen):
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
     load_time: tuple[str, ...] = ()
+    machine_code: str = ""
 
 
 class Toolchain(ABC):
@@ -120,12 +122,10 @@ def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits
     messages = toolchain.read_messages(output, folder, source)
     if completed.exit_code != 0 or not (folder / LIBRARY).is_file():
         return failed_build(completed, messages.diagnostics, output)
-    load_time = toolchain.load_time(folder)
+    found = {"load_time": toolchain.load_time(folder), "machine_code": fingerprint(folder / LIBRARY)}
     _keep_only(folder, {LIBRARY, toolchain.source_name})
     kept = tuple(diagnostic for diagnostic in messages.diagnostics if diagnostic.severity != "error")
-    write_text(
-        folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept, "load_time": load_time}).model_dump_json()
-    )
+    write_text(folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept, **found}).model_dump_json())
     return None
 
 
@@ -152,6 +152,7 @@ def _load(entry: Path, seconds: float, *, cached: bool) -> Build:
         remarks=messages.remarks,
         resources=messages.resources,
         load_time=messages.load_time,
+        machine_code=messages.machine_code,
         seconds=seconds,
         cached=cached,
     )

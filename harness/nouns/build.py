@@ -37,7 +37,8 @@ class Build(Frozen):
     The library lies under that digest of all that it was made from in the store of the machine that built it; another
     machine makes its own of the same candidate.
     `remarks` tell by line what the compiler made of the candidate's loops: vectors, multiply-adds, spills, calls left.
-    `load_time` names what of the candidate's own would run when the library is loaded.
+    `load_time` names what of the candidate's own would run when the library is loaded. `machine_code` is the same for
+    two libraries that run the same instructions on the same constants; empty where nobody has looked.
     """
 
     digest: Digest | None = None
@@ -45,6 +46,7 @@ class Build(Frozen):
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
     load_time: tuple[str, ...] = ()
+    machine_code: str = ""
     seconds: float
     cached: bool = False
 

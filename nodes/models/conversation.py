@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.nouns.frozen import Frozen
 from nodes.models.usage import Bill
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.state import Usage
 
 
@@ -39,7 +39,7 @@ class Exchange(Frozen):
     """
 
     index: int
-    role: Speaker
+    role: Voice
     prompt_sha256: str
     prompt: tuple[Said, ...]
     answer: str
@@ -65,7 +65,7 @@ def digest_of(prompt: Sequence[Said]) -> str:
 
 
 def exchange(
-    index: int, role: Speaker, messages: Sequence[BaseMessage], answer: AIMessage, usage: Usage | None = None
+    index: int, role: Voice, messages: Sequence[BaseMessage], answer: AIMessage, usage: Usage | None = None
 ) -> Exchange:
     """The exchange that these messages and this answer make."""
     prompt = prompt_of(messages)

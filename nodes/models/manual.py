@@ -16,7 +16,7 @@ from nodes.diagnosis import Diagnosis
 from nodes.models.conversation import Said, calls_in
 from nodes.models.local import LocalModel, request_of
 from nodes.models.written_calls import Offer, read_answer, say_calls, say_offers
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from tools.patch import Patch
 
 
@@ -26,7 +26,7 @@ class Question(Frozen):
     `tools` are those that may be called before, in the form of `nodes.models.written_calls`.
     """
 
-    role: Speaker
+    role: Voice
     messages: tuple[Said, ...]
     answer_schema: dict[str, Any] | None = None
     tools: tuple[Offer, ...] = ()
@@ -75,7 +75,7 @@ def _said(message: BaseMessage) -> Said:
     return Said(type=message.type, content=say_calls(calls, str(message.text)))
 
 
-def _schema(role: Speaker) -> dict[str, Any] | None:
+def _schema(role: Voice) -> dict[str, Any] | None:
     match role:
         case "diagnoser":
             return Diagnosis.model_json_schema()

@@ -55,6 +55,7 @@ def open_endpoint(
         max_retries=0,
         max_tokens=options.max_output_tokens,
         reasoning_effort=options.effort,
+        temperature=options.temperature,
         use_responses_api=False,
         disable_streaming=True,
         tries=1 + options.max_retries,

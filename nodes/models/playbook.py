@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from langchain_core.messages import AIMessage, BaseMessage
 
+from harness.nouns.candidate import Candidate
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.playbook.variations import crossings, mutations, translations
 from nodes.diagnosis import Diagnosis
 from nodes.history import tried_from
 from nodes.models.local import LocalModel, request_of
 from nodes.models.retrace import WRITERS, line_edits, moves_to, origin_of
-from nodes.turn.request import Request
+from nodes.turn.request import Request, Search
 
 
 class PlaybookModel(LocalModel):
@@ -36,6 +39,10 @@ class PlaybookModel(LocalModel):
                 return AIMessage(_diagnose(request).model_dump_json(indent=2))
             case "repairer":
                 return AIMessage(_repair(request))
+            case "proposer":
+                return AIMessage(_propose(request))
+            case "summarizer":
+                raise ValueError("the playbook reads no recommendations, and is asked for none")
 
 
 def problem_of(request: Request) -> Problem | Decline:
@@ -99,6 +106,33 @@ def _optimize(request: Request) -> str:
         again = tuple(move for move in tried if move not in open_still)
         draft = next_draft(problem, source, again, bottleneck, max_sweep=request.max_sweep)
     return _written("DONE", draft)
+
+
+def _propose(request: Request) -> str:
+    problem, search = problem_of(request), request.search
+    if isinstance(problem, Decline):
+        return _declined("CANNOT", problem)
+    if search is None:
+        raise ValueError("a proposer is asked within a search")
+    fresh = (
+        draft
+        for draft in _drafts(problem, request, search)
+        if Candidate(source=draft.source.rstrip() + "\n", target=request.target, author="").digest not in search.taken
+    )
+    none_left = Decline("The playbook has made every kernel that it can make of these.")
+    return _written("CANNOT", next(islice(fresh, search.turn, None), none_left))
+
+
+def _drafts(problem: Problem, request: Request, search: Search) -> Iterator[Draft]:
+    """What the playbook can make of a proposer's parents; where that is all known, of the best kernels in turn."""
+    sources = [request.candidate.source] if request.candidate else []
+    if search.second is not None:
+        yield from crossings(problem, sources[0], search.second.source)
+        sources.append(search.second.source)
+    if not sources:
+        yield from translations(problem, request.max_sweep)
+    for source in dict.fromkeys([*sources, *(shown.source for shown in search.best)]):
+        yield from mutations(problem, source, request.max_sweep)
 
 
 def undecided_once(request: Request) -> frozenset[str]:

@@ -18,7 +18,7 @@ from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
 from nodes.models.usage import Bill
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from tools.wording import UNDECIDED
 
 _NUMBER = re.compile(r"[-+]?\d+(?:\.\d+)?(?:e[+-]?\d+)?", re.IGNORECASE)
@@ -77,7 +77,7 @@ class ReplayModel(LocalModel):
             _REMEDY,
         )
 
-    def _matching(self, role: Speaker, prompt: Sequence[Said]) -> list[Exchange]:
+    def _matching(self, role: Voice, prompt: Sequence[Said]) -> list[Exchange]:
         digest, blurred = digest_of(prompt), _blurred(prompt)
         own = [recorded for recorded in self.exchanges if recorded.role == role]
         exact = [recorded for recorded in own if recorded.prompt_sha256 == digest]
@@ -85,7 +85,7 @@ class ReplayModel(LocalModel):
             return exact
         return [recorded for recorded in own if _blurred(recorded.prompt) == blurred]
 
-    def _unknown(self, role: Speaker, prompt: Sequence[Said]) -> ReplayMismatchError:
+    def _unknown(self, role: Voice, prompt: Sequence[Said]) -> ReplayMismatchError:
         own = [recorded for recorded in self.exchanges if recorded.role == role]
         if not own:
             return ReplayMismatchError(f"{self.origin} holds no answer of the {role}.", _REMEDY)

@@ -10,7 +10,7 @@ from pydantic import Field, PrivateAttr
 
 from nodes.models.errors import ScriptExhaustedError
 from nodes.models.local import LocalModel, request_of
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.turn.request import Request
 
 # In this order: a message asked to take in a function fails badly.
@@ -26,7 +26,7 @@ class ScriptedModel(LocalModel):
     """
 
     calls_tools: ClassVar[bool] = True
-    answers: dict[Speaker, list[Answer]] | list[Answer]
+    answers: dict[Voice, list[Answer]] | list[Answer]
     repeat_last: bool = False
     _requests: list[Request] = PrivateAttr(default_factory=list)
 
@@ -35,7 +35,7 @@ class ScriptedModel(LocalModel):
         """Every request so far, in order."""
         return tuple(self._requests)
 
-    def calls(self, role: Speaker | None = None) -> int:
+    def calls(self, role: Voice | None = None) -> int:
         """How often the model was asked, in all or by one role."""
         return sum(role is None or request.role == role for request in self._requests)
 
@@ -51,7 +51,7 @@ class ScriptedModel(LocalModel):
         given = answer if isinstance(answer, str | AIMessage) else answer(request)
         return AIMessage(given) if isinstance(given, str) else given
 
-    def _next(self, role: Speaker) -> Answer:
+    def _next(self, role: Voice) -> Answer:
         if isinstance(self.answers, dict):
             script, position, whose = self.answers.get(role, []), self.calls(role), f"the {role}"
         else:

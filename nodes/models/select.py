@@ -27,9 +27,9 @@ class ModelOptions(Frozen):
     """How a model is reached and how far one call may go.
 
     `base_url` falls back to OPENAI_BASE_URL, then to OpenAI itself. `timeout_s` bounds an answer as a whole,
-    `silence_s` the wait for each token of a streamed one. `max_output_tokens` and `effort` are left to the endpoint
-    where absent. `prices` are the user's own, by model. `fallback` is the model that goes on where this one fails for
-    good.
+    `silence_s` the wait for each token of a streamed one. `max_output_tokens`, `effort` and `temperature` are left to
+    the endpoint where absent. `prices` are the user's own, by model. `fallback` is the model that goes on where this
+    one fails for good.
     """
 
     base_url: str | None = None
@@ -38,6 +38,7 @@ class ModelOptions(Frozen):
     max_retries: int = Field(default=2, ge=0, le=20)
     max_output_tokens: int | None = Field(default=None, gt=0)
     effort: Effort | None = None
+    temperature: float | None = None
     requests_per_minute: float | None = Field(default=None, gt=0)
     stream: bool = True
     prices: tuple[tuple[str, Price], ...] = ()

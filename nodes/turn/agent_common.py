@@ -12,7 +12,8 @@ from harness.nouns.candidate import Candidate, TargetName
 from harness.wire.entry import stub
 from nodes.node import Update
 from nodes.node_context import NodeContext
-from nodes.roles import Speaker
+from nodes.protocols import JudgedRun
+from nodes.roles import Speaker, Voice
 from nodes.state import Best, RunState, Step, Usage, require
 from nodes.turn.answers import AnswerError
 from nodes.turn.request import Left, Request
@@ -23,8 +24,20 @@ def request_for(
     role: Speaker, state: RunState, node_context: NodeContext, tools: Sequence[BaseTool], **facts: Any
 ) -> Request:
     """The request of one role: the task, the machine, the history, what is left, and the role's own `facts`."""
-    task = require(state.task, "task")
-    target: TargetName = require(state.target, "target")
+    left = Left(
+        depth=state.depth,
+        max_depth=node_context.settings.max_depth,
+        seconds=max(0.0, node_context.settings.max_wall_s - state.seconds),
+        tools=tuple(tool.name for tool in tools),
+        calls=node_context.settings.max_tool_calls,
+    )
+    return asked(role, state, node_context, left=left, history=state.history, **facts)
+
+
+def asked(role: Voice, run: JudgedRun, node_context: NodeContext, **facts: Any) -> Request:
+    """The request of one role in any graph: the task, the machine, and the role's own `facts`."""
+    task = require(run.task, "task")
+    target: TargetName = require(run.target, "target")
     return Request(
         role=role,
         task=task,
@@ -32,22 +45,14 @@ def request_for(
         precision=node_context.settings.precision,
         tolerance=node_context.settings.tolerance,
         exemplar=node_context.settings.exemplar,
-        device=node_context.judge(state).facts(),
+        device=node_context.judge(run).facts(),
         compiled_with=compiled_with(target),
         stub=stub(task, target),
-        left=Left(
-            depth=state.depth,
-            max_depth=node_context.settings.max_depth,
-            seconds=max(0.0, node_context.settings.max_wall_s - state.seconds),
-            tools=tuple(tool.name for tool in tools),
-            calls=node_context.settings.max_tool_calls,
-        ),
-        history=state.history,
         **facts,
     )
 
 
-def author(role: Speaker, node_context: NodeContext, usage: Usage) -> str:
+def author(role: Voice, node_context: NodeContext, usage: Usage) -> str:
     """How a kernel names who wrote it: "agent:model". Where one model went on for another, it is that one."""
     model = usage.fell_back[-1].answered_by if usage.fell_back else node_context.settings.model_for(role)
     return f"{role}:{model}"

@@ -23,7 +23,7 @@ from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
 from nodes.models.usage import usage_of
 from nodes.protocols import Account, with_turn
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.settings import Settings
 from nodes.state import Stop, Usage
 from nodes.stops import over_budget
@@ -45,7 +45,7 @@ class TurnState(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    role: Speaker
+    role: Voice
     messages: Annotated[list[AnyMessage], add] = []
     tool_calls: Annotated[int, add] = 0
     refused: Annotated[int, add] = 0
@@ -61,7 +61,7 @@ class TurnContext:
     """What a turn works with and does not change: none of it is checkpointed.
 
     `parse` raises `AnswerError` or `PatchError` for an answer that cannot be used; `run` is the run as it was when the
-    agent's turn came.
+    agent's turn came. `first_exchange` is the number of the turn's first one in the conversation.
     """
 
     prompt: tuple[BaseMessage, ...]
@@ -70,6 +70,7 @@ class TurnContext:
     tools: tuple[BaseTool, ...]
     settings: Settings
     run: Account
+    first_exchange: int = 0
 
 
 TurnUpdate = dict[str, Any]
@@ -149,7 +150,7 @@ def _asked(turn: TurnState, context: TurnContext) -> tuple[AIMessage, Usage]:
     message = whole_characters(_speaker(turn, context).invoke(messages))
     cost = usage_of(message, time.monotonic() - started)
     if context.settings.run_dir:
-        index = context.run.usage.calls + turn.usage.calls
+        index = context.first_exchange + turn.usage.calls
         record(context.settings.run_dir, exchange(index, turn.role, messages, message, cost))
     return message, cost
 
@@ -187,7 +188,7 @@ def _speaker(turn: TurnState, context: TurnContext) -> Runnable[LanguageModelInp
         return context.model
 
 
-def _given_up(role: Speaker, rejected: int, error: Exception) -> str:
+def _given_up(role: Voice, rejected: int, error: Exception) -> str:
     last = str(error).splitlines()[0]
     return f"The {role}'s model gave {rejected} answers in a row that cannot be used; the last one: {last}"
 

@@ -17,7 +17,7 @@ from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, tried_from
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
 from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
-from nodes.turn.request import Request
+from nodes.turn.request import Request, Search
 from tools.patch import numbered
 from tools.wording import say_verdict
 
@@ -91,6 +91,17 @@ def _facts(request: Request) -> dict[str, Any]:
         "diagnosis_form": _form(Diagnosis),
         **_kernel(request),
         **_knowledge(request),
+        **_search(request.search or Search(operator="translation")),
+    }
+
+
+def _search(search: Search) -> dict[str, Any]:
+    """What an evolution tells its proposers."""
+    return {
+        "operator": search.operator,
+        "second": numbered(search.second.source) if search.second else "",
+        "best_kernels": search.best,
+        "errors": search.errors,
     }
 
 
@@ -138,19 +149,24 @@ def _knowledge(request: Request) -> dict[str, Any]:
 
 
 def _extent(request: Request, exemplar: str) -> library.Extent:
-    if request.role == "generator":
+    if _begins(request):
         return "whole"
-    if request.role != "optimizer":
+    if request.role not in ("optimizer", "proposer"):
         return "mending"
     return "brief" if len(exemplar) > LONG_EXEMPLAR_CHARS else "changing"
 
 
 def _exemplar(request: Request) -> str:
     """A finished kernel: a plain one for who begins, the best one for who optimizes."""
-    if request.role not in ("generator", "optimizer"):
+    if request.role not in ("generator", "optimizer", "proposer"):
         return ""
-    shown = _chosen(request, plain=request.role == "generator")
+    shown = _chosen(request, plain=_begins(request))
     return shown.shown if shown else ""
+
+
+def _begins(request: Request) -> bool:
+    """Whether a kernel is asked for that starts from none."""
+    return request.role == "generator" or (request.role == "proposer" and request.candidate is None)
 
 
 def _chosen(request: Request, *, plain: bool) -> Exemplar | None:

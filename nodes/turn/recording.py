@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from threading import Lock
 from typing import BinaryIO
 
 from harness.nouns.errors import MachineError
 from nodes.models.conversation import Exchange
 
 FILE_NAME = "conversation.jsonl"
+
+_writing = Lock()
 
 
 def record(run_dir: str, said: Exchange) -> None:
@@ -18,7 +21,7 @@ def record(run_dir: str, said: Exchange) -> None:
     """
     file = Path(run_dir) / FILE_NAME
     try:
-        with file.open("a+b") as stream:
+        with _writing, file.open("a+b") as stream:
             _drop_half_line(stream)
             stream.write(said.line().encode())
     except OSError as error:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.device_facts import DeviceFacts
-from harness.nouns.frozen import Frozen
+from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Precision, Verdict
 from nodes.diagnosis import Diagnosis
-from nodes.roles import Speaker
-from nodes.settings import ExemplarChoice
+from nodes.roles import Voice
+from nodes.settings import ExemplarChoice, Operator
 from nodes.state import Step
 
 
 class Left(Frozen):
     """What a run and one turn of it have left. `depth` optimizations of `max_depth` have passed; `tools` may be called.
+
+    In an evolution `counted` is "generation", and `depth` the number of the present one, counted from 1.
 
     `seconds` are the run's. None are left to call where a model answers without tools.
     """
@@ -25,18 +29,42 @@ class Left(Frozen):
     seconds: float
     tools: tuple[str, ...] = ()
     calls: int = 0
+    counted: Literal["depth", "generation"] = "depth"
+
+
+class Shown(Frozen):
+    """A kernel that a proposer is shown beside its task: its source, and one line on what it is."""
+
+    source: str
+    about: Label
+
+
+class Search(Frozen):
+    """What an evolution tells a proposer beside its parents.
+
+    `second` is a crossover's other parent. `best` are the fastest kernels by now, `errors` what went wrong lately.
+    `taken` are the digests of all kernels so far and `turn` counts the orders that are otherwise the same: by them an
+    author that answers by rule knows which of its kernels to give.
+    """
+
+    operator: Operator
+    second: Candidate | None = None
+    best: tuple[Shown, ...] = ()
+    errors: tuple[SanitizedText, ...] = ()
+    turn: int = 0
+    taken: tuple[str, ...] = ()
 
 
 class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
-    sweep. `compiled_with` names the compilers and CUTLASS with their versions. The request travels as it is in the
-    human message's `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no
-    endpoint is sent it.
+    sweep. `search` is there where an evolution asks. `compiled_with` names the compilers and CUTLASS with their
+    versions. The request travels as it is in the human message's `additional_kwargs["request"]`, so that a rule-based
+    model can answer without reading prose; no endpoint is sent it.
     """
 
-    role: Speaker
+    role: Voice
     task: Task
     target: TargetName
     precision: Precision
@@ -52,6 +80,7 @@ class Request(Frozen):
     history: tuple[Step, ...] = ()
     max_sweep: int = 1
     exemplar: ExemplarChoice = "representative"
+    search: Search | None = None
 
     @property
     def architecture(self) -> str:

@@ -42,12 +42,14 @@ def speak(
     node_context: NodeContext,
     state: Account,
     tools: Sequence[BaseTool] = (),
+    first_exchange: int | None = None,
 ) -> Spoken[Answer]:
     """Put `request` to the model of its role and read the answer with `parse`, which must be pure: it runs twice.
 
     The model may call `tools`, `max_tool_calls` times in all. An `AnswerError` or `PatchError` from `parse` goes back
     to it, `max_reasks` times. Raises `TurnEndedError` after that, and where a budget of the run (`state`) is spent
-    before a step. Within a run with checkpoints a turn that was killed goes on after its last finished step.
+    before a step. Exchanges are numbered from `first_exchange`, else on from the run's. Within a run with checkpoints a
+    turn that was killed goes on after its last finished step.
     """
     context = TurnContext(
         prompt=messages_for(request),
@@ -56,6 +58,7 @@ def speak(
         tools=tuple(tools),
         settings=node_context.settings,
         run=state,
+        first_exchange=state.usage.calls if first_exchange is None else first_exchange,
     )
     # As plain data: the checkpoint of a beginning turn then needs no type of its own to be read.
     begun: Any = {"role": request.role}

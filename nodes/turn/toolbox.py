@@ -6,21 +6,23 @@ from langchain_core.tools import BaseTool
 
 from nodes.node_context import NodeContext
 from nodes.protocols import JudgedRun
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.state import require
 from tools.library_tool import LOOK_UP
 
 
 def tools_for(
-    role: Speaker, state: JudgedRun, node_context: NodeContext, *, profiled: bool = False
+    role: Voice, state: JudgedRun, node_context: NodeContext, *, profiled: bool = False
 ) -> tuple[BaseTool, ...]:
     """The role's tools; profiling only where the depth gate is open. None where the settings allow no call."""
     if node_context.settings.max_tool_calls == 0:
         return ()
     kernel, look_up = node_context.tools(state), LOOK_UP[require(state.target, "target")]
     match role:
-        case "generator" | "repairer":
+        case "generator" | "repairer" | "proposer":
             return (look_up, kernel.compile_kernel)
+        case "summarizer":
+            return (look_up,)
         case "diagnoser":
             return (look_up, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
         case "optimizer":

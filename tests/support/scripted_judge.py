@@ -12,6 +12,7 @@ A kernel's line may end in `// judge: WORD ...`. Of several words the first of t
 | `passed 1.5x` | is right, and so many times as fast as the reference; `passed 1.5x 20%` with so wide an interval |
 
 A kernel without any of them passes at `UNMARKED`. Beside them `// judge: finding message` is what a sanitizer finds,
+`// judge: code NAME` names the machine code that comes of it (else each source's is its own),
 `// judge: share 0.9` a profile's share of the roof, and `// judge: called 1.1x` the speed-up that a caller sees.
 A task's file is taken for x / (1 + |x|), of the size that it gives in `torch.rand` or `torch.randn`; a line of it that
 ends in `# judge: no task` makes it none.
@@ -70,7 +71,7 @@ class Script:
         for number, line in enumerate(source.splitlines(), start=1):
             if found := _MARKER.search(line):
                 self.said[found[1]] = (found[2].strip(), number)
-        unknown = self.said.keys() - {*_WORDS, "finding", "share", "called"}
+        unknown = self.said.keys() - {*_WORDS, "finding", "share", "called", "code"}
         assert not unknown, f"no judge says {sorted(unknown)}"
 
     @property
@@ -121,7 +122,7 @@ class ScriptedJudge:
         self._ask("build", candidate)
         script = Script(candidate.source)
         if script.word != "build_failed":
-            return Build(digest=2 * candidate.digest, seconds=0.5)
+            return Build(digest=2 * candidate.digest, machine_code=script.text("code", candidate.digest), seconds=0.5)
         message = script.text("build_failed")
         error = Diagnostic(severity="error", file="kernel", line=script.line("build_failed"), message=message)
         return Build(diagnostics=(error,), seconds=0.5)

@@ -23,7 +23,7 @@ from graph.api import RunResult, load_task
 from graph.cli.optimize import sentences
 from graph.pages.report import OUTCOMES, render
 from graph.runs.folder import RunFolder
-from graph.runs.loop import save_kernel
+from graph.runs.session import save_kernel
 
 
 class Net(nn.Module):

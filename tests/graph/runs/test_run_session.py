@@ -10,7 +10,8 @@ import pytest
 from run_samples import best, kernel, not_built, passed, profile, task, wrong
 
 from graph.runs.folder import create
-from graph.runs.loop import Session, save, save_kernel
+from graph.runs.loop import save
+from graph.runs.session import Trajectory, save_kernel
 from graph.runs.store import open_saver
 from harness.nouns.errors import UserError
 from nodes.node import validated
@@ -24,15 +25,15 @@ BEGUN: dict[str, Any] = {"source": "class Model: ...", "task": task(), "target":
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Iterator[Session]:
+def session(tmp_path: Path) -> Iterator[Trajectory]:
     folder, manifest = create(tmp_path / "run", name="sample", source="class Model: ...", settings=Settings())
     with open_saver(folder.checkpoints) as saver:
-        made = Session(folder, manifest, saver)
+        made = Trajectory(folder, manifest, saver)
         wrote(made, "intake", BEGUN)
         yield made
 
 
-def wrote(session: Session, node: str, update: dict[str, Any]) -> None:
+def wrote(session: Trajectory, node: str, update: dict[str, Any]) -> None:
     """As if this node had written that: checked as it would be, and checkpointed."""
     session.graph.update_state(session.config, validated(update, RunState, writer=node), as_node=node)
 
@@ -41,7 +42,7 @@ def step(agent: Any, **fields: Any) -> tuple[Step, ...]:
     return (Step(depth=0, agent=agent, **fields),)
 
 
-def test_every_kernel_and_its_last_verdict_is_in_the_record(session: Session) -> None:
+def test_every_kernel_and_its_last_verdict_is_in_the_record(session: Trajectory) -> None:
     wrote(session, "generator", {"candidate": FIRST, "history": step("generator"), "usage": Usage(calls=2)})
     wrote(session, "tester", {"verdict": BEST.verdict, "best": BEST, "history": step("tester", improved=True)})
     wrote(session, "optimizer", {"candidate": BAD, "verdict": None, "usage": Usage(calls=1), "seconds": 2.5})
@@ -60,7 +61,7 @@ def test_every_kernel_and_its_last_verdict_is_in_the_record(session: Session) ->
     assert record.profiles == {}
 
 
-def test_a_profile_is_the_best_kernels_or_that_of_the_latest_which_passed(session: Session) -> None:
+def test_a_profile_is_the_best_kernels_or_that_of_the_latest_which_passed(session: Trajectory) -> None:
     wrote(session, "tester", {"candidate": FIRST, "verdict": BEST.verdict, "best": BEST})
     profiled = BEST.model_copy(update={"profile": profile(0.2)})
     wrote(session, "profiler", {"best": profiled, "profile": profile(0.2)})
@@ -74,7 +75,7 @@ def test_a_profile_is_the_best_kernels_or_that_of_the_latest_which_passed(sessio
 
 @pytest.mark.parametrize(("low", "outcome"), [(1.01, "improved"), (1.0, "nothing_faster"), (0.9, "nothing_faster")])
 def test_a_run_that_ended_has_improved_only_by_the_word_of_its_result(
-    low: float, outcome: str, session: Session
+    low: float, outcome: str, session: Trajectory
 ) -> None:
     held = best().model_copy(update={"verdict": passed(best().candidate, 1.5, low=low)})
     stop = {"name": "depth", "message": "Deep enough."}
@@ -92,7 +93,7 @@ def test_a_run_that_ended_has_improved_only_by_the_word_of_its_result(
         session.advance((), None, "an answer")
 
 
-def test_a_kernel_that_was_withdrawn_does_not_stay_in_the_folder(session: Session) -> None:
+def test_a_kernel_that_was_withdrawn_does_not_stay_in_the_folder(session: Trajectory) -> None:
     save_kernel(session.folder, task(), BEST)
     assert session.folder.kernel.read_text(encoding="utf-8") == "first\n"
     assert session.folder.drop_in.exists()
@@ -104,7 +105,7 @@ def test_a_kernel_that_was_withdrawn_does_not_stay_in_the_folder(session: Sessio
     save_kernel(session.folder, task(), None)
 
 
-def test_what_is_saved_is_what_was_best(session: Session) -> None:
+def test_what_is_saved_is_what_was_best(session: Trajectory) -> None:
     wrote(session, "tester", {"candidate": FIRST, "verdict": BEST.verdict, "best": BEST})
     record = session.record("interrupted")
     save(session.folder, record)

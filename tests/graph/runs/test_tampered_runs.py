@@ -20,8 +20,9 @@ from typer.testing import CliRunner
 
 from graph.cli.main import app
 from graph.runs.folder import RunFolder, create, reopen
-from graph.runs.loop import Session, drive
+from graph.runs.loop import drive
 from graph.runs.progress import Quiet
+from graph.runs.session import Trajectory
 from graph.runs.store import PlainSerializer, open_saver
 from graph.runs.trust import require_harmless, risks
 from harness.nouns.errors import UserError
@@ -243,10 +244,10 @@ def test_one_runs_manifest_beside_anothers_checkpoints(folder: RunFolder, answer
 
 
 @contextmanager
-def opened(folder: RunFolder) -> Iterator[Session]:
+def opened(folder: RunFolder) -> Iterator[Trajectory]:
     _, manifest = reopen(folder.path)
     with open_saver(folder.checkpoints) as saver:
-        yield Session(folder, manifest, saver)
+        yield Trajectory(folder, manifest, saver)
 
 
 def put(folder: RunFolder, **values: Any) -> None:

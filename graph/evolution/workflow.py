@@ -1,0 +1,122 @@
+"""The wiring of an evolution: generations of proposals side by side, joined, sifted, built, and judged one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime, get_runtime
+from langgraph.types import Send
+
+from graph.evolution.reporter import reporter
+from graph.runs.trust import require_harmless
+from harness.judging.protocol import OpenJudge
+from nodes.evolution.breeder import breeder
+from nodes.evolution.ends import intake, sanitizer
+from nodes.evolution.proposer import proposer
+from nodes.evolution.selection import by_speed
+from nodes.evolution.sifter import builder, sifter
+from nodes.evolution.state import Brief, EvolutionState, Order, Proposal
+from nodes.evolution.trial import tester
+from nodes.models.select import open_model
+from nodes.node import Admission, as_node
+from nodes.node_context import ModelCache, OpenModel
+from nodes.settings import Settings
+from nodes.state import TaskInput, require
+from nodes.stops import over_budget
+from nodes.turn.agent_loop import TURN
+from tools.judges import open_judge
+
+AfterJudging = Literal["tester", "breeder"]
+
+ABOUT = {
+    "intake": "Describes the task and settles where its kernels run.",
+    "breeder": "Orders a generation of kernels from those known by now, or ends the run.",
+    "proposer": "Writes one kernel; the proposers of a generation work side by side.",
+    "sifter": "Joins the proposals and drops what is no new kernel.",
+    "builder": "Builds what is left side by side, and drops what came to known machine code.",
+    "tester": "Judges one kernel and keeps it where it is the fastest.",
+    "sanitizer": "Watches the best kernel for memory errors and races.",
+    "reporter": "Sums the run up.",
+}
+
+
+def build_graph(
+    open_model: OpenModel = open_model, open_judge: OpenJudge = open_judge, *, admit: Admission[Any] | None = None
+) -> StateGraph[EvolutionState, Settings, TaskInput, EvolutionState]:
+    """The graph, to be compiled with or without a checkpointer; its arguments are those of `graph.workflow`."""
+    shelf = ModelCache(open_model)
+    graph = StateGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
+    for agent in (intake, breeder, builder, tester, sanitizer, reporter):
+        graph.add_node(agent.__name__, as_node(agent, shelf, None, admit, open_judge), metadata=_about(agent.__name__))
+    speaking: Any = as_node(proposer, shelf, TURN, admit, open_judge)
+    graph.add_node("proposer", speaking, input_schema=Brief, metadata=_about("proposer"))
+    graph.add_node("sifter", as_node(sifter, shelf, None, admit, open_judge), defer=True, metadata=_about("sifter"))
+    graph.add_edge(START, "intake")
+    graph.add_edge("intake", "breeder")
+    graph.add_conditional_edges("breeder", after_breeder, ["proposer", "sanitizer"])
+    graph.add_edge("proposer", "sifter")
+    graph.add_edge("sifter", "builder")
+    for name in ("builder", "tester"):
+        graph.add_conditional_edges(name, _after_judging, ["tester", "breeder"])
+    graph.add_edge("sanitizer", "reporter")
+    graph.add_edge("reporter", END)
+    return graph
+
+
+def after_breeder(state: EvolutionState) -> list[Send] | Literal["sanitizer"]:
+    """Every order goes out at once; without one the run is at its end."""
+    if state.stop_reason:
+        return "sanitizer"
+    return [Send("proposer", brief_for(order, state)) for order in state.orders]
+
+
+def after_judging(state: EvolutionState, settings: Settings) -> AfterJudging:
+    """The next kernel that waits, while the budgets last; then the next generation."""
+    waits = any(each.waits for each in state.pool)
+    return "tester" if waits and over_budget(state, settings) is None else "breeder"
+
+
+def brief_for(order: Order, state: EvolutionState) -> Brief:
+    """As much of the run as one proposer needs: all else would be written into the checkpoint once for each."""
+    return Brief(
+        order=order,
+        task=require(state.task, "task"),
+        target=require(state.target, "target"),
+        tier=require(state.tier, "tier"),
+        best=state.best,
+        verdict=state.verdict,
+        pool=_shown(order, state.pool),
+        taken=tuple(each.digest for each in state.pool if each.digest),
+        attempts=state.attempts,
+        usage=state.usage,
+        seconds=state.seconds,
+        device_seconds=state.device_seconds,
+    )
+
+
+MOST_SHOWN = 24
+"""Of a pool, to one proposer: more than the prompt takes of the fastest, and of the latest failures."""
+
+
+def _shown(order: Order, pool: Sequence[Proposal]) -> tuple[Proposal, ...]:
+    failed = [each for each in pool if each.verdict and each.speedup is None]
+    wanted = {each.order.number for each in (*by_speed(pool)[:MOST_SHOWN], *failed[-MOST_SHOWN:])}
+    return tuple(
+        each for each in pool if each.order.number in wanted or (each.digest in order.parents and each.candidate)
+    )
+
+
+def _about(name: str) -> dict[str, str]:
+    return {"description": ABOUT[name]}
+
+
+def _after_judging(state: EvolutionState) -> AfterJudging:
+    """With the settings of the run, or the defaults where somebody edits a state, as in Studio."""
+    runtime: Runtime[Settings] | None = get_runtime(Settings)
+    return after_judging(state, (runtime and runtime.context) or Settings())
+
+
+graph = build_graph(admit=require_harmless).compile(name="evolve")
+"""What a LangGraph server serves: to whoever reaches its port, so not with settings that could harm its owner."""

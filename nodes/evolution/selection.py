@@ -1,0 +1,111 @@
+"""Which kernels the next ones are made of, and in which way: the orders of a generation."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from nodes.evolution.features import distance, features_of
+from nodes.evolution.state import EvolutionState, Order, Proposal
+from nodes.settings import Operator, Proposer, Settings
+
+KEYLESS = "playbook"
+"""The model that writes by rules. It mends no kernels: what it can take back, it has as another proposal already."""
+
+
+def elites(pool: Sequence[Proposal], most: int) -> list[Proposal]:
+    """The kernels to go on with: the fastest, then again and again the one that is fast and unlike those chosen.
+
+    A kernel's merit is its speed as a share of the fastest's, times its distance from the nearest one chosen before it:
+    one that is built like a faster one comes last.
+    """
+    chosen, left = by_speed(pool)[:1], by_speed(pool)[1:]
+    while left and len(chosen) < most:
+        best = max(left, key=lambda each: _merit(each, chosen))
+        left.remove(best)
+        chosen.append(best)
+    return chosen
+
+
+def by_speed(pool: Sequence[Proposal]) -> list[Proposal]:
+    """Those that passed, the fastest first; of equal ones the older."""
+    passed = [each for each in pool if each.speedup is not None]
+    return sorted(passed, key=lambda each: (-(each.speedup or 0.0), each.order.number))
+
+
+def orders_of(state: EvolutionState, settings: Settings, generation: int) -> tuple[Order, ...]:
+    """The orders of a generation: a function of what is known alone, so that a killed run gives the same once more."""
+    ensemble = settings.ensemble()
+    number = state.pool[-1].order.number + 1 if state.pool else 0
+    usable = [each for each in state.pool if each.digest not in state.withdrawn]
+    ways = _ways(usable, settings, generation)
+    orders: list[Order] = []
+    for slot in range(settings.proposals):
+        proposer = ensemble[(number + slot) % len(ensemble)]
+        operator, parents = next(each for each in ways if _suits(each[0], proposer))
+        alike = Counter((order.operator, order.model, order.parents) for order in orders)
+        orders.append(
+            Order(
+                number=number + slot,
+                generation=generation,
+                operator=operator,
+                model=proposer.model,
+                temperature=proposer.temperature,
+                parents=parents,
+                turn=alike[operator, proposer.model, parents],
+            )
+        )
+    return tuple(orders)
+
+
+Way = tuple[Operator, tuple[str, ...]]
+
+
+def _ways(pool: Sequence[Proposal], settings: Settings, generation: int) -> Iterator[Way]:
+    """Operators with their parents, without end: first what failed just now, then kernels that are right, in turn."""
+    if "refinement" in settings.operators:
+        failed = to_refine(pool, generation, settings.max_repairs)
+        yield from (("refinement", (each.digest,)) for each in failed[: max(1, settings.proposals // 2)])
+    chosen = [each.digest for each in elites(pool, settings.parents)]
+    made: list[Way] = []
+    if "mutation" in settings.operators:
+        made += [("mutation", (digest,)) for digest in chosen]
+    if "crossover" in settings.operators and len(chosen) > 1:
+        second = chosen[1 + generation % (len(chosen) - 1)]
+        made.insert(min(len(made), max(0, settings.proposals - 1)), ("crossover", (chosen[0], second)))
+    while True:
+        yield from made or [("translation", ())]
+
+
+def _suits(operator: Operator, proposer: Proposer) -> bool:
+    return operator != "refinement" or proposer.model != KEYLESS
+
+
+def to_refine(pool: Sequence[Proposal], generation: int, most: int) -> list[Proposal]:
+    """The kernels of the generation before that failed, and were not mended `most` times in a row yet."""
+    made = {each.digest: each for each in pool if each.digest}
+    failed = [
+        each for each in pool if each.verdict and each.speedup is None and each.order.generation == generation - 1
+    ]
+    return [each for each in failed if _mended(each, made) < most]
+
+
+def _mended(proposal: Proposal, made: dict[str, Proposal]) -> int:
+    """How many refinements in a row made the kernel."""
+    count, at, seen = 0, proposal, {proposal.digest}
+    while at.order.operator == "refinement" and at.order.parents and at.order.parents[0] in made:
+        count, at = count + 1, made[at.order.parents[0]]
+        if at.digest in seen:
+            break
+        seen.add(at.digest)
+    return count
+
+
+def _merit(candidate: Proposal, chosen: Sequence[Proposal]) -> float:
+    mine = features_of(_source(candidate))
+    nearest = min(distance(mine, features_of(_source(each))) for each in chosen)
+    return (candidate.speedup or 0.0) / (chosen[0].speedup or 1.0) * nearest
+
+
+def _source(proposal: Proposal) -> str:
+    return proposal.candidate.source if proposal.candidate else ""

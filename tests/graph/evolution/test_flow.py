@@ -1,0 +1,108 @@
+"""An evolution's ways, by scripted proposers before a scripted judge."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from evolution_script import Evolved, answer, name_of
+
+from graph.runs.progress import Quiet
+from harness.nouns.errors import MachineError
+from nodes.state import Step
+from nodes.turn.request import Request
+
+
+def rising(request: Request) -> str:
+    """Each generation is faster than the one before, and each turn than the one beside it."""
+    assert request.search is not None and request.left is not None
+    return answer(name_of(request), f"passed {request.left.depth + request.search.turn / 10:g}x")
+
+
+def test_generations_of_proposals_end_with_the_fastest_kernel(tmp_path: Path) -> None:
+    evolved = Evolved(tmp_path, rising, generations=3, proposals=3, parents=2)
+    end = evolved.go()
+    assert end.stop_reason is not None and end.stop_reason.name == "generations"
+    operators = [each.order.operator for each in end.pool]
+    assert operators == ["translation"] * 3 + ["mutation"] * 6, "the first kernels come of the module alone"
+    assert [each.order.number for each in end.pool] == list(range(9))
+    assert end.best is not None and end.best.candidate.source.count("g3m") == 1
+    assert end.result is not None and end.result.best is not None and end.result.attempts == 9
+    second = [each.order.parents for each in end.pool if each.order.generation == 1]
+    fastest, next_one = end.pool[2].digest, end.pool[1].digest
+    assert second == [(fastest,), (next_one,), (fastest,)], "parents take turns, the fastest first"
+    told = [request for request in evolved.models["one"].requests if request.left and request.left.depth == 2]
+    assert told[0].search is not None and len(told[0].search.best) == 2, "the others of the best are shown beside it"
+
+
+def test_the_same_source_and_the_same_machine_code_are_judged_once(tmp_path: Path) -> None:
+    def alike(request: Request) -> str:
+        assert request.search is not None
+        return [
+            answer("first", "code same"),
+            answer("first", "code same"),
+            answer("other", "code same"),
+            answer("third", "passed 2x"),
+        ][request.search.turn]
+
+    evolved = Evolved(tmp_path, alike, generations=1)
+    end = evolved.go()
+    assert [bool(each.dropped) for each in end.pool] == [False, True, True, False]
+    assert "the same source" in end.pool[1].dropped and "the same machine code" in end.pool[2].dropped
+    assert evolved.judged() == [end.pool[0].digest, end.pool[3].digest]
+    assert [each for each in evolved.judges.asked if each[0] == "build"] != [], "built, and compared, before any ran"
+
+
+def test_who_declines_costs_one_proposal_and_all_who_do_end_the_run(tmp_path: Path) -> None:
+    def silent(request: Request) -> str:
+        assert request.left is not None
+        return rising(request) if request.left.depth == 1 else "CANNOT: nothing is left"
+
+    end = Evolved(tmp_path, silent, proposals=2).go()
+    assert end.stop_reason is not None and end.stop_reason.name == "no_moves_left"
+    assert "nothing is left" in end.stop_reason.message
+    assert end.result is not None and end.result.improved
+
+
+def test_budgets_end_it_between_two_kernels(tmp_path: Path) -> None:
+    evolved = Evolved(tmp_path, rising, max_attempts=3, proposals=4)
+    end = evolved.go()
+    assert end.stop_reason is not None and end.stop_reason.name == "attempts"
+    assert len(evolved.judged()) == 3 and end.attempts == 3
+    assert [each.waits for each in end.pool] == [False, False, False, True]
+
+
+def test_a_run_that_ended_goes_on_with_more_generations(tmp_path: Path) -> None:
+    evolved = Evolved(tmp_path, rising, generations=1, proposals=2)
+    evolved.go()
+    evolved.settings = evolved.settings.model_copy(update={"generations": 2})
+    end = evolved.go(anew=True)
+    assert [each.order.generation for each in end.pool] == [0, 0, 1, 1]
+    assert len(evolved.judged()) == 4, "nothing is judged twice"
+
+
+class Cut(Quiet):
+    """The power fails when so many steps are on the disk."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def stepped(self, step: Step) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise MachineError("The power failed.", "Wait.")
+
+
+@pytest.mark.parametrize("after", [1, 3, 5])
+def test_a_run_that_dies_anywhere_comes_to_the_same_end(after: int, tmp_path: Path) -> None:
+    """Among the proposals, behind them, between two verdicts: what was answered and judged is so only once."""
+    (tmp_path / "whole").mkdir()
+    whole = Evolved(tmp_path / "whole", rising, generations=1, proposals=3)
+    cut = Evolved(tmp_path, rising, generations=1, proposals=3)
+    with pytest.raises(MachineError):
+        cut.go(Cut(after))
+    assert [(each.order, each.digest) for each in cut.go().pool] == [
+        (each.order, each.digest) for each in whole.go().pool
+    ]
+    assert cut.judged() == whole.judged() and len(cut.judged()) == 3, "each once"
+    assert cut.models["one"].calls() == 3
