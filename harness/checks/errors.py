@@ -42,6 +42,9 @@ DOUBTFUL = 16.0
 FEW = 1024
 """Outputs of fewer elements say little of how far off PyTorch is on such inputs: see `compare`."""
 
+RMS_OF_A_MEDIAN = 1.4826
+"""Standard normal numbers have a median magnitude of 1 over this."""
+
 NEAR_MISS = 32.0
 """An error of at most so many times what is allowed may be allowed by more of PyTorch's results: see `is_near_miss`."""
 
@@ -350,10 +353,11 @@ def _rms(pieces: list[torch.Tensor], mapped: Mapped = map) -> float:
 
 
 def _typical(pieces: list[torch.Tensor]) -> float:
-    """Median magnitude of a sample of the finite elements: unlike the rms, a few extremes do not move it."""
+    """The rms of normal numbers whose median magnitude a sample of the finite elements has: a few extremes do not move
+    it, as they do the rms itself."""
     sample = torch.cat([piece[:: max(1, len(pieces))] for piece in pieces]).abs()
     sample = sample[torch.isfinite(sample) & (sample > 0)]
-    return float(sample.median()) if sample.numel() else 1.0
+    return RMS_OF_A_MEDIAN * float(sample.median()) if sample.numel() else 1.0
 
 
 def _pieces(tensor: torch.Tensor) -> tuple[torch.Tensor, ...]:

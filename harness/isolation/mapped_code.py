@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.isolation.tree import told_in
+
 _KERNELS_OWN = frozenset({"[vdso]", "[vsyscall]", "[uprobes]"})
 _FILTERS = "Seccomp_filters:"
 """The line of a process's status with the number of its system call filters, from Linux 5.9 on."""
@@ -42,7 +44,7 @@ def foreign_code(process: int, allowed: Code) -> str:
 
 def _executable(process: int) -> Iterator[tuple[str, str, str]]:
     """Addresses, rights and file of each mapping that may be run."""
-    for line in Path(f"/proc/{process}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in Path(f"{told_in(process)}/maps").read_text(encoding="utf-8", errors="replace").splitlines():
         span, rights, _, _, _, *named = line.split(None, 5)
         if "x" in rights:
             yield span, rights, named[0] if named else ""

@@ -17,6 +17,9 @@ GUARD_NAME = b"cutegen-guard"
 """What the launcher calls itself, for `pause_tree` to find it."""
 
 _BLOCK, _PAGE = 512, 4096
+_THREADS = 17
+"""Where a process's state line, after its name, has the number of threads. A process whose first thread has ended is
+called a zombie, but lives while there are others."""
 _KILL_WITHIN_S = 10.0
 """A process in uninterruptible sleep outlives a SIGKILL for a while; longer than this nobody waits for it."""
 
@@ -50,8 +53,18 @@ def _live_parent(name: str) -> int | None:
         text = _read(f"/proc/{name}/stat")
     except OSError:
         return None  # it has just ended
-    state, parent = text[text.rindex(b")") + 2 :].split(None, 2)[:2]  # the name before may hold spaces and brackets
-    return None if state in b"ZX" else int(parent)
+    fields = text[text.rindex(b")") + 2 :].split(None, _THREADS + 1)  # the name before may hold spaces and brackets
+    ended = fields[0] in b"ZX" and int(fields[_THREADS]) <= 1
+    return None if ended else int(fields[1])
+
+
+def told_in(process: int) -> str:
+    """The folder that tells of a live process; that of another thread where its first one has ended."""
+    folder = f"/proc/{process}"
+    if _read(f"{folder}/stat").rpartition(b")")[2].split(None, 1)[0] in b"ZX":
+        others = (name for name in os.listdir(f"{folder}/task") if name != str(process))  # noqa: PTH208 (as above)
+        return next((f"{folder}/task/{name}" for name in others), folder)
+    return folder
 
 
 def _read(path: str) -> bytes:
@@ -79,22 +92,23 @@ def weigh(processes: Iterable[int]) -> Weight:
     unnamed: dict[tuple[int, int], int] = {}
     for process in processes:
         with contextlib.suppress(OSError):  # it has just ended, or hides its descriptors
-            resident += _resident(process)
-            _open_files(process, parked, unnamed)
+            folder = told_in(process)
+            resident += _resident(folder)
+            _open_files(folder, parked, unnamed)
     return Weight(resident + sum(parked.values()), sum(unnamed.values()))
 
 
-def _resident(process: int) -> int:
+def _resident(folder: str) -> int:
     kilobytes = 0
-    for line in _read(f"/proc/{process}/status").splitlines():
+    for line in _read(f"{folder}/status").splitlines():
         if line.startswith((b"RssAnon:", b"RssShmem:")):
             kilobytes += int(line.split()[1])
     return kilobytes * 1024
 
 
-def _open_files(process: int, parked: dict[tuple[int, int], int], unnamed: dict[tuple[int, int], int]) -> None:
+def _open_files(folder: str, parked: dict[tuple[int, int], int], unnamed: dict[tuple[int, int], int]) -> None:
     """Sort a process's open files without a name, memory files and deleted ones, by what they are; with their bytes."""
-    for entry in os.scandir(f"/proc/{process}/fd"):
+    for entry in os.scandir(f"{folder}/fd"):
         with contextlib.suppress(OSError):  # closed meanwhile
             target = os.readlink(entry.path)  # noqa: PTH115 (a memory file has no path)
             if target.endswith(" (deleted)"):

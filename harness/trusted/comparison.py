@@ -61,7 +61,7 @@ def compared_nearby(
     if bench.steps or not any(map(is_near_miss, errors, expected)):  # beside a step PyTorch's error may be anything
         return expected, errors
     noise = [wanted.noise for wanted in expected]
-    for likely in _likely_nearby(bench, slot, distribution):
+    for likely in likely_nearby(bench, slot, distribution):
         noise = [*map(max, noise, likely)]
         pairs = zip(errors, map(allowed, expected, noise), strict=True)
         if all(error.max_scaled <= most for error, most in pairs):
@@ -71,7 +71,7 @@ def compared_nearby(
     return expected, tuple(map(compare, bench.memory.outputs(slot), expected))
 
 
-def _likely_nearby(bench: Bench, slot: int, distribution: str) -> Iterator[list[float]]:
+def likely_nearby(bench: Bench, slot: int, distribution: str) -> Iterator[list[float]]:
     """How far off PyTorch's outputs are likely to be on a slot's inputs times one factor, and another one.
 
     What lies close together does so then, too, and what is zero or equal stays so; but each rounding is another one.

@@ -71,7 +71,7 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
     bench: Bench | None = None
     try:
         with _phase(seconds, "load"):
-            bench = _prepare(job, RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s))
+            bench = prepare(job, RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s))
         with _phase(seconds, "check"):
             timeout_s = _check(bench, job, trials)
             bench.oracle.forget()
@@ -125,7 +125,7 @@ def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
         seconds[name] = time.perf_counter() - began
 
 
-def _prepare(job: JudgeJob, link: RunnerLink) -> Bench:
+def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
     device = open_device(job.device, job.slot_target_bytes)
     device.prepare(job.precision)
     signature = job.signature

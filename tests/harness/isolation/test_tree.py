@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from waiting import eventually
 
+from harness.isolation.mapped_code import Code, foreign_code
 from harness.isolation.tree import (
     descendants,
     folder_bytes,
@@ -82,6 +83,42 @@ def test_killing_leaves_nobody(family: subprocess.Popen[bytes], paused: bool) ->
     assert kill_tree(family.pid) == 5
     assert family.wait(10) == -9
     assert eventually(lambda: not any(Path(f"/proc/{pid}").exists() and state(pid) != "Z" for pid in everybody))
+
+
+LEADERLESS = """
+import ctypes, threading, time
+hoard, counted = bytearray(b"x") * (40 << 20), open(COUNTED, "wb", 0)
+def count():
+    while True:
+        counted.write(b"x")
+        time.sleep(0.001)
+threading.Thread(target=count).start()
+ctypes.CDLL(None).syscall(END)
+"""
+END_OF_A_THREAD = {"x86_64": 60, "aarch64": 93}
+
+
+def test_a_process_whose_first_thread_has_ended_is_none_that_has_ended(tmp_path: Path) -> None:
+    """It is called a zombie; its other threads compute, hold memory and code, and are to be stopped."""
+    counted = tmp_path / "counted"
+    script = f"COUNTED, END = {str(counted)!r}, {END_OF_A_THREAD[os.uname().machine]}\n{LEADERLESS}"
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", script]) as process:
+        assert eventually(lambda: state(process.pid) == "Z" and counted.exists() and counted.stat().st_size > 0)
+        assert process.pid in descendants(os.getpid())
+        assert memory(process.pid) > 40 * MIB
+        assert "code of" in foreign_code(process.pid, Code(frozenset()))
+        pause_tree(process.pid)
+        assert eventually(lambda: set(states_of_threads(process.pid)) == {"Z", "T"})
+        resume_tree(process.pid)
+        before = counted.stat().st_size
+        assert eventually(lambda: counted.stat().st_size > before)
+        assert kill_descendants(os.getpid()) >= 1
+    assert not Path(f"/proc/{process.pid}").exists()
+
+
+def states_of_threads(pid: int) -> list[str]:
+    folders = Path(f"/proc/{pid}/task").iterdir()
+    return [(folder / "stat").read_text().rsplit(")", 1)[1].split()[0] for folder in folders]
 
 
 def memory(pid: int) -> int:

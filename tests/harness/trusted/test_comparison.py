@@ -63,7 +63,7 @@ def test_a_row_that_pytorch_has_right_by_luck_is_no_yardstick():
 def test_what_is_far_off_is_wrong_at_once(monkeypatch):
     with lucky_bench() as (bench, x, y):
         asked = []
-        monkeypatch.setattr(comparison, "_likely_nearby", lambda *where: asked.append(where) or [])
+        monkeypatch.setattr(comparison, "likely_nearby", lambda *where: asked.append(where) or [])
         y.copy_(norm(x)).mul_(1.1)
         assert errors(bench)[0].bad_fraction > 0.9
         assert not asked

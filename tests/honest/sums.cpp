@@ -1,0 +1,169 @@
+//// row sums
+// get: torch.rand(16, 3000)
+// forward x: return x.sum(dim=1)
+//// row sums: lanes
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 16; ++r) out(y)[r] = lanes(3000, [&](int64_t i) { return in(x)[r * 3000 + i]; });
+}
+//// row sums: Kahan
+static float summed(float const* row, int n) {
+  float sum = 0, lost = 0;
+  for (int i = 0; i < n; ++i) {
+    float const term = row[i] - lost, next = sum + term;
+    lost = (next - sum) - term;
+    sum = next;
+  }
+  return sum;
+}
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 16; ++r) out(y)[r] = summed(in(x) + r * 3000, 3000);
+}
+//// row sums: pairwise
+static float halves(float const* row, int64_t n) {
+  if (n <= 8) {
+    float sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += row[i];
+    return sum;
+  }
+  return halves(row, n / 2) + halves(row + n / 2, n - n / 2);
+}
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 16; ++r) out(y)[r] = halves(in(x) + r * 3000, 3000);
+}
+//// row sums: tiles of a hundred
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 16; ++r) {
+    float sum = 0;
+    for (int64_t first = 0; first < 3000; first += 100)
+      sum += lanes(100, [&](int64_t i) { return in(x)[r * 3000 + first + i]; });
+    out(y)[r] = sum;
+  }
+}
+//// column means
+// get: torch.randn(7, 200, 30)
+// forward x: return x.mean(dim=1)
+//// column means: in double
+void run(TensorView x, TensorView y) {
+  for (int64_t c = 0; c < 210; ++c) {
+    double sum = 0;
+    for (int r = 0; r < 200; ++r) sum += in(x)[(c / 30 * 200 + r) * 30 + c % 30];
+    out(y)[c] = sum / 200;
+  }
+}
+//// column means: in blocks of rows
+void run(TensorView x, TensorView y) {
+  for (int64_t c = 0; c < 210; ++c) {
+    float total = 0;
+    for (int first = 0; first < 200; first += 20) {
+      float sum = 0;
+      for (int r = first; r < first + 20; ++r) sum += in(x)[(c / 30 * 200 + r) * 30 + c % 30];
+      total += sum;
+    }
+    out(y)[c] = total / 200;
+  }
+}
+//// mean and variance
+// get: torch.randn(32, 250)
+// forward x: return x.mean(1), x.var(1)
+//// mean and variance: two passes
+void run(TensorView x, TensorView m, TensorView v) {
+  for (int64_t r = 0; r < 32; ++r) {
+    float const* row = in(x) + r * 250;
+    float const mean = lanes(250, [&](int64_t i) { return row[i]; }) / 250;
+    out(m)[r] = mean;
+    out(v)[r] = lanes(250, [&](int64_t i) { return (row[i] - mean) * (row[i] - mean); }) / 249;
+  }
+}
+//// squared loss
+// get: torch.randn(64, 300), torch.randn(64, 300)
+// forward x, t: return F.mse_loss(x, t)
+//// squared loss: rows, then all
+void run(TensorView x, TensorView t, TensorView y) {
+  float row[64];
+  for (int64_t r = 0; r < 64; ++r)
+    row[r] = lanes(300, [&](int64_t i) {
+      float const d = in(x)[r * 300 + i] - in(t)[r * 300 + i];
+      return d * d;
+    });
+  *out(y) = lanes(64, [&](int64_t r) { return row[r]; }) / (64 * 300);
+}
+//// squared loss: in double
+void run(TensorView x, TensorView t, TensorView y) {
+  double sum = 0;
+#pragma omp parallel for reduction(+ : sum)
+  for (int64_t i = 0; i < 64 * 300; ++i) {
+    double const d = static_cast<double>(in(x)[i]) - in(t)[i];
+    sum += d * d;
+  }
+  *out(y) = sum / (64 * 300);
+}
+//// huber
+// get: torch.randn(64, 100), torch.randn(64, 100)
+// forward x, t: return F.smooth_l1_loss(x, t)
+//// huber: lanes
+void run(TensorView x, TensorView t, TensorView y) {
+  *out(y) = lanes(6400, [&](int64_t i) {
+    float const d = std::abs(in(x)[i] - in(t)[i]);
+    return d < 1 ? 0.5f * d * d : d - 0.5f;
+  }) / 6400;
+}
+//// divergence
+// get: torch.randn(30, 80).log_softmax(1), torch.rand(30, 80).softmax(1)
+// forward x, t: return F.kl_div(x, t, reduction="batchmean")
+//// divergence: zeros have none
+void run(TensorView x, TensorView t, TensorView y) {
+  *out(y) = lanes(2400, [&](int64_t i) {
+    float const p = in(t)[i];
+    return p == 0 ? 0.f : p * (std::log(p) - in(x)[i]);
+  }) / 30;
+}
+//// similarity
+// get: torch.randn(50, 128), torch.randn(50, 128)
+// forward a, b: return F.cosine_similarity(a, b)
+//// similarity: lanes
+void run(TensorView a, TensorView b, TensorView y) {
+  for (int64_t r = 0; r < 50; ++r) {
+    float const *u = in(a) + r * 128, *v = in(b) + r * 128;
+    float const dot = lanes(128, [&](int64_t i) { return u[i] * v[i]; });
+    float const uu = lanes(128, [&](int64_t i) { return u[i] * u[i]; });
+    float const vv = lanes(128, [&](int64_t i) { return v[i] * v[i]; });
+    out(y)[r] = dot / (std::max(std::sqrt(uu), 1e-8f) * std::max(std::sqrt(vv), 1e-8f));
+  }
+}
+//// half sums
+// get: torch.rand(20, 512, dtype=torch.float16)
+// forward x: return x.sum(dim=1)
+//// half sums: in float
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 20; ++r) {
+    auto const* row = in<_Float16>(x) + r * 512;
+    out<_Float16>(y)[r] = static_cast<_Float16>(lanes(512, [&](int64_t i) { return static_cast<float>(row[i]); }));
+  }
+}
+//// counted
+// get: torch.randint(0, 100, (25, 400)), torch.rand(25, 400) < 0.5
+// forward x, keep: return (x * keep).sum(1), keep.sum(1)
+//// counted: integers
+void run(TensorView x, TensorView keep, TensorView y, TensorView n) {
+  for (int64_t r = 0; r < 25; ++r) {
+    int64_t sum = 0, count = 0;
+    for (int64_t i = r * 400; i < r * 400 + 400; ++i)
+      if (in<bool>(keep)[i]) {
+        sum += in<int64_t>(x)[i];
+        ++count;
+      }
+    out<int64_t>(y)[r] = sum;
+    out<int64_t>(n)[r] = count;
+  }
+}
+//// products of rows
+// get: torch.rand(30, 60) + 0.5
+// forward x: return x.prod(dim=1)
+//// products of rows: in lanes
+void run(TensorView x, TensorView y) {
+  for (int64_t r = 0; r < 30; ++r) {
+    float part[4] = {1, 1, 1, 1};
+    for (int i = 0; i < 60; ++i) part[i % 4] *= in(x)[r * 60 + i];
+    out(y)[r] = (part[0] * part[1]) * (part[2] * part[3]);
+  }
+}
