@@ -27,7 +27,7 @@ from nodes.node_context import options_of
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
-from tools.wording import say_clock
+from tools.wording import say_caller, say_clock
 
 _JUDGED_BEFORE = (
     "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
@@ -221,7 +221,7 @@ def _headline(record: RunRecord) -> str:
         f"{headline.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
         f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms."
     )
-    return " ".join(filter(None, [words, say_clock(timing), timing.caller_failure]))
+    return " ".join(filter(None, [words, say_clock(timing) or say_caller(timing).replace("\n", " ")]))
 
 
 def _no_kernel(record: RunRecord) -> str:

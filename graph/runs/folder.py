@@ -98,13 +98,17 @@ class RunFolder:
     @property
     def _all_artifacts(self) -> tuple[Path, ...]:
         files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
-        return (*files, self.library, *sorted(self.runtime.glob("*.py")), *self.module, self.checkpoints)
+        return (*files, self.library, *self.module, self.checkpoints)
+
+    @property
+    def _runtime_files(self) -> tuple[Path, ...]:
+        return tuple(sorted(self.runtime.glob("*.py")))
 
     @property
     def saved(self) -> tuple[Path, ...]:
         """Of the files that exist by now, those that a kernel's user has a use for."""
         proof = (self.kernel, self.library, self.drop_in, *self.module, self.record, self.report)
-        return tuple(file for file in (*proof, *sorted(self.runtime.glob("*.py"))) if file.exists())
+        return tuple(file for file in (*proof, *self._runtime_files) if file.exists())
 
     @property
     def artifacts(self) -> tuple[Path, ...]:
@@ -182,7 +186,7 @@ class RunFolder:
         """
         if self.runtime.is_symlink():
             raise UserError(f"{self.runtime} is a link.", "A run that cutegen wrote holds a folder there.")
-        for name in (self.manifest_file, *self._all_artifacts):
+        for name in (self.manifest_file, *self._all_artifacts, *self._runtime_files):
             for file in (name, *self.path.glob(f".{name.name}.*"), *self.path.glob(f"{name.name}-*")):
                 with suppress(FileNotFoundError):
                     if not stat.S_ISREG(file.lstat().st_mode):
@@ -192,7 +196,12 @@ class RunFolder:
 
     def discard(self) -> None:
         """Remove what a run left, and the folder itself unless it holds something else."""
-        for file in (*self.artifacts, self.manifest_file, *self.path.glob(f"{self.checkpoints.name}-*")):
+        for file in (
+            *self.artifacts,
+            *self._runtime_files,
+            self.manifest_file,
+            *self.path.glob(f"{self.checkpoints.name}-*"),
+        ):
             file.unlink(missing_ok=True)
         for folder in (self.runtime, self.path):
             with suppress(OSError):

@@ -23,6 +23,9 @@ MUCH_STOLEN, MUCH_SPREAD = 0.02, 0.2
 UNSAID = 0.05
 """A caller's speed-up that is smaller than the judge's by no larger a share leaves the judge's standing."""
 
+SHORT_MS = 0.1
+"""What eager PyTorch does in less is won by a caller's clock, too, or not at all: Python and wrapper count there."""
+
 WORTHWHILE = 1.05
 """A factor: a contest that leaves room for a gain above this has decided nothing."""
 
@@ -245,7 +248,13 @@ class Timing(Frozen):
     @property
     def wins(self) -> bool:
         """Whether the whole interval is above 1, on a task where that means something."""
-        return self.headline.interval.low > 1.0 and not self.task_defect
+        shown = [self.headline.interval, *([each.interval for each in self._called] if self.short else [])]
+        return min(each.low for each in shown) > 1.0 and not self.task_defect
+
+    @property
+    def short(self) -> bool:
+        """Whether a call is so short that what surrounds it decides what it is worth."""
+        return self.baseline_ms < SHORT_MS
 
     @property
     def degenerate(self) -> str:
@@ -254,7 +263,7 @@ class Timing(Frozen):
 
     @property
     def headline(self) -> Headline:
-        """The judge's, or the caller's worst where that is a gain smaller by more than 5 %."""
+        """The judge's, or the caller's worst where that gain is smaller by more than 5 % (of a short task, at all)."""
         judged = Headline(
             clock="judge",
             ms=self.candidate_ms,
@@ -262,13 +271,18 @@ class Timing(Frozen):
             speedup=self.speedup,
             interval=self.speedup_interval,
         )
+        worst = min(self._called, key=lambda each: each.speedup, default=judged)
+        allowed = 0.0 if self.short else UNSAID
+        return worst if worst.speedup < (1 - allowed) * self.speedup else judged
+
+    @property
+    def _called(self) -> list[Headline]:
         if self.caller is None:
-            return judged
+            return []
         called = [Headline(clock="back to back", **dict(self.caller.back_to_back))]
         if self.caller.synchronized is not None:
             called.append(Headline(clock="synchronized", **dict(self.caller.synchronized)))
-        worst = min(called, key=lambda each: each.speedup)
-        return worst if worst.speedup < (1 - UNSAID) * self.speedup else judged
+        return called
 
     @property
     def noise(self) -> str:

@@ -132,7 +132,9 @@ def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> 
     assert process.returncode == (0 if said["outcome"] == "improved" else 1), stderr
     assert said["status"] == "passed"
     names = {Path(file).name for file in said["artifacts"]}
-    expected = "kernel.cu model_new.py report.html record.json conversation.jsonl log.jsonl checkpoints.sqlite"
+    expected = (
+        "kernel.cu kernel.so model_new.py report.html record.json conversation.jsonl log.jsonl checkpoints.sqlite"
+    )
     assert names == set(expected.split())
     assert all(Path(file).parent == tmp_path / "run" for file in said["artifacts"])
     assert said["speedup"] == Timing.model_validate(said["verdict"]["timing"]).headline.speedup

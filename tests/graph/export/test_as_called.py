@@ -70,6 +70,26 @@ def test_the_callers_worst_counts_where_it_is_smaller_by_more_than_5_percent(
     assert judged(2.0, None).headline.clock == "judge"
 
 
+@pytest.mark.parametrize(
+    ("speedup", "spread", "clock", "wins"),
+    [
+        (1.97, 0.1, "back to back", True),
+        (2.1, 0.1, "judge", True),
+        (0.9, 0.05, "back to back", False),
+        (2.1, 0.6, "judge", False),
+    ],
+)
+def test_a_short_task_wins_by_the_callers_clock_or_not_at_all(
+    speedup: float, spread: float, clock: str, wins: bool
+) -> None:
+    interval = Interval(low=speedup * (1 - spread), high=speedup * (1 + spread))
+    met = called(speedup).model_copy(update={"interval": interval})
+    long = judged(2.0, CallerTiming(back_to_back=met, synchronized=None, rounds=9))
+    short = long.model_copy(update={"baseline_ms": 0.09, "candidate_ms": 0.045})
+    assert (short.headline.clock, short.wins) == (clock, wins)
+    assert long.wins is (speedup > 1)
+
+
 def test_several_workloads_are_their_geometric_mean() -> None:
     one, other = (CallerTiming(back_to_back=called(s), synchronized=called(s), rounds=8) for s in (1.0, 4.0))
     both = as_called([one, other])
