@@ -9,6 +9,7 @@ from dataclasses import replace
 from langchain_core.tools import BaseTool
 
 from harness.nouns.candidate import Candidate
+from nodes.evolution.held_out import hidden_workloads, shown_task, shown_verdict
 from nodes.evolution.selection import by_speed
 from nodes.evolution.state import EXCHANGES_OF_A_TURN, Brief, Proposal
 from nodes.node import Update
@@ -68,6 +69,8 @@ def _asked(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool]) -
 def request_of(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool] = ()) -> Request:
     """What the proposer is told: its parents, the best kernels, and what went wrong lately."""
     settings, order = node_context.settings, brief.order
+    hidden = hidden_workloads(brief.task, settings.held_out)
+    brief = _shown(brief, hidden)
     made = {each.digest: each for each in brief.pool}
     parents = [made[digest] for digest in order.parents]
     return asked(
@@ -87,6 +90,15 @@ def request_of(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool
             taken=brief.taken,
         ),
     )
+
+
+def _shown(brief: Brief, hidden: frozenset[str]) -> Brief:
+    """The brief without what it says of hidden workloads."""
+    pool = tuple(
+        each.model_copy(update={"verdict": shown_verdict(each.verdict, hidden)}) if each.verdict else each
+        for each in brief.pool
+    )
+    return brief.model_copy(update={"task": shown_task(brief.task, hidden), "pool": pool})
 
 
 def _best(brief: Brief, most: int) -> tuple[Shown, ...]:
