@@ -277,6 +277,14 @@ class Evolution(Group):
         default=4, ge=1, le=64, title="Parents of a generation", description="Fast kernels, each unlike the others."
     )
     shown_kernels: int = Field(default=3, ge=0, le=16, title="Best kernels that a proposer is shown")
+    archive: str = Field(
+        default="",
+        title="Archive",
+        description="SQLite file of judged kernels that runs and processes share. Empty: the cache's own; none: none.",
+    )
+    inspirations: int = Field(
+        default=2, ge=0, le=8, title="Kernels of near tasks", description="Shown to proposers, out of the archive."
+    )
     held_out: float = Field(
         default=0.25,
         ge=0,

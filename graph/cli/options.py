@@ -39,7 +39,7 @@ class Given:
 RunSettings = Annotated[Given, Offer("target", "model", "base_url", "max_depth", "isolation", "seed", others=True)]
 EvolutionSettings = Annotated[
     Given,
-    Offer("target", "model", "base_url", "generations", "proposals", "isolation", "seed", others=True),
+    Offer("target", "model", "base_url", "generations", "proposals", "archive", "isolation", "seed", others=True),
 ]
 SuiteSettings = Annotated[
     Given, Offer("target", "model", "base_url", "max_depth", "isolation", "patience", others=True)

@@ -12,6 +12,7 @@ from langgraph.types import Send
 from graph.evolution.reporter import reporter
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
+from nodes.evolution.archivist import archivist
 from nodes.evolution.breeder import breeder
 from nodes.evolution.ends import intake, sanitizer
 from nodes.evolution.proposer import proposer
@@ -28,7 +29,7 @@ from nodes.stops import over_budget
 from nodes.turn.agent_loop import TURN
 from tools.judges import open_judge
 
-AfterJudging = Literal["tester", "breeder"]
+AfterJudging = Literal["tester", "archivist"]
 
 ABOUT = {
     "intake": "Describes the task and settles where its kernels run.",
@@ -37,6 +38,7 @@ ABOUT = {
     "sifter": "Joins the proposals and drops what is no new kernel.",
     "builder": "Builds what is left side by side, and drops what came to known machine code.",
     "tester": "Judges one kernel and keeps it where it is the fastest.",
+    "archivist": "Puts what was judged into the archive.",
     "sanitizer": "Watches the best kernel for memory errors and races.",
     "reporter": "Sums the run up.",
 }
@@ -48,7 +50,7 @@ def build_graph(
     """The graph, to be compiled with or without a checkpointer; its arguments are those of `graph.workflow`."""
     shelf = ModelCache(open_model)
     graph = StateGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
-    for agent in (intake, breeder, builder, tester, sanitizer, reporter):
+    for agent in (intake, breeder, builder, tester, archivist, sanitizer, reporter):
         graph.add_node(agent.__name__, as_node(agent, shelf, None, admit, open_judge), metadata=_about(agent.__name__))
     speaking: Any = as_node(proposer, shelf, TURN, admit, open_judge)
     graph.add_node("proposer", speaking, input_schema=Brief, metadata=_about("proposer"))
@@ -59,7 +61,8 @@ def build_graph(
     graph.add_edge("proposer", "sifter")
     graph.add_edge("sifter", "builder")
     for name in ("builder", "tester"):
-        graph.add_conditional_edges(name, _after_judging, ["tester", "breeder"])
+        graph.add_conditional_edges(name, _after_judging, ["tester", "archivist"])
+    graph.add_edge("archivist", "breeder")
     graph.add_edge("sanitizer", "reporter")
     graph.add_edge("reporter", END)
     return graph
@@ -73,9 +76,9 @@ def after_breeder(state: EvolutionState) -> list[Send] | Literal["sanitizer"]:
 
 
 def after_judging(state: EvolutionState, settings: Settings) -> AfterJudging:
-    """The next kernel that waits, while the budgets last; then the next generation."""
+    """The next kernel that waits, while the budgets last; then what was judged is put away."""
     waits = any(each.waits for each in state.pool)
-    return "tester" if waits and over_budget(state, settings) is None else "breeder"
+    return "tester" if waits and over_budget(state, settings) is None else "archivist"
 
 
 def brief_for(order: Order, state: EvolutionState) -> Brief:
@@ -89,6 +92,7 @@ def brief_for(order: Order, state: EvolutionState) -> Brief:
         verdict=state.verdict,
         pool=_shown(order, state.pool),
         taken=tuple(each.digest for each in state.pool if each.digest),
+        inspiration=state.inspiration,
         attempts=state.attempts,
         usage=state.usage,
         seconds=state.seconds,

@@ -22,6 +22,7 @@ from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, Label
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
+from tools.archive import NONE
 
 RUNS = Path("runs")
 MOST_MANIFEST_BYTES = 64 << 20
@@ -236,7 +237,10 @@ def create(
     path = out if out is not None else RUNS / f"{name}-{run_id}"
     folder = RunFolder(path.absolute())
     _refuse_occupied(folder)
-    settings = settings.model_copy(update={"run_dir": str(folder.path)})
+    archive = settings.archive and (
+        settings.archive if settings.archive == NONE else str(Path(settings.archive).absolute())
+    )
+    settings = settings.model_copy(update={"run_dir": str(folder.path), "archive": archive})
     manifest = Manifest(id=run_id, kind=kind, name=name, source=source, settings=settings, created=now)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)

@@ -34,6 +34,7 @@ DOING = {
     "proposer": "writing kernels",
     "sifter": "sorting out repeats",
     "builder": "compiling",
+    "archivist": "writing the archive",
 }
 MOVE_WIDTH = 46
 LONG_SILENCE_S = 5.0

@@ -21,6 +21,7 @@ from harness.nouns.tier import Tier
 from nodes.models.address import OPENAI, find
 from nodes.roles import Speaker
 from nodes.settings import Settings
+from tools.archive import NONE
 
 TRUST_CLIENTS = "CUTEGEN_TRUST_CLIENTS"
 
@@ -87,6 +88,8 @@ def risks(settings: Settings) -> Iterator[str]:
     """What settings of somebody else's could do to this user, each as the end of a sentence."""
     if settings.isolation == "none":
         yield "would run kernels without isolation"
+    if settings.archive not in ("", NONE):
+        yield f"would write into the archive {settings.archive}"
     proposing = (each.model for each in settings.proposers)
     for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker)), *proposing}):
         kind, _, name = spec.strip().partition(":")

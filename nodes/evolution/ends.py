@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.judging.device_lock import held_s
 from harness.nouns.errors import UserError
 from harness.nouns.sanitizer_run import SanitizerRun
+from nodes.evolution.archivist import inspirations
 from nodes.evolution.selection import by_speed
 from nodes.evolution.state import EvolutionState
 from nodes.intake import described
@@ -25,8 +26,11 @@ def intake(state: EvolutionState, node_context: NodeContext) -> Update:
     if state.task is not None and state.task.source != state.source:
         raise UserError("This thread holds the evolution of another task.", "Begin a new one.")
     task = state.task or described(judge, state.source, state.name)
-    found = {"task": task, "target": judge.device.target, "tier": judge.tier}
-    return {"name": state.name, **found, "stop_reason": None, "result": None}
+    found: Update = {"task": task, "target": judge.device.target, "tier": judge.tier}
+    shown, told = inspirations(state.model_copy(update=found), node_context)
+    steps = (Step(depth=state.begun, agent="archivist", message=told),) if told else ()
+    ended = {"stop_reason": None, "result": None}
+    return {"name": state.name, **found, **ended, "inspiration": shown, "history": steps}
 
 
 def sanitizer(state: EvolutionState, node_context: NodeContext) -> Update:

@@ -86,6 +86,7 @@ def request_of(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool
             second=parents[1].candidate if len(parents) > 1 else None,
             best=_best(brief, settings.shown_kernels),
             errors=_errors(brief.pool),
+            inspiration=brief.inspiration,
             turn=order.turn,
             taken=brief.taken,
         ),

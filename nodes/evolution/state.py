@@ -14,6 +14,7 @@ from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
 from nodes.settings import Operator
 from nodes.state import Best, Result, Step, Stop, Usage, append
+from nodes.turn.request import Shown
 
 EXCHANGES_OF_A_TURN = 1000
 """No turn has more; proposal number n numbers its exchanges from n times as many, whoever speaks beside it."""
@@ -95,6 +96,7 @@ class Brief(Frozen):
     verdict: Verdict | None = None
     pool: tuple[Proposal, ...] = ()
     taken: tuple[str, ...] = ()
+    inspiration: tuple[Shown, ...] = ()
     history: tuple[Step, ...] = ()
     attempts: int
     usage: Usage
@@ -107,7 +109,7 @@ class EvolutionState(BaseModel):
 
     `orders` are those of the present generation, whose number is `generation`. `best` is the fastest kernel by
     head-to-heads; `verdict` the last word on one. `attempts` counts kernels judged, and `withdrawn` names those with
-    which a sanitizer found fault.
+    which a sanitizer found fault, `archived` those that the archive has. `inspiration` came from there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -123,6 +125,8 @@ class EvolutionState(BaseModel):
     best: Best | None = None
     verdict: Verdict | None = None
     withdrawn: tuple[str, ...] = ()
+    archived: tuple[str, ...] = ()
+    inspiration: tuple[Shown, ...] = ()
     attempts: int = 0
     history: Annotated[tuple[Step, ...], append] = ()
     usage: Annotated[Usage, add] = Usage()

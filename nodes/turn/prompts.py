@@ -102,6 +102,7 @@ def _search(search: Search) -> dict[str, Any]:
         "second": numbered(search.second.source) if search.second else "",
         "best_kernels": search.best,
         "errors": search.errors,
+        "inspiration": search.inspiration,
     }
 
 

@@ -42,7 +42,8 @@ class Shown(Frozen):
 class Search(Frozen):
     """What an evolution tells a proposer beside its parents.
 
-    `second` is a crossover's other parent. `best` are the fastest kernels by now, `errors` what went wrong lately.
+    `second` is a crossover's other parent. `best` are the fastest kernels by now, `errors` what went wrong lately,
+    `inspiration` kernels of other tasks.
     `taken` are the digests of all kernels so far and `turn` counts the orders that are otherwise the same: by them an
     author that answers by rule knows which of its kernels to give.
     """
@@ -51,6 +52,7 @@ class Search(Frozen):
     second: Candidate | None = None
     best: tuple[Shown, ...] = ()
     errors: tuple[SanitizedText, ...] = ()
+    inspiration: tuple[Shown, ...] = ()
     turn: int = 0
     taken: tuple[str, ...] = ()
 

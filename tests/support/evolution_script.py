@@ -41,11 +41,14 @@ def name_of(request: Request) -> str:
 class Evolved:
     """A run in a folder of its own, whose authors are asked by their model's name."""
 
-    def __init__(self, folder: Path, authors: dict[str, Author] | Author, **settings: Any) -> None:
+    def __init__(
+        self, folder: Path, authors: dict[str, Author] | Author, *, thread: str = "one", **settings: Any
+    ) -> None:
+        self.thread = thread
         self.file = folder / "checkpoints.sqlite"
         self.judges = Scripted()
         self.authors = authors
-        self.settings = Settings(**{"model": "one", "operators": ("mutation",), **settings})
+        self.settings = Settings(**{"model": "one", "operators": ("mutation",), "archive": "none", **settings})
         self.state = EvolutionState(source=SOURCE)
         self.models: dict[str, ScriptedModel] = {}
 
@@ -58,7 +61,7 @@ class Evolved:
         with closing(sqlite3.connect(self.file, check_same_thread=False)) as connection:
             saver = SqliteSaver(connection, serde=PlainSerializer())
             graph = build_graph(self._model, self.judges).compile(checkpointer=saver)
-            thread = GraphThread(graph, "one")
+            thread = GraphThread(graph, self.thread)
             try:
                 given = TaskInput(source=SOURCE, name="softsign")
                 thread.take_on(given, self.settings, observers, usage=Usage(), anew=anew, **options)

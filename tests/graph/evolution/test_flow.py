@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from evolution_script import Evolved, answer, name_of
+from scripted_judge import softsign_task
 
 from graph.runs.progress import Quiet
 from harness.nouns.errors import MachineError
 from nodes.state import Step
 from nodes.turn.request import Request
+from tools.archive import Archive
+
+SOFTSIGN = softsign_task("torch.rand(64, 256)", "softsign")
 
 
 def rising(request: Request) -> str:
@@ -106,3 +113,39 @@ def test_a_run_that_dies_anywhere_comes_to_the_same_end(after: int, tmp_path: Pa
     ]
     assert cut.judged() == whole.judged() and len(cut.judged()) == 3, "each once"
     assert cut.models["one"].calls() == 3
+
+
+def test_what_one_run_found_is_shown_to_the_next_which_judges_for_itself(tmp_path: Path) -> None:
+    archive = str(tmp_path / "archive.sqlite")
+    (tmp_path / "second").mkdir()
+    first = Evolved(tmp_path, rising, generations=1, proposals=2, archive=archive)
+    fastest = first.go().best
+    second = Evolved(tmp_path / "second", rising, generations=1, proposals=1, archive=archive, thread="two")
+    told = [step.message for step in second.go().history if step.agent == "archivist"]
+    search = second.models["one"].requests[0].search
+    assert fastest is not None and search is not None
+    assert [each.source for each in search.inspiration] == [fastest.candidate.source]
+    assert "softsign" in search.inspiration[0].about and len(told) == 1
+    assert len(second.judged()) == 1, "what comes from the archive is no proposal by itself"
+
+
+def test_an_archive_that_is_locked_costs_the_run_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "archive.sqlite"
+    evolved = Evolved(tmp_path, rising, generations=2, proposals=1, archive=str(file))
+    Archive(file).put("other", SOFTSIGN, "here", [])
+    with mock.patch("tools.archive.WAIT_S", 0.01), closing(sqlite3.connect(file, isolation_level=None)) as other:
+
+        class Freeing(Quiet):
+            """Takes the archive when the run has begun, and gives it back when that was said."""
+
+            def stepped(self, step: Step) -> None:
+                if step.agent == "proposer" and step.depth == 0:
+                    other.execute("BEGIN EXCLUSIVE")
+                elif step.agent == "archivist":
+                    other.execute("COMMIT")
+
+        end = evolved.go(Freeing())
+    [told] = [step.message for step in end.history if step.agent == "archivist"]
+    assert "locked by another program" in told
+    with closing(sqlite3.connect(file)) as found:
+        assert found.execute("SELECT count(*) FROM kernels").fetchone() == (2,), "written with the next generation's"
