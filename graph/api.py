@@ -20,7 +20,10 @@ from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
 from graph.sources import read_source
 from harness.nouns.errors import UserError, at_fault
+from harness.nouns.task import Direction
 from harness.nouns.verdict import Verdict
+from harness.tasks.direction import directed
+from harness.tasks.robust_folder import folder_source, is_robust_folder
 from nodes.models.address import check_addresses, own_addresses
 from nodes.settings import SHORT_NAMES, Budgets, Settings
 from nodes.state import TaskInput
@@ -108,12 +111,18 @@ class RunResult:
         return f"RunResult({self.record.name}: {self.record.outcome}{why}, {speed}, {self.folder})"
 
 
-def load_task(source: Any, inputs: Sequence[Any] | None = None) -> TaskInput:
+def load_task(source: Any, inputs: Sequence[Any] | None = None, *, direction: Direction | None = None) -> TaskInput:
     """A task from a file's path, a KernelBench-style source text, or an `nn.Module` with representative inputs.
 
-    A text of several lines is a source, any other a path. What the file does is found out when a run begins.
-    Raises `UserError`.
+    A text of several lines is a source, any other a path. What the file does is found out when a run begins. A
+    robust-kbench folder is a task, too: `direction` says which of its files it is made of, and of any other task what
+    its kernels compute. Raises `UserError`.
     """
+    loaded = _loaded(source, inputs, direction)
+    return loaded.model_copy(update={"source": directed(loaded.source, direction)})
+
+
+def _loaded(source: Any, inputs: Sequence[Any] | None, direction: Direction | None) -> TaskInput:
     if is_module(source):
         if inputs is None:
             raise UserError("A module needs inputs to be judged on.", "Call load_task(module, inputs=(x, ...)).")
@@ -124,6 +133,8 @@ def load_task(source: Any, inputs: Sequence[Any] | None = None) -> TaskInput:
     if isinstance(source, str) and "\n" in source:
         return TaskInput(source=source)
     path = Path(source)
+    if path.is_dir() and is_robust_folder(path):
+        return TaskInput(source=folder_source(path, direction), name=path.resolve().name)
     return TaskInput(source=read_source(path, "Name a Python file with class Model."), name=path.stem)
 
 
@@ -275,7 +286,7 @@ def _fresh(
     settings: dict[str, Any],
     control: RunControl | None,
 ) -> RunResult:
-    loaded = task if isinstance(task, TaskInput) else load_task(task)
+    loaded = task if isinstance(task, TaskInput) else load_task(task, direction=settings.get("direction"))
     folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None, kind)
     return carry_on(folder, manifest, observer, control)
 

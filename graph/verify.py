@@ -11,8 +11,10 @@ from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.errors import UserError
+from harness.nouns.task import Direction
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
+from harness.tasks.direction import directed
 from nodes.state import TaskInput
 from tools.judges import choose_target, open_judge, terms_of
 
@@ -28,6 +30,7 @@ def verify(
     isolation: TierChoice = "auto",
     precision: Precision = "ieee",
     tolerance: float = 1.0,
+    direction: Direction | None = None,
     sanitize: bool = False,
     compile_baseline: bool = False,
     caller: bool = False,
@@ -38,15 +41,16 @@ def verify(
     `kernel` is a C++ or CUDA file with the entry point, or a Python file with a KernelBench-style `ModelNew`, whose
     timing is then advisory. With `sanitize` a kernel that could run is also watched for memory errors and races, of
     which the first turns a pass into a refusal. Errors `tolerance` times what PyTorch's own allows are accepted. With
+    `direction` "backward" it is judged on the task's gradients, with "both" on its outputs and those. With
     `compile_baseline` torch.compile is timed, too; with `caller` the exported drop-in, as its caller meets it. Raises
     `UserError` and `MachineError`; a failing kernel is a verdict.
     """
     file = Path(kernel)
     source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
-    loaded = task if isinstance(task, TaskInput) else load_task(task)
+    loaded = task if isinstance(task, TaskInput) else load_task(task, direction=direction)
     order = JudgeOrder(target, isolation, precision, tolerance)
     judge = _module_judge(order, caller=caller, sanitize=sanitize) if file.suffix == PYTHON else open_judge(order)
-    described = judge.describe(loaded.source, name=loaded.name)
+    described = judge.describe(directed(loaded.source, direction), name=loaded.name)
     candidate = Candidate(source=source, target=judge.device.target, author="verify:file")
     verdict = judge.evaluate(described, candidate, seed=seed, compile_baseline=compile_baseline)
     if caller and verdict.passed:

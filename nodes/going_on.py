@@ -6,6 +6,7 @@ from langgraph.types import Overwrite
 
 from harness.nouns.candidate import TargetName
 from harness.nouns.tier import Tier
+from harness.tasks.direction import directed
 from nodes.node import Update
 from nodes.settings import Settings
 from nodes.state import Best, RunState
@@ -18,7 +19,8 @@ _GIVEN = ("source", "name")
 
 def best_to_go_on_from(state: RunState, target: TargetName, tier: Tier, settings: Settings) -> Best | None:
     """The best kernel of an earlier go, where that was on the same task and judged as the settings ask for now."""
-    if state.best is None or state.task is None or state.task.source != state.source:
+    source = directed(state.source, settings.direction)
+    if state.best is None or state.task is None or state.task.source != source:
         return None
     judged = state.best.verdict
     now = (target, tier, settings.precision, settings.tolerance)

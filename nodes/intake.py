@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from harness.judging.protocol import Judge
 from harness.nouns.errors import UserError
-from harness.nouns.task import Task
+from harness.nouns.task import Direction, Task
+from harness.tasks.direction import directed
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -26,13 +27,13 @@ def intake(state: RunState, node_context: NodeContext) -> Update:
     best = best_to_go_on_from(state, target, tier, node_context.settings)
     if best is not None:
         return deeper(state, best, node_context.settings)
-    task = described(judge, state.source, state.name)
+    task = described(judge, state.source, state.name, node_context.settings.direction)
     return anew(state) | {"name": state.name, "task": task, "target": target, "tier": tier}
 
 
-def described(judge: Judge, source: str, name: str) -> Task:
+def described(judge: Judge, source: str, name: str, direction: Direction | None) -> Task:
     """The task that a file's text is. Raises `UserError` where it is none, and for one that no kernel can do right."""
-    task = judge.describe(source, name=name)
+    task = judge.describe(directed(source, direction), name=name)
     if task.defect:
         raise UserError(
             f"{name}: {task.defect}, so that no kernel can be right.",

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.nouns.candidate import TargetChoice
-from harness.nouns.task import OpClass
+from harness.nouns.task import Direction, OpClass
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
@@ -115,8 +115,13 @@ class Models(Group):
 
 
 class Judging(Group):
-    """Where kernels run, and what a verdict holds them to."""
+    """What kernels compute, where they run, and what a verdict holds them to."""
 
+    direction: Direction | None = Field(
+        default=None,
+        title="Direction",
+        description="forward, backward (the gradients of inputs and parameters) or both. Empty: what the file says.",
+    )
     target: TargetChoice = Field(
         default="auto", title="Target", description="auto takes cuda where a GPU answers, else cpu."
     )

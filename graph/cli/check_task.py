@@ -19,7 +19,8 @@ from harness.tasks.examining import examine_task
 
 def run(options: CheckTask) -> int:
     """Do the command; its exit code."""
-    given = load_task(options.file)
+    direction = options.settings.values["direction"]
+    given = load_task(options.file, direction=direction)
     tier = resolve_tier(options.settings.values["isolation"])
     task = describe_task(given.source, name=given.name, tier=tier)
     check = examine_task(task, tier=tier)
@@ -36,6 +37,8 @@ def _show(check: TaskCheck, console: Console) -> None:
     for defect in check.defects:
         console.print(Text(defect), soft_wrap=True)
     console.print(f"{check.op_class}{'' if check.traced else ', not traced'}; {check.seeds} seeds")
+    for reason in check.left_out:
+        console.print(Text(f"Left out: {reason}"), soft_wrap=True)
     for work in check.workloads:
         console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
         console.print(drawn(_filters(work)))

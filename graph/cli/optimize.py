@@ -91,8 +91,8 @@ def show_run(
 def _fresh(kind: Kind, options: Optimize) -> tuple[RunFolder, Manifest]:
     if options.file is None:
         raise UserError("No file was given.", "Name a Python file with class Model, or a run with --resume.")
-    task = load_task(options.file)
     settings = settings_of(options.settings)
+    task = load_task(options.file, direction=settings.direction)
     if kind == "evolve":
         require_proposers(settings, option_of(options.settings))
     else:
@@ -104,7 +104,8 @@ def _again(kind: Kind, options: Optimize, run: Path) -> tuple[RunFolder, Manifes
     if options.out is not None:
         raise UserError("--out and --resume exclude each other.", "A resumed run stays in its folder.")
     folder, manifest = reopen(run, trust=options.trust, kind=kind)
-    if options.file is not None and load_task(options.file).source != manifest.source:
+    direction = manifest.settings.direction
+    if options.file is not None and load_task(options.file, direction=direction).source != manifest.source:
         raise UserError(
             f"{options.file} is not the file that {run} began with.",
             "Leave the file out, or start a new run.",

@@ -36,20 +36,33 @@ class Given:
     more: tuple[str, ...] = ()
 
 
-RunSettings = Annotated[Given, Offer("target", "model", "base_url", "max_depth", "isolation", "seed", others=True)]
+RunSettings = Annotated[
+    Given, Offer("target", "direction", "model", "base_url", "max_depth", "isolation", "seed", others=True)
+]
 EvolutionSettings = Annotated[
     Given,
-    Offer("target", "model", "base_url", "generations", "proposals", "archive", "isolation", "seed", others=True),
+    Offer(
+        "target",
+        "direction",
+        "model",
+        "base_url",
+        "generations",
+        "proposals",
+        "archive",
+        "isolation",
+        "seed",
+        others=True,
+    ),  # fmt: skip
 ]
 SuiteSettings = Annotated[
-    Given, Offer("target", "model", "base_url", "max_depth", "isolation", "patience", others=True)
+    Given, Offer("target", "direction", "model", "base_url", "max_depth", "isolation", "patience", others=True)
 ]
 AblationSettings = Annotated[
     Given, Offer("target", "model", "base_url", "max_depth", "isolation", others=True, max_depth=14)
 ]
-VerdictSettings = Annotated[Given, Offer("target", "isolation", "seed", "tolerance")]
+VerdictSettings = Annotated[Given, Offer("target", "direction", "isolation", "seed", "tolerance")]
 
-Module = Annotated[Path, typer.Argument(help="The Python file with the reference module.")]
+Module = Annotated[Path, typer.Argument(help="The Python file with the reference module, or a robust-kbench folder.")]
 Scale = Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")]
 CompileBaseline = Annotated[
     bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
@@ -184,7 +197,7 @@ class CheckTask:
     """Of `cutegen check-task`."""
 
     file: Module
-    settings: Annotated[Given, Offer("isolation")]
+    settings: Annotated[Given, Offer("isolation", "direction")]
     json: Json = False
 
 
@@ -193,7 +206,7 @@ class Prompts:
     """Of `cutegen prompts`."""
 
     path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run.")]
-    settings: Annotated[Given, Offer("target", "exemplar")]
+    settings: Annotated[Given, Offer("target", "exemplar", "direction")]
     role: Annotated[Speaker | None, typer.Option(help="Only this agent's.", show_default="all four")] = None
     tokens: Annotated[bool, typer.Option("--tokens", help="Only how many tokens they are, about.")] = False
     json: Json = False

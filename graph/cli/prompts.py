@@ -21,8 +21,10 @@ from harness.nouns.candidate import TargetChoice, TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, printable
+from harness.nouns.task import Direction
 from harness.targets.select import resolve_target
 from harness.tasks.describing import describe_task
+from harness.tasks.robust_folder import is_robust_folder
 from nodes.models.conversation import Exchange
 from nodes.models.replay import ReplayModel
 from nodes.roles import Voice
@@ -58,7 +60,9 @@ class Prompt(Frozen):
 def run(options: Prompts) -> int:
     """Do the command; its exit code."""
     path = options.path
-    found = recorded(path) if path.is_dir() else rendered(path, **options.settings.values)
+    found = (
+        recorded(path) if path.is_dir() and not is_robust_folder(path) else rendered(path, **options.settings.values)
+    )
     chosen = [prompt for prompt in found if options.role in (None, prompt.role)]
     if not chosen:
         raise UserError(f"Nobody spoke to the {options.role} in {path}.", "Leave --role out to see who was spoken to.")
@@ -72,9 +76,11 @@ def run(options: Prompts) -> int:
     return IMPROVED
 
 
-def rendered(file: Path, target: TargetChoice, exemplar: ExemplarChoice) -> list[Prompt]:
+def rendered(
+    file: Path, target: TargetChoice, exemplar: ExemplarChoice, direction: Direction | None = None
+) -> list[Prompt]:
     """The four prompts for a task file, with a kernel and a failure that stand in. Raises `UserError`."""
-    given = load_task(file)
+    given = load_task(file, direction=direction)
     task = describe_task(given.source, name=given.name, tier=resolve_tier("auto"))
     name = resolve_target(target).name
     return [prompt_of(request) for request in sample_requests(task, name, _facts(name), exemplar=exemplar)]

@@ -80,7 +80,7 @@ def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="A suite")
     choose_target(settings.target, settings.device)  # before there is a folder
-    name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale)
+    name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale, direction=settings.direction)
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)
 
 

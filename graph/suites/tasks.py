@@ -14,7 +14,9 @@ from pydantic import AfterValidator
 from graph.api import load_task
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen, Label
+from harness.nouns.task import Direction
 from harness.tasks.numbers import place_of, with_numbers
+from harness.tasks.robust_folder import is_robust_folder
 from knowledge.suites import bundled
 from nodes.state import TaskInput
 
@@ -37,17 +39,21 @@ class SuiteTask(Frozen):
     source: str
 
 
-def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, tuple[SuiteTask, ...]]:
+def load_suite(
+    suite: str, *, ids: str = "", scale: float = 1.0, direction: Direction | None = None
+) -> tuple[str, tuple[SuiteTask, ...]]:
     """The suite's name and its tasks by id. `suite` names a bundled one or a folder of task files.
 
-    A file's leading number is its id; files without one are numbered in the order of their names. Raises `UserError`.
+    A file's leading number is its id; files without one are numbered in the order of their names. robust-kbench folders
+    are task files, too, where they have the direction that is asked for. Raises `UserError`.
     """
     folder = _folder(suite)
     files = sorted(file for file in folder.glob("*.py") if file.name[0] not in "._" and not file.is_dir())
+    files += sorted(each for each in folder.iterdir() if each.is_dir() and is_robust_folder(each, direction))
     if not files:
         raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
     for file in files:
-        if not file.is_file():  # a pipe would be waited for, a link may lead nowhere
+        if not file.is_file() and not file.is_dir():  # a pipe would be waited for, a link may lead nowhere
             raise UserError(
                 f"{file} is no file that can be read.", "A suite's folder holds Python files, one task each."
             )
@@ -55,7 +61,7 @@ def load_suite(suite: str, *, ids: str = "", scale: float = 1.0) -> tuple[str, t
     chosen = select_ids(ids, tuple(numbered)) if ids else tuple(numbered)
     tasks = []
     for number in chosen:
-        task = load_task(numbered[number])
+        task = load_task(numbered[number], direction=direction)
         source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
         tasks.append(SuiteTask(id=number, name=task.name, source=source))
     twice = [name for name, times in Counter(task.name for task in tasks).items() if times > 1]

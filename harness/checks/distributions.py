@@ -10,12 +10,12 @@ import math
 
 import torch
 
-from harness.checks.families import FAMILIES, MASKED, MILDER, SPECIAL, STIRRED, Reach, below
+from harness.checks.families import FAMILIES, MASKED, MILDER, SPECIAL, STIRRED, UPSTREAM, Reach, below
 from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
 from harness.nouns.task import OpClass
 
-UNTOUCHED = ("given", STIRRED, SPECIAL)
+UNTOUCHED = ("given", STIRRED, SPECIAL, *UPSTREAM)
 """What starts from the file's own values."""
 
 

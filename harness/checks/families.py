@@ -193,6 +193,12 @@ MULTIPLIED = ("given", "near one", SPECIAL, STIRRED)
 """Of operations that multiply many numbers: elsewhere it depends on their order whether those overflow on the way."""
 
 
-def plan_of(op_class: OpClass, *, multiplies: bool) -> tuple[str, ...]:
+NO_GRADIENT = "zero gradients"
+UPSTREAM = {"even gradients": 1.0, NO_GRADIENT: 0.0}
+"""What a backward finds as the gradient of every output's element: one, as of a sum, and nothing at all."""
+
+
+def plan_of(op_class: OpClass, *, multiplies: bool, backward: bool = False) -> tuple[str, ...]:
     """The families of one verdict's trials, in their order."""
-    return MULTIPLIED if multiplies else PLANS[op_class]
+    plan = MULTIPLIED if multiplies else PLANS[op_class]
+    return (*plan[:-1], *UPSTREAM, plan[-1]) if backward else plan

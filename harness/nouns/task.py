@@ -13,6 +13,8 @@ from harness.nouns.frozen import Frozen, PlainName, SanitizedText
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
+Direction = Literal["forward", "backward", "both"]
+"""What a kernel computes of a module: its outputs, their gradients with respect to inputs and parameters, or both."""
 
 DTYPE_BYTES: dict[DType, int] = {
     "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int8": 1, "uint8": 1, "int16": 2, "int32": 4,
@@ -181,6 +183,10 @@ class Task(Frozen):
     `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
     checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's arguments and
     results are put together, where that is not one after the other. `defect` says why no kernel can be right.
+
+    A backward task's inputs are the forward's own, then its outputs as the forward saved them, then the gradients of
+    these; its outputs are gradients. With both directions no output is among the inputs, and outputs come first.
+    `left_out` says which workloads of a folder are none of the task's, and why.
     """
 
     name: str
@@ -193,6 +199,8 @@ class Task(Frozen):
     defect: SanitizedText = ""
     takes: Form | None = None
     returns: Form | None = None
+    direction: Direction = "forward"
+    left_out: tuple[SanitizedText, ...] = ()
 
     @property
     def signature(self) -> Signature:

@@ -65,6 +65,7 @@ class TaskCheck(Frozen):
     traced: bool
     seeds: int
     defect: str = ""
+    left_out: tuple[str, ...] = ()
     workloads: tuple[WorkloadFacts, ...]
 
     @property

@@ -21,6 +21,7 @@ def examine_task(task: Task, *, tier: Tier) -> TaskCheck:
         traced=task.program is not None,
         seeds=SEEDS,
         defect=task.defect,
+        left_out=task.left_out,
         workloads=tuple(_facts(task, workload, tier) for workload in task.workloads),
     )
 

@@ -90,6 +90,7 @@ def _healthy(bench: Bench, seed: int, *, varied: bool) -> bool:
     bench.fill(0, seed, "given")
     if varied:
         bench.fill_weights(0, torch.Generator(bench.device.place).manual_seed(seed))
+        bench.derive(0)
     return _worth_something(bench)
 
 

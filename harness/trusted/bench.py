@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import torch
 
 from harness.checks.distributions import UNTOUCHED, draw, sprinkle
-from harness.checks.families import SPECIAL, STIRRED
+from harness.checks.families import SPECIAL, STIRRED, UPSTREAM
 from harness.checks.stirring import Manner, Stirring, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
@@ -130,6 +131,24 @@ class Bench:
             self._stir(slot, given, Stirring(generator))
         if distribution == SPECIAL:
             self._sprinkle(slot, generator, mild)
+        if distribution in UPSTREAM:
+            for name in self._gradients():
+                self.memory.views[slot][name].fill_(UPSTREAM[distribution])
+        self.derive(slot)
+
+    def derive(self, slot: int) -> None:
+        """Write those of a slot's inputs that follow from others: what a backward's forward saved.
+
+        Nothing where the forward refuses the others: then it has nothing to compare with either.
+        """
+        with suppress(UserError):
+            for name, value in self.reference.saved(self.inputs(slot), self.replicas[slot]).items():
+                write(self.memory.views[slot][name], value)
+
+    def _gradients(self) -> list[str]:
+        """The inputs that are gradients of a forward's outputs."""
+        differentiated = self.reference.gradients
+        return differentiated.further[len(differentiated.saved) :] if differentiated else []
 
     def fill_weights(self, slot: int, generator: torch.Generator | None, *, far: bool = False) -> None:
         """The file's own weights, or with a generator as training could have left them (see `Trained.draw`)."""
@@ -150,6 +169,7 @@ class Bench:
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
                 self._stir_weight(name, view)
+        self.derive(slot)
 
     def plant(self, slot: int) -> None:
         """What the file shows times other factors, but for a few elements: no sample tells that there are others.
@@ -157,6 +177,7 @@ class Bench:
         Only for a reference that takes inputs which are mixed, and so hold more of such elements.
         """
         self._stir(slot, self.pattern, self.stirring, "planted")
+        self.derive(slot)
 
     def scalable(self, slot: int) -> list[torch.Tensor]:
         """The inputs of a slot that are numbers with a fraction, and no indices."""
@@ -172,6 +193,7 @@ class Bench:
                 self.trained.exchange(name, view)
             else:
                 self.discrete.touch(name, view, self.generator)
+        self.derive(slot)
 
     def touchable(self) -> list[str]:
         """The arguments that `touch` may change; inputs that must not be stirred are none."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import islice
 from typing import Any
@@ -35,7 +35,7 @@ from harness.trusted.timing.clock import (
     set_pace,
     time_by_turns,
 )
-from harness.trusted.timing.compiled import CompiledReference, compile_reference
+from harness.trusted.timing.compiled import CompiledReference, Model, compile_reference
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import plan_trials, run_trial
@@ -180,7 +180,8 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)
     choose_manner(bench, seed, various=job.trials is None)
-    planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=bench.reference.given_seed)
+    own, backward = bench.reference.given_seed, bench.reference.gradients is not None
+    planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=own, backward=backward)
     plan = islice(planned, job.trials)
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):
@@ -238,8 +239,11 @@ def _compiled(bench: Bench, order: CompileOrder | None) -> CompiledReference | N
     """What torch.compile makes of each slot's reference; None where nobody ordered it."""
     if order is None:
         return None
-    arguments = [bench.reference.arranged(bench.inputs(slot)) for slot in range(bench.memory.slots)]
-    return compile_reference(bench.replicas, arguments, bench.device, order)
+
+    def prepare(model: Model, slot: int) -> Callable[[], Any]:
+        return bench.reference.prepared(model, bench.replicas[slot], bench.inputs(slot))
+
+    return compile_reference(bench.replicas, prepare, bench.device, order)
 
 
 def _timed(

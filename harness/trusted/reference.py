@@ -17,9 +17,11 @@ import torch
 from torch.export import ExportedProgram
 
 from harness.nouns.errors import UserError
+from harness.nouns.form import Form as FormNoun
 from harness.nouns.form import Path
 from harness.nouns.frozen import plain_name
-from harness.nouns.task import DType, ScalarSpec, TensorSpec, Variant
+from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
+from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
 from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
 from harness.wire.forms import Form, FormlessError, put_together, take_apart
@@ -42,6 +44,9 @@ _WORKLOADS = (
 )
 _TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists, dicts, named tuples and dataclasses."
 _RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
+_DIFFERENTIABLE = "Leave the direction at forward, or give a module that can be trained."
+_IN_PLACE = "It changes in place what its gradients are computed from: let it work on a copy."
+_ONE_VALUE: Form = {"kind": "value", "parts": [], "keys": [], "constant": None, "type": ""}
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
 
@@ -63,7 +68,8 @@ class Reference:
         self.returns: Form | None = None
         torch.manual_seed(seed)
         with self._there():
-            arguments = self._maker("get_init_inputs")() if hasattr(self.module, "get_init_inputs") else []
+            made = self._maker("get_init_inputs") if hasattr(self.module, "get_init_inputs") else list
+            arguments = self.guarded("get_init_inputs()", made)
         if not isinstance(arguments, list | tuple):
             raise self.error(f"get_init_inputs returned {type(arguments).__name__}, not a list")
         self.arguments = list(arguments)
@@ -75,6 +81,11 @@ class Reference:
         self.ties = _ties(self.model)
         """Names beyond the first of a tensor that the module holds under several, and that first name."""
         self.model.eval()
+        direction = getattr(self.module, "DIRECTION", "forward")
+        if direction not in DIRECTIONS:
+            raise self.error(f"its DIRECTION is {direction!r:.40}", f"It is one of {', '.join(DIRECTIONS)}.")
+        self.direction: Direction = direction
+        self.gradients = None if direction == "forward" else Differentiated(direction, self.module, self.output_names)
         if place != _HOST:
             self.model.to(place)
         if variant.dtype:
@@ -123,7 +134,47 @@ class Reference:
             self.takes, values = take_apart(given, (torch.Tensor, float, int, bool), self.module)
         except FormlessError as error:
             raise self.error(f"get_inputs gives {error}", _TAKEN) from error
-        return [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
+        placed = [self._placed(value) if isinstance(value, torch.Tensor) else value for value in values]
+        return placed if self.gradients is None else self._with_gradients(self.gradients, values, placed)
+
+    def _with_gradients(self, gradients: Differentiated, given: list[Value], placed: list[Value]) -> list[Value]:
+        """The values with those that a backward takes besides; `takes` tells of them, too."""
+        form, model = self.takes, self.model
+        assert form is not None
+        names = self._own_names(FormNoun.model_validate(form).paths)
+        marked = [
+            value.requires_grad_()
+            if isinstance(value, torch.Tensor) and getattr(was, "requires_grad", False)
+            else value
+            for was, value in zip(given, placed, strict=True)
+        ]
+        self.guarded("forward", lambda: gradients.settle(form, names, marked, model, self._weights(model)))
+        own = [value.detach() if isinstance(value, torch.Tensor) else value for value in placed]
+        more = self.guarded("forward", lambda: [*map(writable, gradients.fresh(own, model))])
+        keys = [*form["keys"], *gradients.further] if form["kind"] == "dict" else []
+        parts = [*form["parts"], *(_ONE_VALUE for _ in more)]
+        self.takes = form | {"parts": parts, "keys": keys}
+        return [*own, *more]
+
+    def saved(self, inputs: list[Value], model: torch.nn.Module) -> dict[str, torch.Tensor]:
+        """Those of a backward's inputs that follow from others: the forward's outputs, by name. Raises `UserError`."""
+        gradients = self.gradients
+        if gradients is None or not gradients.saved:
+            return {}
+        outputs = self.guarded("forward", lambda: gradients.forward(inputs, model))
+        return dict(zip(gradients.saved, outputs, strict=True))
+
+    def prepared(self, model: Callable[..., Any], weights: torch.nn.Module, inputs: list[Value]) -> Callable[[], Any]:
+        """The call that is timed, with all done that comes before it. `model` is that module, compiled or as it is."""
+        if self.gradients is not None:
+            return self.gradients.prepared(inputs, model, self._weights(weights))
+        given, named = self.arranged(inputs)
+        return partial(model, *given, **named)
+
+    def _weights(self, model: torch.nn.Module) -> dict[str, torch.Tensor]:
+        """The parameters that have gradients, each once."""
+        named = model.named_parameters()
+        return {name: weight for name, weight in named if weight.requires_grad and name not in self.ties}
 
     def arranged(self, values: list[Value]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """Positional and named arguments of the forward that hold these values, in the order of `inputs`."""
@@ -149,9 +200,13 @@ class Reference:
     def run(self, inputs: list[Value], model: torch.nn.Module | None = None) -> list[torch.Tensor]:
         """The outputs as a flat list; `returns` is how they were put together."""
         chosen = model or self.model
-        given, named = self.arranged(inputs)
         with torch.no_grad():
-            result = self.guarded("forward", lambda: chosen(*given, **named))
+            if self.gradients is not None:
+                found = partial(self.gradients.run, inputs, chosen, self._weights(chosen))
+            else:
+                given, named = self.arranged(inputs)
+                found = partial(chosen, *given, **named)
+            result = self.guarded("forward", found)
         return self.opened(result)
 
     def opened(self, result: Any) -> list[torch.Tensor]:
@@ -200,6 +255,10 @@ class Reference:
 
     def input_names(self, paths: Sequence[Path]) -> list[str]:
         """For each input its parameter's name, made up where the forward takes *args, and its place within that."""
+        further = self.gradients.further if self.gradients is not None else []
+        return [*self._own_names(paths[: len(paths) - len(further)]), *further]
+
+    def _own_names(self, paths: Sequence[Path]) -> list[str]:
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
         found = [p.name for p in inspect.signature(self.model.forward).parameters.values() if p.kind in kinds]
 
@@ -276,8 +335,11 @@ class Reference:
             return call()
         except torch.OutOfMemoryError:
             raise  # the machine's failure, not the file's
+        except NoGradientError as error:
+            raise self.error(str(error), _DIFFERENTIABLE) from error
         except Exception as error:  # the user's code may raise anything; its message is the answer
-            raise self.error(f"{what} raised {_one_line(error)}") from error
+            remedy = _IN_PLACE if "inplace operation" in str(error) else ""
+            raise self.error(f"{what} raised {_one_line(error)}", remedy) from error
 
 
 def all_finite(results: Sequence[torch.Tensor]) -> bool:

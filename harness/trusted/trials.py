@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
-from harness.checks.families import MASKED, MILDER, SPECIAL, STIRRED, plan_of
+from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SPECIAL, STIRRED, plan_of
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.nouns.verdict import Trial, Untried
@@ -17,7 +17,7 @@ from harness.trusted.reference import writable
 
 
 def plan_trials(
-    seed: int, op_class: OpClass, *, multiplies: bool = False, given_seed: int | None = None
+    seed: int, op_class: OpClass, *, multiplies: bool = False, given_seed: int | None = None, backward: bool = False
 ) -> Iterator[tuple[str, int]]:
     """Family and seed of each trial; all seeds follow from the verdict's own, but the file's `given_seed`.
 
@@ -25,7 +25,7 @@ def plan_trials(
     """
     if given_seed is not None:
         yield "given", given_seed
-    for position, family in enumerate(plan_of(op_class, multiplies=multiplies)):
+    for position, family in enumerate(plan_of(op_class, multiplies=multiplies, backward=backward)):
         yield family, (seed + 7919 * position) % (1 << 31)
 
 
@@ -74,7 +74,7 @@ def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
     given, empty = planned.distribution == "given", emptiness(results)
     if given:
         bench.usual = empty
-    elif empty and not bench.usual:
+    elif empty and not bench.usual and planned.distribution != NO_GRADIENT:
         return empty
     if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
         return "PyTorch's outputs are NaN among them"

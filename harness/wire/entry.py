@@ -6,7 +6,7 @@ import json
 import re
 
 from harness.nouns.candidate import TargetName
-from harness.nouns.task import ScalarSpec, Signature, Task, TensorSpec
+from harness.nouns.task import Direction, ScalarSpec, Signature, Task, TensorSpec
 from harness.wire.layout import ALIGNMENT
 
 ENTRY_NAME = "run"
@@ -100,12 +100,24 @@ def _cpp_type(argument: TensorSpec | ScalarSpec) -> str:
     return _SCALAR_TYPES[argument.type]
 
 
+_DIRECTIONS: dict[Direction, tuple[str, ...]] = {
+    "forward": (),
+    "backward": (
+        "// The backward pass of the reference: it gets the forward's inputs, what the forward returned on them, and",
+        "// the gradient of each output. Write the gradients of inputs and parameters anew; nothing is added to them.",
+    ),
+    "both": (
+        "// Forward and backward in one call: it gets the forward's inputs and the gradient of each output. Write the",
+        "// outputs, then the gradients of inputs and parameters anew; nothing is added to them.",
+    ),
+}
+
+
 def _general(task: Task) -> list[str]:
-    if len(task.workloads) == 1:
-        return []
-    return [
-        "// One entry for all workloads, and for sizes in between: ask the tensors for size(i), stride(i), dtype()."
-    ]
+    several = (
+        "// One entry for all workloads, and for sizes in between: ask the tensors for size(i), stride(i), dtype().",
+    )
+    return [*_DIRECTIONS[task.direction], *(several if len(task.workloads) > 1 else ())]
 
 
 def _shape_comments(task: Task, names: tuple[str, ...]) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.judging.device_lock import held_s
 from harness.nouns.errors import UserError
 from harness.nouns.sanitizer_run import SanitizerRun
+from harness.tasks.direction import directed
 from nodes.evolution.archivist import inspirations
 from nodes.evolution.selection import by_speed
 from nodes.evolution.state import EvolutionState
@@ -22,10 +23,10 @@ def intake(state: EvolutionState, node_context: NodeContext) -> Update:
 
     Raises `UserError` for a file that is no task, `MachineError` where nothing can run it.
     """
-    judge = node_context.any_judge()
-    if state.task is not None and state.task.source != state.source:
+    judge, direction = node_context.any_judge(), node_context.settings.direction
+    if state.task is not None and state.task.source != directed(state.source, direction):
         raise UserError("This thread holds the evolution of another task.", "Begin a new one.")
-    task = state.task or described(judge, state.source, state.name)
+    task = state.task or described(judge, state.source, state.name, direction)
     found: Update = {"task": task, "target": judge.device.target, "tier": judge.tier}
     shown, told = inspirations(state.model_copy(update=found), node_context)
     steps = (Step(depth=state.begun, agent="archivist", message=told),) if told else ()

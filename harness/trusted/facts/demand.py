@@ -26,6 +26,8 @@ _READS_ALL = frozenset({
 """Operations whose every result depends on every element of every operand, or moves it somewhere."""
 _PICKS = frozenset({"where", "masked_fill", "tril", "triu", "dropout", "native_dropout", "fill", "copy"})
 """Pointwise by torch's account, and yet they leave elements out."""
+_STATISTICS = ("native_layer_norm", "native_group_norm")
+"""Where only their means and deviations are needed, as in a backward, nobody reads weight and bias."""
 _APART = frozenset({"chunk", "split", "split_with_sizes", "unbind"})
 """Each of their results is a part of the operand: it is read whole where all are needed."""
 
@@ -42,7 +44,8 @@ def whole_reads(program: Program, signature: Signature, *, one_shape: bool) -> t
     for op in reversed(program.ops):
         mattering = {result.name for result in op.results} & (shapes.keys() if _name(op) in _APART else taken)
         if mattering and mattering <= needed:
-            needed.update(_read(op, shapes if one_shape else {}))
+            read = _read(op, shapes if one_shape else {})
+            needed.update(read[:1] if _name(op) in _STATISTICS and op.results[0].name not in taken else read)
     return tuple(name for name in given if name in needed)
 
 

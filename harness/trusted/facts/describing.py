@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import zip_longest
@@ -59,6 +60,7 @@ class Seen:
     defect: str
     takes: Form | None
     returns: Form | None
+    flops: int
 
     @property
     def nbytes(self) -> int:
@@ -71,7 +73,7 @@ class Seen:
         return Workload(
             name=self.variant.name,
             signature=self.signature,
-            flops=self.watch.flops,
+            flops=self.flops,
             computed=self.watch.dtypes,
             bytes_moved=self.nbytes,
             variant=self.variant,
@@ -80,7 +82,7 @@ class Seen:
     @property
     def large(self) -> bool:
         """Whether its data is better not made just to look at it."""
-        return self.nbytes > LARGE_BYTES or self.watch.flops > LARGE_FLOPS
+        return self.nbytes > LARGE_BYTES or self.flops > LARGE_FLOPS
 
 
 def describe(source: str, name: str) -> dict[str, Any]:
@@ -90,9 +92,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # of numbers that are tried in vain
     warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
     variants = Reference.variants(source, name)
-    seen = [_look(source, name, variant) for variant in variants]
-    for other in seen[1:]:
-        _require_one_entry(seen[0], other)
+    seen, left_out = _looked_at(source, name, variants)
     program, failure = _program(seen[0], one_shape=len(seen) == 1)
     return Task(
         name=name,
@@ -105,7 +105,30 @@ def describe(source: str, name: str) -> dict[str, Any]:
         defect=next((each.defect for each in seen if each.defect), ""),
         takes=seen[0].takes,
         returns=seen[0].returns,
+        direction=seen[0].reference.direction,
+        left_out=tuple(left_out),
     ).model_dump(mode="json")
+
+
+def _looked_at(source: str, name: str, variants: Sequence[Variant]) -> tuple[list[Seen], list[str]]:
+    """The file's workloads, and why others were left out: only a file that says `LEAVES_OUT` may have such.
+
+    Raises `UserError` where the first one cannot be used, or any other of another file's.
+    """
+    seen = [_look(source, name, variants[0])]
+    said = getattr(seen[0].reference.module, "LEAVES_OUT", None)
+    lenient, left_out = said is not None, [str(each) for each in said or ()]
+    for variant in variants[1:]:
+        try:
+            other = _look(source, name, variant)
+            _require_one_entry(seen[0], other)
+        except UserError as error:
+            if not lenient:
+                raise
+            left_out.append(f"workload {variant.name}: {str(error).removeprefix(f'{name}: ')}")
+        else:
+            seen.append(other)
+    return seen, left_out
 
 
 def _look(source: str, name: str, variant: Variant) -> Seen:
@@ -144,7 +167,15 @@ def _see(source: str, name: str, variant: Variant) -> Seen:
         defect=f"its forward is random: it draws numbers ({watch.drawn})" if watch.drawn else "",
         takes=None if takes.flat else takes,
         returns=None if returns.kind == "value" or (returns.flat and len(outputs) > 1) else returns,
+        flops=watch.flops - _flops_before(reference, inputs),
     )
+
+
+def _flops_before(reference: Reference, inputs: list[Value]) -> int:
+    """Of the forward that a backward finds done: what it saved need not be computed again."""
+    with Watch() as watch:
+        reference.saved(inputs, reference.model)
+    return watch.flops
 
 
 def _held_out(source: str, name: str, seen: list[Seen]) -> list[Seen]:
@@ -259,5 +290,6 @@ def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str]:
         program = trace(seen.reference, seen.inputs, seen.signature.inputs)
     except UntraceableError as error:
         return None, str(error)
-    reads = whole_reads(program, seen.signature, one_shape=one_shape)
+    kept = seen.reference.gradients.saved if seen.reference.gradients else []  # a kernel may compute them again
+    reads = tuple(name for name in whole_reads(program, seen.signature, one_shape=one_shape) if name not in kept)
     return program.model_copy(update={"reads": reads}), ""

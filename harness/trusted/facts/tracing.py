@@ -1,17 +1,20 @@
-"""A forward as a list of aten operations: torch.export first, make_fx where that fails."""
+"""A task as a list of aten operations: torch.export first, make_fx where that fails, and for gradients."""
 
 from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from typing import Any
 
 import torch
+from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
+from harness.trusted.gradients import Differentiated, Tensors
 from harness.trusted.reference import DTYPES, Reference, Value
 
 
@@ -34,6 +37,11 @@ def trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec 
 
 def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
     names = [spec.name for spec in specs]
+    if reference.gradients is not None:
+        try:
+            return _from_gradients(reference, reference.gradients, inputs, names)
+        except Exception as error:  # as below: a task without a program is still a task
+            raise UntraceableError(" ".join(str(error).split())[:400]) from error
     try:
         with torch.no_grad():
             exported = torch.export.export(_Flat(reference), tuple(inputs), strict=False)
@@ -90,6 +98,56 @@ def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -
         module = make_fx(forward)(parameters, tensors)
     order = [node.name for node in module.graph.nodes if node.op == "placeholder"]
     return Reader(dict(zip(order, [*parameters, *tensor_names], strict=True)), "make_fx").read(module)
+
+
+def _from_gradients(reference: Reference, gradients: Differentiated, inputs: list[Value], names: list[str]) -> Program:
+    """Forward and backward as one graph, of which is left what the results need.
+
+    What the forward saved is an input by then, and no longer computed.
+    """
+    weights = reference.parameters()
+    trained = {name for name, weight in reference.model.named_parameters() if weight.requires_grad}
+    tensors = {name: value for name, value in zip(names, inputs, strict=True) if isinstance(value, torch.Tensor)}
+
+    def joint(held: Tensors, operands: Tensors) -> list[torch.Tensor]:
+        values = [operands.get(name, value) for name, value in zip(names, inputs, strict=True)]
+        sources = {name: each.detach().requires_grad_() for name, each in held.items() if name in trained}
+        model = partial(torch.func.functional_call, reference.model, held | sources)
+        return gradients.traced(values, lambda *given, **named: model(given, named), sources)
+
+    with torch.no_grad():
+        module = make_fx(joint, decomposition_table=_backward_parts())(weights, tensors)
+    graph = module.graph
+    given = [node for node in graph.nodes if node.op == "placeholder"]
+    known = dict(zip((node.name for node in given), [*weights, *tensors], strict=True))
+    holders = {known[node.name]: node for node in given}
+    (output,) = (node for node in graph.nodes if node.op == "output")
+    saved = gradients.saved
+    outputs, results = output.args[0][: len(saved)], output.args[0][len(saved) :]
+    output.args = (tuple(results),)
+    for node in [node for node in graph.nodes if node.target in _SAME]:
+        node.replace_all_uses_with(node.args[0])
+    for name, node in zip(saved, map(_unwrapped, outputs), strict=True):
+        if node.op != "placeholder":
+            node.replace_all_uses_with(holders[name])
+    graph.eliminate_dead_code()
+    return Reader(known, "make_fx").read(module)
+
+
+def _unwrapped(node: torch.fx.Node) -> torch.fx.Node:
+    """The value itself, behind operations that only give it another history."""
+    while node.target in _SAME and isinstance(node.args[0], torch.fx.Node):
+        node = node.args[0]
+    return node
+
+
+_SAME = (torch.ops.aten.detach.default, torch.ops.aten.alias.default)
+
+
+@cache
+def _backward_parts() -> dict[Any, Any]:
+    """The operations of a backward pass that PyTorch can write as plainer ones."""
+    return {op: parts for op, parts in decomposition_table.items() if "backward" in str(op)}
 
 
 class Reader:

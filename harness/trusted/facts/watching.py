@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -64,6 +64,7 @@ class Watch:
         # The fused operations for attention in evaluation mode are one each: their parts can be counted, and traced.
         torch.backends.mha.set_fastpath_enabled(False)
         self._counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
+        self._counter.mod_tracker = _OneModule()  # type: ignore[assignment]
         self._operations = _Operations()
         self._seeds_itself = False
 
@@ -92,6 +93,16 @@ class Watch:
     def drawn(self) -> str:
         """An operation that drew random numbers under nobody's seed; empty where there was none."""
         return "" if self._seeds_itself else self._operations.drawn
+
+
+class _OneModule:
+    """Tells no modules apart: the counter's own way hooks into gradients, and fails where they are asked of leaves."""
+
+    parents: ClassVar = {"Global"}
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *failure: object) -> None: ...
 
 
 class _Operations(TorchDispatchMode):  # type: ignore[no-untyped-call]

@@ -45,12 +45,13 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
         device.before_timing()
     place, variant = torch.device(job.device), job.variant
     reference = Reference(job.source, job.name, place, variant=variant)
-    given, named = reference.arranged(reference.inputs(0))
+    inputs = reference.inputs(0)
+    given, named = reference.arranged(inputs)
     made = _loaded(Path.cwd() / job.drop_in, Path(job.library)).ModelNew(*reference.arguments)
     drop_in = made.eval().to(place)
     if variant.dtype:
         drop_in.to(getattr(torch, variant.dtype))
-    sides = (partial(reference.model, *given, **named), partial(drop_in, *given, **named))
+    sides = (reference.prepared(reference.model, reference.model, inputs), partial(drop_in, *given, **named))
     with torch.no_grad():
         return _by_turns(sides, device.finish, job.limit_s, queues=device.queues)
 

@@ -213,13 +213,14 @@ def torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) ->
 
 
 def torch_seconds(bench: Bench, slots: list[int], models: Sequence[Model]) -> float:
-    calls = [(slot, models[slot], *bench.reference.arranged(bench.inputs(slot))) for slot in slots]
+    reference, replicas = bench.reference, bench.replicas
+    calls = [(slot, reference.prepared(models[slot], replicas[slot], bench.inputs(slot))) for slot in slots]
     bench.device.finish()
 
     def call() -> float:
         before = time.perf_counter()
-        for slot, model, given, named in calls:
-            result = model(*given, **named)
+        for slot, prepared in calls:
+            result = prepared()
             if bench.device.keeps_results:
                 bench.results[slot] = result
         bench.device.finish()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from harness.trusted.judging import slot_replica
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.reference import Reference, Value
 from harness.trusted.scalar_arguments import slot_numbers
-from harness.trusted.timing.compiled import compile_reference
+from harness.trusted.timing.compiled import Model, compile_reference
 from harness.wire.job import CompileJob
 
 SLOTS = 2
@@ -30,8 +31,12 @@ def compile_ahead(job: CompileJob) -> dict[str, Any]:
     reference = Reference(job.source, job.name, device.place, variant=job.variant)
     memory = SharedMemory(signature, SLOTS, device)
     replicas = [slot_replica(reference, memory, slot) for slot in range(SLOTS)]
-    arguments = [reference.arranged(_filled(reference, memory, slot)) for slot in range(SLOTS)]
-    return {"failure": compile_reference(replicas, arguments, device, job.compile).failure}
+    inputs = [_filled(reference, memory, slot) for slot in range(SLOTS)]
+
+    def prepare(model: Model, slot: int) -> Callable[[], Any]:
+        return reference.prepared(model, replicas[slot], inputs[slot])
+
+    return {"failure": compile_reference(replicas, prepare, device, job.compile).failure}
 
 
 def _filled(reference: Reference, memory: SharedMemory, slot: int) -> list[Value]:

@@ -22,7 +22,8 @@ from harness.trusted.device import Device
 from harness.wire.job import CompileOrder
 
 Model = Callable[..., Any]
-Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+Prepare = Callable[[Model, int], Callable[[], Any]]
+"""The call of a model over a slot's arguments."""
 WARM_CALLS = 2
 
 
@@ -36,14 +37,18 @@ class CompiledReference:
 
 
 def compile_reference(
-    replicas: Sequence[torch.nn.Module], arguments: Sequence[Arguments], device: Device, order: CompileOrder
+    replicas: Sequence[torch.nn.Module], prepare: Prepare, device: Device, order: CompileOrder
 ) -> CompiledReference:
-    """Compile the reference with default settings and warm it up: each slot's replica on that slot's arguments."""
+    """Compile the reference with default settings and warm it up: each slot's replica on that slot's arguments.
+
+    Buffers that a compiled backward would give away stay: a timed one keeps its graph, as eager's does.
+    """
     began = time.perf_counter()
     _point_at(Path(order.cache), order.environment)
+    torch._functorch.config.donated_buffer = False
     models: list[Model] = [torch.compile(replica) for replica in replicas]
     try:
-        _warm_up(models, arguments, device)
+        _warm_up(models, prepare, device)
     except Exception as error:  # noqa: BLE001 (compilers may raise anything, want of memory too; eager remains)
         text = " ".join(str(error).split())[:300]
         failure = f"torch.compile failed: {type(error).__name__}: {text}"
@@ -51,12 +56,12 @@ def compile_reference(
     return CompiledReference(models, seconds=time.perf_counter() - began)
 
 
-def _warm_up(models: list[Model], arguments: Sequence[Arguments], device: Device) -> None:
+def _warm_up(models: list[Model], prepare: Prepare, device: Device) -> None:
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # advice on settings, TF32 among them, that are the judge's to choose
         for _ in range(WARM_CALLS):
-            for model, (given, named) in zip(models, arguments, strict=True):
-                model(*given, **named)
+            for slot, model in enumerate(models):
+                prepare(model, slot)()
     device.finish()
 
 

@@ -55,7 +55,7 @@ def test_an_option_is_what_the_settings_say_of_it() -> None:
             assert (option.help or "").replace("\\[", "[") == field.description
             checked.add(name)
     named = {"target", "model", "base_url", "max_depth", "isolation", "seed", "patience", "tolerance", "exemplar"}
-    named |= {"generations", "proposals", "archive", "precision", "device"}
+    named |= {"generations", "proposals", "archive", "precision", "device", "direction"}
     assert checked == named
     for command, told in (
         ("prompts", "<none|representative|retrieved>"),
