@@ -78,11 +78,13 @@ def floor_of(dtype: torch.dtype) -> float:
     return (FLOOR_EPS_OF_THE_ORACLE if dtype == torch.float64 else FLOOR_EPS) * torch.finfo(dtype).eps
 
 
-def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | None = None) -> float:
+def scaled_error(
+    got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | None = None, scope: Scope = "all"
+) -> float:
     """The largest error of one output against PyTorch's own result, in the measure of `compare`.
 
-    Infinity where one is NaN, or an infinity, and the other is not. With `at` only elements with
-    these flat indices are compared.
+    Infinity where one is NaN, or an infinity, and the other is not, as far as that is in scope. With `at` only elements
+    with these flat indices are compared.
     """
     whole = reference
     if at is not None:
@@ -93,7 +95,7 @@ def scaled_error(got: torch.Tensor, reference: torch.Tensor, at: torch.Tensor | 
     with side_by_side(whole, PIECES["cpu"]) as mapped:
         norms = mapped(_norm, pieces)
         squares = sum(norm * norm for norm in norms)  # by pieces: as a whole it would be copied in float64 first
-        ruler = _Ruler(Expected("", reference, reference), mapped)
+        ruler = _Ruler(Expected("", reference, reference, scope), mapped)
         if at is not None:  # the whole's scale; where it is not plain to see, as for a whole
             plain = 1e-280 < squares < math.inf
             ruler.scale = math.sqrt(squares / whole.numel()) if plain else _rms([*pieces], mapped)

@@ -147,8 +147,8 @@ def _entry_bytes(entry: os.DirEntry[str]) -> int:
         return 0
 
 
-def pause_tree(pid: int) -> None:
-    """SIGSTOP `pid` and its descendants, until no new one shows up.
+def pause_tree(pid: int) -> set[int]:
+    """SIGSTOP `pid` and its descendants, until no new one shows up; the descendants, for `resume_tree`.
 
     Where `pid` leads to the launcher, that one goes on and only what is below it stops: it has to notice when its
     caller dies.
@@ -156,7 +156,7 @@ def pause_tree(pid: int) -> None:
     guard = _guard(pid)
     if guard is None:
         _signal([pid], signal.SIGSTOP)
-    _stop_descendants(pid if guard is None else guard)
+    return _stop_descendants(pid if guard is None else guard)
 
 
 def _guard(pid: int) -> int | None:
@@ -179,9 +179,9 @@ def _name(pid: int) -> bytes:
         return b""  # it has just ended
 
 
-def resume_tree(pid: int) -> None:
-    """SIGCONT the descendants of `pid`, then itself."""
-    _signal([*reversed(descendants(pid)), pid], signal.SIGCONT)
+def resume_tree(pid: int, below: Iterable[int] | None = None) -> None:
+    """SIGCONT the descendants of `pid`, then itself. `below` are they, where that is known of when they were paused."""
+    _signal([*(reversed(descendants(pid)) if below is None else below), pid], signal.SIGCONT)
 
 
 def kill_tree(pid: int) -> int:

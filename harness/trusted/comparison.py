@@ -118,7 +118,7 @@ def expected_of(
 
     `results` are the reference's own, where they are known.
     """
-    inputs, scope = bench.inputs(slot), _scope(bench, distribution)
+    inputs, scope = bench.inputs(slot), scope_of(bench, distribution)
     reference = results or [writable(output) for output in bench.reference.run(inputs, bench.replicas[slot])]
     weights = bench.memory.parameters(slot)
     exact = bench.oracle.run(inputs, weights, reference)
@@ -130,7 +130,8 @@ def expected_of(
     return list(map(Expected, names, exact or reference, reference, *common))
 
 
-def _scope(bench: Bench, distribution: str) -> Scope:
+def scope_of(bench: Bench, distribution: str) -> Scope:
+    """What is compared of a family's outputs."""
     if distribution != SPECIAL:
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}

@@ -40,6 +40,8 @@ class RunnerLink:
     def __init__(self, descriptor: int, pid: int, *, load_within_s: float = 60.0) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._pid, self._load_within_s = pid, load_within_s
+        self._stopped: set[int] | None = None
+        """What was paused last, and can have had no child since: looking at all processes again takes milliseconds."""
         self._awake = False  # on a processor the wait would take a core from the kernel
         self._numbers: Sequence[Numbers] = ()
         self._told: list[Numbers] = []
@@ -85,7 +87,7 @@ class RunnerLink:
         """Let the runner load the library: from here on it is hostile."""
         resume_tree(self._pid)
         self._ask({"load": library}, "loaded", self._load_within_s)
-        pause_tree(self._pid)
+        self._stopped = pause_tree(self._pid)
 
     def call(self, slots: Sequence[int], timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
         """Have the entry called once on each of these slots, in order.
@@ -106,10 +108,10 @@ class RunnerLink:
 
         After a failure it is left running: a process that is just dying has to get to its end.
         """
-        resume_tree(self._pid)
+        resume_tree(self._pid, self._stopped)
         self._tell_numbers()
         yield
-        pause_tree(self._pid)
+        self._stopped = pause_tree(self._pid)
 
     def _tell_numbers(self) -> None:
         """Here, and not with the order that needs them: no clock runs yet."""

@@ -11,10 +11,12 @@ import random
 from collections.abc import Sequence
 
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
-from harness.checks.families import SPECIAL, STIRRED
+from harness.checks.expected import Scope
+from harness.checks.families import STIRRED
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
+from harness.trusted.comparison import scope_of
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import compared, digest, require_same_inputs
@@ -63,7 +65,8 @@ class LateTrials:
 
     def _verify(self, slot: int, planned: Trial, trial: Trial) -> None:
         """Raise `CandidateFailedError` where the outputs are wrong by the trials' rule, which the oracle decides."""
-        if planned.distribution != SPECIAL and self._as_pytorchs(slot, trial):
+        scope = scope_of(self._bench, planned.distribution)  # "finite": what else matters the oracle says
+        if scope != "finite" and self._as_pytorchs(slot, trial, scope):
             return
         try:
             outcome = compared(self._bench, slot, planned)
@@ -73,7 +76,7 @@ class LateTrials:
         if wrong:
             raise CandidateFailedError("refused", "timed_output", _told(wrong[0], planned))
 
-    def _as_pytorchs(self, slot: int, trial: Trial) -> bool:
+    def _as_pytorchs(self, slot: int, trial: Trial, scope: Scope) -> bool:
         """Whether the outputs are so near to PyTorch's own that both are as near to the oracle as a trial asks."""
         bench = self._bench
         try:
@@ -82,7 +85,7 @@ class LateTrials:
             return True
         allowed = [(MULTIPLE - 1) * own_error(error) for error in trial.outputs]
         return all(
-            scaled_error(got, want) <= bench.tolerance * (most + floor_of(want.dtype))
+            scaled_error(got, want, scope=scope) <= bench.tolerance * (most + floor_of(want.dtype))
             for got, want, most in zip(bench.memory.outputs(slot), wanted, allowed, strict=True)
         )
 

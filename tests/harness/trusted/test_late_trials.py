@@ -90,6 +90,21 @@ def test_all_families_have_a_turn_within_the_rounds():
         assert sorted(drawn) == sorted({*SEEDS} - {"given", STIRRED})
 
 
+def test_what_is_as_pytorch_has_it_needs_no_oracle():
+    """Special values, too: NaN in the same places, and elsewhere about the same numbers."""
+    with bench_of(right) as bench:
+        late, _ = late_for(bench)
+        del bench.oracle
+        for _ in range(2 * MIN_ROUNDS):
+            late.after_round()
+    with bench_of(careless(lambda x: x.isnan(), first=len(SEEDS) - 1)) as bench:
+        late, _ = late_for(bench)
+        del bench.oracle
+        with pytest.raises(AttributeError, match="oracle"):
+            for _ in range(MIN_ROUNDS):
+                late.after_round()
+
+
 def test_rounds_make_them():
     def timed(kernel):
         with bench_of(kernel) as bench:
