@@ -111,7 +111,11 @@ class RunResult:
         return f"RunResult({self.record.name}: {self.record.outcome}{why}, {speed}, {self.folder})"
 
 
-def load_task(source: Any, inputs: Sequence[Any] | None = None, *, direction: Direction | None = None) -> TaskInput:
+Inputs = Sequence[Any] | Mapping[str, Any]
+"""The forward's arguments in order, or by name."""
+
+
+def load_task(source: Any, inputs: Inputs | None = None, *, direction: Direction | None = None) -> TaskInput:
     """A task from a file's path, a KernelBench-style source text, or an `nn.Module` with representative inputs.
 
     A text of several lines is a source, any other a path. What the file does is found out when a run begins. A
@@ -122,7 +126,7 @@ def load_task(source: Any, inputs: Sequence[Any] | None = None, *, direction: Di
     return loaded.model_copy(update={"source": directed(loaded.source, direction)})
 
 
-def _loaded(source: Any, inputs: Sequence[Any] | None, direction: Direction | None) -> TaskInput:
+def _loaded(source: Any, inputs: Inputs | None, direction: Direction | None) -> TaskInput:
     if is_module(source):
         if inputs is None:
             raise UserError("A module needs inputs to be judged on.", "Call load_task(module, inputs=(x, ...)).")

@@ -11,7 +11,7 @@ import inspect
 import json
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +24,14 @@ PROGRAM, INPUTS = "program.pt2", "inputs.pt"
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
-def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
-    """Name and task source of a module with representative inputs. Raises `UserError` where it cannot be exported."""
+def module_source(module: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> tuple[str, str]:
+    """Name and task source of a module with representative inputs, in order or by name.
+
+    Raises `UserError` where it cannot be exported.
+    """
     torch = sys.modules["torch"]
     name = type(module).__name__
-    given = tuple(inputs)
+    given = dict(inputs) if isinstance(inputs, Mapping) else tuple(inputs)
     store = exported_modules()
     with store.staging() as folder:
         try:
@@ -38,11 +41,13 @@ def module_source(module: Any, inputs: Sequence[Any]) -> tuple[str, str]:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise UserError(
                 f"{name} cannot be exported with these inputs: {first}",
-                "Give a module that torch.export takes, with its forward's inputs in order, or a task file.",
+                "Give a module that torch.export takes, with its forward's inputs in order or by name, or a task file.",
             ) from error
         kept = store.publish(folder, _key(folder))
-    arguments = ", ".join(_argument_names(module, len(given)))
-    return name.lower(), _task_file(name=name, folder=str(kept), arguments=arguments)
+    names = list(given) if isinstance(given, dict) else _argument_names(module, len(given))
+    passed = [f"{each}={each}" for each in names] if isinstance(given, dict) else names
+    texts = {"parameters": ", ".join(names), "arguments": ", ".join(passed)}
+    return name.lower(), _task_file(name=name, folder=str(kept), **texts)
 
 
 def module_key(source: str) -> str | None:
@@ -64,13 +69,14 @@ def is_module(value: Any) -> bool:
     return torch is not None and isinstance(value, torch.nn.Module)
 
 
-def _exported(module: Any, given: tuple[Any, ...]) -> Any:
+def _exported(module: Any, given: tuple[Any, ...] | dict[str, Any]) -> Any:
     """The module's program, as it computes in evaluation mode and on the processor."""
     torch = sys.modules["torch"]
     training = [each for each in module.modules() if each.training]
     module.eval()
     try:
-        program = torch.export.export(module, given)
+        args, named = ((), given) if isinstance(given, dict) else (given, None)
+        program = torch.export.export(module, args, named)
     finally:
         for each in training:
             each.training = True

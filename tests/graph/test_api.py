@@ -20,7 +20,7 @@ from harness.nouns.errors import UserError
 from nodes.state import TaskInput
 
 MODULE = """
-import json, sys
+import json, sys, warnings
 import torch
 from torch import nn
 from graph.api import load_task, optimize
@@ -34,18 +34,23 @@ class Net(nn.Module):
         return torch.relu(x) * self.scale
 
 net = Net()
-task = load_task(net, inputs=(torch.randn(64, 1024),))
+task = load_task(net, inputs={"x": torch.randn(64, 1024)})
 result = optimize(task, depth=0, target="cpu", out=sys.argv[1])
 namespace = {}
 exec(task.source, namespace)
 again = namespace["Model"]()
 torch.manual_seed(0)
-x = namespace["get_inputs"]()[0]
+x = namespace["get_inputs"]()["x"]
+expected = net(x)
+patched = result.module(net.eval())
+with torch.no_grad(), warnings.catch_warnings(action="error"):
+    kernel_is_right = all(torch.allclose(each(x=x), expected, atol=1e-6) for each in (patched, result.module()))
 print(json.dumps({
     "status": result.verdict.status if result.verdict else result.record.stop_reason,
     "parameters": [each.name for each in result.record.task.signature.parameters],
     "state": list(again.state_dict()),
-    "same": torch.equal(again(x), net(x)),
+    "same": torch.equal(again(x), expected),
+    "right as a module": kernel_is_right and patched is net,
     "defect": result.verdict.timing.task_defect,
     "on the given ones": [each.seed for each in result.verdict.correctness.trials if each.distribution == "given"][0],
 }))
@@ -174,6 +179,7 @@ def test_a_live_module_is_optimized_under_its_own_names(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == {
         "status": "passed", "parameters": ["scale"], "state": ["scale"], "same": True,
+        "right as a module": True,
         "defect": "", "on the given ones": 0,
     }  # fmt: skip
 

@@ -77,6 +77,15 @@ def test_the_program_computes_what_the_module_does_in_evaluation_mode(given_once
     net.train()
 
 
+def test_inputs_may_be_given_by_name() -> None:
+    net, x = Net().eval(), torch.randn(6, 8)
+    inputs = {"rows": torch.tensor([1, 2]), "x": x, "again": x}
+    file = executed(load_task(net, inputs=inputs).source)
+    given = draw(file, file.GIVEN_SEED)
+    assert list(given) == ["rows", "x", "again"]
+    assert torch.equal(file.Model()(**given), net(**inputs))
+
+
 def test_a_copy_of_the_model_has_weights_of_its_own(given_once) -> None:  # type: ignore[no-untyped-def]
     _, inputs, file = given_once
     model = file.Model()

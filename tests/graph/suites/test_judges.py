@@ -110,6 +110,6 @@ def test_a_run_whose_judge_goes_away_goes_on_with_another_one_in_a_copied_folder
         (step.agent, step.candidate, step.status) for step in whole.steps
     ], "nothing was lost, and nothing done twice"
     assert record.outcome == whole.outcome == "improved"
-    for file in (tmp_path / "copied").iterdir():
-        if file.name != "run.json":
+    for file in (tmp_path / "copied").rglob("*"):
+        if file.is_file() and file.name != "run.json":
             assert str(tmp_path / "run").encode() not in file.read_bytes(), file.name
