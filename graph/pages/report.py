@@ -8,6 +8,7 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graph.pages.lineage import lineage, model_of, operator_of, yields
 from graph.pages.report_chart import roofline, trajectory
 from graph.pages.report_diff import Hunk, hunks
 from graph.runs.record import RunRecord
@@ -104,6 +105,8 @@ def view(record: RunRecord) -> dict[str, Any]:
         "watched_smaller": say_smaller(record.best.verdict.sanitizers) if record.best else [],
         "changes": changes(record),
         "costs": _costs(record),
+        "lineage": lineage(record),
+        "yields": [("operator", yields(record, operator_of)), ("model", yields(record, model_of))],
         "settings": {name: value for name, value in record.settings.items() if value not in (None, "", {}, [])},
     }
 

@@ -14,13 +14,15 @@ from scripted_judge import Scripted
 from softsign_script import KERNEL, SOURCE, written
 
 from graph.evolution.workflow import build_graph
-from graph.runs.progress import Observer
+from graph.runs.progress import Observer, Quiet
 from graph.runs.store import PlainSerializer
 from graph.runs.thread import GraphThread
+from harness.judging.protocol import OpenJudge
+from harness.nouns.errors import MachineError
 from nodes.evolution.state import EvolutionState
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings
-from nodes.state import TaskInput, Usage
+from nodes.state import Step, TaskInput, Usage
 from nodes.turn.request import Request
 
 Author = Callable[[Request], "str | AIMessage"]
@@ -38,15 +40,34 @@ def name_of(request: Request) -> str:
     return f"g{request.left.depth}{request.search.operator[0]}{parent}_{request.search.turn}"
 
 
+class Cut(Quiet):
+    """The power fails when so many steps are on the disk."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    def stepped(self, step: Step) -> None:
+        self.left -= 1
+        if self.left == 0:
+            raise MachineError("The power failed.", "Wait.")
+
+
 class Evolved:
     """A run in a folder of its own, whose authors are asked by their model's name."""
 
     def __init__(
-        self, folder: Path, authors: dict[str, Author] | Author, *, thread: str = "one", **settings: Any
+        self,
+        folder: Path,
+        authors: dict[str, Author] | Author,
+        *,
+        thread: str = "one",
+        judge: OpenJudge | None = None,
+        **settings: Any,
     ) -> None:
         self.thread = thread
         self.file = folder / "checkpoints.sqlite"
         self.judges = Scripted()
+        self._open_judge: OpenJudge = judge or self.judges
         self.authors = authors
         self.settings = Settings(**{"model": "one", "operators": ("mutation",), "archive": "none", **settings})
         self.state = EvolutionState(source=SOURCE)
@@ -60,7 +81,7 @@ class Evolved:
         """In a graph and with a connection of their own, like a process."""
         with closing(sqlite3.connect(self.file, check_same_thread=False)) as connection:
             saver = SqliteSaver(connection, serde=PlainSerializer())
-            graph = build_graph(self._model, self.judges).compile(checkpointer=saver)
+            graph = build_graph(self._model, self._open_judge).compile(checkpointer=saver)
             thread = GraphThread(graph, self.thread)
             try:
                 given = TaskInput(source=SOURCE, name="softsign")

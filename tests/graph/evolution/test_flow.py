@@ -8,7 +8,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from evolution_script import Evolved, answer, name_of
+from evolution_script import Cut, Evolved, answer, name_of
 from scripted_judge import softsign_task
 
 from graph.runs.progress import Quiet
@@ -86,18 +86,6 @@ def test_a_run_that_ended_goes_on_with_more_generations(tmp_path: Path) -> None:
     end = evolved.go(anew=True)
     assert [each.order.generation for each in end.pool] == [0, 0, 1, 1]
     assert len(evolved.judged()) == 4, "nothing is judged twice"
-
-
-class Cut(Quiet):
-    """The power fails when so many steps are on the disk."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    def stepped(self, step: Step) -> None:
-        self.left -= 1
-        if self.left == 0:
-            raise MachineError("The power failed.", "Wait.")
 
 
 @pytest.mark.parametrize("after", [1, 3, 5])
