@@ -52,7 +52,7 @@ EvolutionSettings = Annotated[
         "isolation",
         "seed",
         others=True,
-    ),  # fmt: skip
+    ),
 ]
 SuiteSettings = Annotated[
     Given, Offer("target", "direction", "model", "base_url", "max_depth", "isolation", "patience", others=True)
