@@ -1,5 +1,6 @@
 """Which suites there are, and their task files in order.
 
+`robust` are the tasks of robust-kbench with their workloads: eleven forward, 1 to 11, and eight backward, 12 to 19.
 `level1` are 32 single operations at the shapes of KernelBench's level 1, problems 1 to 32: eighteen products of
 matrices and vectors, and fourteen activations over 6.4 GB. A file's number is its id.
 """
