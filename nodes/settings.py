@@ -281,6 +281,16 @@ class Evolution(Group):
     parents: int = Field(
         default=4, ge=1, le=64, title="Parents of a generation", description="Fast kernels, each unlike the others."
     )
+    islands: int = Field(
+        default=1,
+        ge=1,
+        le=16,
+        title="Islands",
+        description="Kernels have parents of their own alone. At most `proposals`.",
+    )
+    migration: int = Field(
+        default=3, ge=1, le=1000, title="Migration", description="Every so many generations, between islands."
+    )
     shown_kernels: int = Field(default=3, ge=0, le=16, title="Best kernels that a proposer is shown")
     archive: str = Field(
         default="",

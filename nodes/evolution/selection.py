@@ -38,16 +38,17 @@ def orders_of(state: EvolutionState, settings: Settings, generation: int) -> tup
     ensemble = settings.ensemble()
     number = state.pool[-1].order.number + 1 if state.pool else 0
     usable = [each for each in state.pool if each.digest not in state.withdrawn]
-    ways = _ways(usable, settings, generation)
+    ways = [_ways(on_island(at, usable, settings, generation), settings, generation) for at in range(settings.islands)]
     orders: list[Order] = []
     for slot in range(settings.proposals):
-        proposer = ensemble[(number + slot) % len(ensemble)]
-        operator, parents = next(each for each in ways if _suits(each[0], proposer))
+        proposer, island = ensemble[(number + slot) % len(ensemble)], slot % settings.islands
+        operator, parents = next(each for each in ways[island] if _suits(each[0], proposer))
         alike = Counter((order.operator, order.model, order.parents) for order in orders)
         orders.append(
             Order(
                 number=number + slot,
                 generation=generation,
+                island=island,
                 operator=operator,
                 model=proposer.model,
                 temperature=proposer.temperature,
@@ -56,6 +57,24 @@ def orders_of(state: EvolutionState, settings: Settings, generation: int) -> tup
             )
         )
     return tuple(orders)
+
+
+def on_island(island: int, pool: Sequence[Proposal], settings: Settings, generation: int) -> list[Proposal]:
+    """The kernels that an island has by now: its own, and those that came from the island before it.
+
+    Every `migration` generations the fastest kernel that each island had of its own goes to the next one, in a ring.
+    """
+    own = [each for each in pool if each.order.island == island]
+    if settings.islands == 1:
+        return own
+    neighbours = [each for each in pool if each.order.island == (island - 1) % settings.islands]
+    came = {
+        fastest.digest: fastest
+        for moved in range(settings.migration, generation + 1, settings.migration)
+        for fastest in by_speed([each for each in neighbours if each.order.generation < moved])[:1]
+    }
+    known = {each.digest for each in own}
+    return own + [each for digest, each in came.items() if digest not in known]
 
 
 Way = tuple[Operator, tuple[str, ...]]

@@ -89,6 +89,18 @@ def test_a_kernel_is_mended_only_so_many_times_in_a_row() -> None:
     assert asked == [["translation"] * 4, ["refinement", "translation", "translation", "translation"]]
 
 
+def test_islands_keep_to_themselves_until_they_migrate() -> None:
+    left, right = proposal(0, kernel("a", "wrong"), 3.0, island=0), proposal(1, TILED, 2.0, island=1)
+    settings = Settings(model="one", operators=("mutation",), islands=2, migration=2, proposals=4)
+
+    def parents(generation: int) -> list[tuple[int, str]]:
+        orders = orders_of(state(left, right), settings, generation)
+        return [(order.island, order.parents[0]) for order in orders]
+
+    assert parents(1) == [(0, left.digest), (1, right.digest)] * 2
+    assert parents(2) == [(0, left.digest), (1, left.digest), (0, right.digest), (1, right.digest)]
+
+
 def test_proposers_take_turns_each_with_its_temperature() -> None:
     ensemble = (Proposer(model="one", temperature=0.5), Proposer(model="two"))
     orders = orders_of(EvolutionState(source="x"), Settings(proposers=ensemble, proposals=3), 0)
