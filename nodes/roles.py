@@ -14,10 +14,9 @@ Agent = Literal[
     "profiler",
     "sanitizer",
     "proposer",
-    "summarizer",
     "archivist",
 ]
 Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
 """Who speaks to a model in a trajectory, the graph `cutegen`."""
-Voice = Literal[Speaker, "proposer", "summarizer"]
+Voice = Literal[Speaker, "proposer"]
 """Who speaks to a model in any graph."""

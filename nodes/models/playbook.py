@@ -41,8 +41,6 @@ class PlaybookModel(LocalModel):
                 return AIMessage(_repair(request))
             case "proposer":
                 return AIMessage(_propose(request))
-            case "summarizer":
-                raise ValueError("the playbook reads no recommendations, and is asked for none")
 
 
 def problem_of(request: Request) -> Problem | Decline:

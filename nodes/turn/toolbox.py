@@ -21,8 +21,6 @@ def tools_for(
     match role:
         case "generator" | "repairer" | "proposer":
             return (look_up, kernel.compile_kernel)
-        case "summarizer":
-            return (look_up,)
         case "diagnoser":
             return (look_up, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
         case "optimizer":
