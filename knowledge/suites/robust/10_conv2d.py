@@ -19,7 +19,8 @@ class Model(nn.Module):
         nn.init.xavier_uniform_(self.conv.weight)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.conv(x)
+        result: torch.Tensor = self.conv(x)
+        return result
 
 
 def get_inputs(batch: int = 8, channels: int = 64) -> list[torch.Tensor]:
