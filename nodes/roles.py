@@ -4,19 +4,11 @@ from __future__ import annotations
 
 from typing import Literal
 
-Agent = Literal[
-    "generator",
-    "tester",
-    "diagnoser",
-    "repairer",
-    "optimizer",
-    "sweeper",
-    "profiler",
-    "sanitizer",
-    "proposer",
-    "archivist",
-]
+Agent = Literal["generator", "tester", "diagnoser", "repairer", "optimizer", "sweeper", "profiler", "sanitizer"]
+"""Who may take a step of a trajectory, the graph `cutegen`."""
+Stepper = Literal[Agent, "proposer", "archivist"]
+"""Who may take a step of any run."""
 Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
-"""Who speaks to a model in a trajectory, the graph `cutegen`."""
+"""Who speaks to a model in a trajectory."""
 Voice = Literal[Speaker, "proposer"]
 """Who speaks to a model in any graph."""

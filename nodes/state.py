@@ -14,7 +14,7 @@ from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import HeadToHead, Status, Verdict
 from nodes.diagnosis import Diagnosis
-from nodes.roles import Agent
+from nodes.roles import Stepper
 from tools.sweep import Sweep
 
 StopName = Literal[
@@ -121,7 +121,7 @@ class Step(Frozen):
     """
 
     depth: int
-    agent: Agent
+    agent: Stepper
     move: SanitizedText = ""
     candidate: str | None = None
     parent: str | None = None
