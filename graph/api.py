@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
+from graph.export.training import training_files
 from graph.runs.folder import Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import drive
 from graph.runs.progress import Observer, Quiet
@@ -124,6 +125,27 @@ def load_task(source: Any, inputs: Inputs | None = None, *, direction: Direction
     """
     loaded = _loaded(source, inputs, direction)
     return loaded.model_copy(update={"source": directed(loaded.source, direction)})
+
+
+def save_training(forward: RunResult, backward: RunResult, folder: str | Path) -> Path:
+    """The kernels of two runs on one module, one in each direction, as a drop-in that trains.
+
+    `folder` gets `model_new.py` and both kernels. Raises `UserError` where a run has no kernel, or the two do not
+    belong together, and `MachineError`.
+    """
+    pair = []
+    for result in (forward, backward):
+        if result.record.task is None or result.record.best is None:
+            raise UserError(f"The run on {result.record.name} has no kernel.", "Both directions need one that passed.")
+        pair.append((result.record.task, result.record.best.candidate))
+    target = Path(folder)
+    try:
+        for name, text in training_files(*pair).items():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            (target / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise machine_error(error, target, "write to") from error
+    return target
 
 
 def _loaded(source: Any, inputs: Inputs | None, direction: Direction | None) -> TaskInput:

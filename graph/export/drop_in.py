@@ -77,7 +77,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
     """
     signature = task.signature
     return (
-        _environment()
+        environment()
         .get_template(f"{MODEL_NAME}.j2")
         .render(
             title=_quotable(f"A drop-in for the model of task {task.name}."),
@@ -128,15 +128,16 @@ def _built(candidate: Candidate, library: Path) -> str:
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
-    environment = Environment(
+def environment() -> Environment:
+    """Of the templates beside this file."""
+    found = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),
         undefined=StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
     )
-    environment.filters.update(literal=_literal, words=_words)
-    return environment
+    found.filters.update(literal=_literal, words=_words)
+    return found
 
 
 def _literal(value: str | tuple[object, ...]) -> str:
