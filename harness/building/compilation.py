@@ -74,8 +74,12 @@ class Toolchain(ABC):
 
     def key(self, *parts: str) -> str:
         """The digest of all that a result depends on."""
+        return self.digest(*self.identity, *parts)
+
+    def digest(self, *parts: str) -> str:
+        """Of compiler, headers and these parts."""
         found = headers()
-        described = [*self.compiler.command, self.compiler.version, *found.versions, *self.identity, *parts]
+        described = [*self.compiler.command, self.compiler.version, *found.versions, *parts]
         return hashlib.sha256(json.dumps(described).encode()).hexdigest()[:32]
 
 

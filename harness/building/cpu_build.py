@@ -73,13 +73,17 @@ class CpuToolchain(Toolchain):
         remarks = (_LINES, _WITHOUT_LINES, str(disassembler()))
         return (*compile_flags(), *link_flags(), *remarks, PRELUDE, processor().identity)
 
+    def prelude_key(self) -> str:
+        """The digest of all that the precompiled header depends on: neither linker nor disassembler."""
+        return self.digest(*compile_flags(), _LINES, PRELUDE, processor().identity)
+
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
         """The precompiled header's folder: shared by all builds, which may read it but not write it."""
         return (precompiled_prelude(self, tier).parent,)
 
     def edges(self) -> Sequence[Edge]:
         """Compile, with the vectorizer's remarks on the side, then link and, where there is objdump, disassemble."""
-        prelude = PRELUDES.entry(self.key()) / PRELUDE_NAME
+        prelude = PRELUDES.entry(self.prelude_key()) / PRELUDE_NAME
         remarks = f"-fopt-info-vec-missed={_REMARKS}"
         compiling = (*self.compiler.command, *compile_flags(), _LINES, remarks, "-include", str(prelude))
         linking = (*self.compiler.command, OBJECT, *link_flags(), _WITHOUT_LINES, "-o", LIBRARY)
@@ -113,7 +117,7 @@ def _disassembling(objdump: Path) -> Edge:
 
 def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
     """The prelude's plain name; g++ takes the `.gch` beside it. Built (8 s, 210 MB) by whoever comes first."""
-    key = toolchain.key()
+    key = toolchain.prelude_key()
     header = PRELUDES.entry(key) / PRELUDE_NAME
     if header.is_file():
         return header

@@ -21,8 +21,6 @@ from harness.targets.target import Target
 from harness.wire.job import AsCalledJob
 
 MODULE = "model_new.py"
-LIMIT_S = 1.0
-"""For the rounds of one workload."""
 WALL_S = 120.0
 
 
@@ -61,7 +59,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
         drop_in=MODULE,
         device=target.name,
         precision=terms.precision,
-        limit_s=LIMIT_S,
+        limit_s=terms.timing_s,
     )
     with scratch_folder() as folder:
         for name, text in drop_in.items():

@@ -16,8 +16,9 @@ class Terms:
     """The terms that all verdicts of one judge share.
 
     `tolerance`: errors so many times what PyTorch's own allows are accepted. `timing_s`: the rounds of each workload
-    end after about so long, converged or not. `trials`: a pass is no more than so many comparisons, where kernels are
-    only to be ranked; else all. `load_within_s`: how long a kernel's process may take to load it.
+    end after about so long, converged or not, and those of its drop-in. `trials`: a pass is no more than so many
+    comparisons, where kernels are only to be ranked; else all. `load_within_s`: how long a kernel's process may take
+    to load it.
     """
 
     tier: Tier

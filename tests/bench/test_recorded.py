@@ -7,7 +7,9 @@ import shutil
 from pathlib import Path
 
 import pytest
+from brief_judge import brief_here
 from command_line import REPOSITORY
+from scripted_judge import judging_here
 from softsign_script import KERNEL, SOURCE, written
 
 from bench.recorded import CONVERSATION, RECORDING, TASK, load, play, record_anew, steps_of
@@ -43,7 +45,8 @@ def test_there_is_one_of_each_kind() -> None:
 def test_a_recorded_conversation_is_had_again(name: str, tmp_path: Path) -> None:
     run = tmp_path / "run"
 
-    result = play(FOLDER / name, run)
+    with brief_here():
+        result = play(FOLDER / name, run)
 
     assert answers(run / CONVERSATION) == answers(FOLDER / name / CONVERSATION)
     assert steps_of(result) == load(FOLDER / name).steps
@@ -81,11 +84,13 @@ def recording(folder: Path, *said: str) -> Path:
 def test_old_answers_are_put_to_the_prompts_of_today(tmp_path: Path) -> None:
     folder = recording(tmp_path / "softsign", "I would rather not.", written(KERNEL))
 
-    record_anew(folder)
+    with judging_here():
+        record_anew(folder)
+        again = play(folder, tmp_path / "run")
 
     assert [answer for _, answer in answers(folder / CONVERSATION)] == ["I would rather not.", written(KERNEL)]
     assert [(step.agent, step.status) for step in load(folder).steps] == [("generator", None), ("tester", "passed")]
-    assert steps_of(play(folder, tmp_path / "run")) == load(folder).steps
+    assert steps_of(again) == load(folder).steps
 
 
 @pytest.mark.parametrize(
@@ -98,7 +103,7 @@ def test_answers_that_do_not_fit_the_run_leave_the_recording_as_it_was(
     folder = recording(tmp_path / "softsign", *said)
     before = (folder / CONVERSATION).read_bytes()
 
-    with pytest.raises(UserError, match=problem):
+    with judging_here(), pytest.raises(UserError, match=problem):
         record_anew(folder)
 
     assert (folder / CONVERSATION).read_bytes() == before

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from brief_judge import brief_here
 from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 from scripted_judge import judging_here
 
@@ -35,7 +36,7 @@ class Net(nn.Module):
 
 net = Net()
 task = load_task(net, inputs={"x": torch.randn(64, 1024)})
-result = optimize(task, depth=0, target="cpu", out=sys.argv[1])
+result = optimize(task, depth=0, target="cpu", out=sys.argv[1], sanitize=False)
 namespace = {}
 exec(task.source, namespace)
 again = namespace["Model"]()
@@ -61,7 +62,8 @@ print(json.dumps({
 def result(tmp_path_factory: pytest.TempPathFactory) -> RunResult:
     """One short run, shared by the tests that only read it."""
     folder = tmp_path_factory.mktemp("api")
-    return optimize(softsign(folder), depth=0, target="cpu", out=folder / "run", seed=3)
+    with brief_here():
+        return optimize(softsign(folder), depth=0, target="cpu", out=folder / "run", seed=3, sanitize=False)
 
 
 def test_a_result_is_read_by_its_attributes(result: RunResult) -> None:
@@ -128,7 +130,8 @@ def test_a_result_goes_deeper_from_its_best(result: RunResult, tmp_path: Path) -
 def test_the_process_that_holds_the_graph_never_imports_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from graph.api import optimize; "
-        f"r = optimize({str(softsign(tmp_path))!r}, depth=0, target='cpu', out={str(tmp_path / 'run')!r}); "
+        f"r = optimize({str(softsign(tmp_path))!r}, out={str(tmp_path / 'run')!r}, "
+        "depth=0, target='cpu', sanitize=False); "
         "print(r.verdict.status, 'torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=REPOSITORY, capture_output=True, text=True, timeout=240)
@@ -201,10 +204,12 @@ for inputs in (None, (torch.randn(3, 5),)):
     assert lines[1].startswith("Linear cannot be exported with these inputs")
 
 
+@pytest.mark.usefixtures("brief")
 def test_async_is_the_same_and_leaves_the_loop_free(tmp_path: Path) -> None:
     async def both() -> tuple[RunResult, int]:
         ticks = 0
-        work = asyncio.create_task(aoptimize(softsign(tmp_path), depth=0, target="cpu", out=tmp_path / "run"))
+        settings = {"depth": 0, "target": "cpu", "sanitize": False}
+        work = asyncio.create_task(aoptimize(softsign(tmp_path), out=tmp_path / "run", **settings))
         while not work.done():
             await asyncio.sleep(0.01)
             ticks += 1
@@ -233,6 +238,7 @@ def test_a_cancelled_run_ends_at_its_step_and_resumes(tmp_path: Path) -> None:
         assert resume(run).record.best is not None
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_six_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)

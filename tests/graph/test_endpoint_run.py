@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from brief_judge import brief_here
 from chat_server import ChatEndpoint, Scripted, chat_endpoint
 from softsign_script import DOES_NOT_COMPILE, FASTER, SOURCE, WRONG, constant_line, diagnosed, edited, written
 
@@ -58,7 +59,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    with pytest.MonkeyPatch.context() as patch, chat_endpoint(script=SCRIPT) as endpoint:
+    with brief_here(), pytest.MonkeyPatch.context() as patch, chat_endpoint(script=SCRIPT) as endpoint:
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("NO_PROXY", "127.0.0.1")
         return Told(tmp_path_factory.mktemp("wire") / "run", endpoint)
@@ -92,6 +93,7 @@ def test_tools_are_offered_by_role(told: Told) -> None:
     assert "profile_kernel" in offered[11]  # depth 1: the gate of elementwise kernels is open
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_recording_replays_without_a_server(told: Told, tmp_path: Path) -> None:
     recorded = told.folder / "conversation.jsonl"
     again = optimize(
@@ -110,6 +112,7 @@ def test_the_key_is_nowhere(told: Told) -> None:
         assert KEY.encode() not in file.read_bytes(), file.name
 
 
+@pytest.mark.usefixtures("scripted")
 def test_an_endpoint_that_goes_down_leaves_what_was_won(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     won = (Scripted(written(FASTER)),)
@@ -127,6 +130,7 @@ def test_an_endpoint_that_goes_down_leaves_what_was_won(tmp_path: Path) -> None:
     assert json.loads((folder / "record.json").read_text(encoding="utf-8"))["outcome"] == "interrupted"
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_task_that_gives_orders_is_judged_like_any_other(tmp_path: Path) -> None:
     """Neither the module's comments nor a model that obeys them get a kernel past the judge."""
     injected = SOURCE.replace(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from softsign_script import RIGHT, SOURCE, diagnosed, edited, written
 
@@ -27,6 +28,7 @@ class ToolCalls(BaseCallbackHandler):
         self.names.append(serialized["name"])
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_refused_kernel_is_repaired_and_never_compiled(tmp_path: Path) -> None:
     answers: dict[Any, list[Any]] = {
         "generator": [written(REFUSED)],
@@ -36,7 +38,7 @@ def test_a_refused_kernel_is_repaired_and_never_compiled(tmp_path: Path) -> None
     }
     model, tools = ScriptedModel(answers=answers), ToolCalls()
     graph = build_graph(lambda spec, options: model).compile()
-    settings = Settings(max_repairs=1, max_depth=1, run_dir=str(tmp_path))
+    settings = Settings(target="cpu", max_repairs=1, max_depth=1, run_dir=str(tmp_path))
     final = graph.invoke({"source": SOURCE, "name": "softsign"}, {"callbacks": [tools]}, context=settings)
     tested = [step for step in RunState.model_validate(final).history if step.agent == "tester"]
     assert [step.status for step in tested] == ["refused", "passed"]

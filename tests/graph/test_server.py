@@ -167,7 +167,7 @@ def test_a_task_runs_to_its_result(url: str) -> None:
             thread["thread_id"],
             await assistant(client),
             input={"source": SOURCE, "name": "softsign"},
-            context={"target": "cpu", "max_depth": 1},
+            context={"target": "cpu", "max_depth": 1, "sanitize": False},
             stream_mode="updates",
             stream_subgraphs=True,
         ):

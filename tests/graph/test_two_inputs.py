@@ -36,6 +36,7 @@ class Thread:
         return RunState.model_validate(self.graph.invoke(given, self.config, context=settings))
 
 
+@pytest.mark.usefixtures("brief")
 def test_a_second_task_on_a_thread_is_a_run_of_its_own() -> None:
     thread = Thread(generator=[written(RIGHT), written(RIGHT), written(TANH_KERNEL)])
     first = thread.give(SOURCE)

@@ -15,6 +15,8 @@ _BEGIN = "from graph.cli.main import app"
 COMMAND = (sys.executable, "-c", f"{_BEGIN}; app()")
 SCRIPTED = (sys.executable, "-c", f"from scripted_judge import judging_here; {_BEGIN}\nwith judging_here(): app()")
 """The same, judged as markers in the kernels say: for what is made of verdicts."""
+BRIEF = (sys.executable, "-c", f"from brief_judge import brief_here; {_BEGIN}\nwith brief_here(): app()")
+"""The same, judged for real with little time over timing."""
 WITHIN_S = 240.0
 UNWATCHED = ("--target", "cpu", "--set", "sanitize=false")
 """For what does not depend on how a run ends: the sanitizers' build takes longer than the kernel's."""
@@ -58,9 +60,9 @@ def cutegen(
     )  # fmt: skip
 
 
-def start(*arguments: object, cwd: Path) -> subprocess.Popen[str]:
+def start(*arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments)], cwd=cwd, env=_environment({}), stdout=subprocess.PIPE,
+        [*command, *map(str, arguments)], cwd=cwd, env=_environment({}), stdout=subprocess.PIPE,
         stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 

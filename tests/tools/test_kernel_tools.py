@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from brief_judge import brief_here
 from langchain_core.messages import ToolMessage
 from langchain_core.tools import ToolException
 
@@ -51,8 +54,9 @@ def task() -> Task:
 
 
 @pytest.fixture
-def tools(task: Task) -> KernelTools:
-    return KernelTools(task, open_judge(JudgeOrder("cpu")), seed=5)
+def tools(task: Task) -> Iterator[KernelTools]:
+    with brief_here():
+        yield KernelTools(task, open_judge(JudgeOrder("cpu")), seed=5)
 
 
 def test_a_tool_call_says_it_in_words_and_hands_the_noun_over(tools: KernelTools) -> None:

@@ -12,7 +12,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(20, 30), 2.0]
+    return [torch.randn(100, 120), 2.0]
 
 
 def get_init_inputs():

@@ -4,7 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import cutegen, one_object
+from command_line import BRIEF, SCRIPTED, cutegen, one_object
+from scripted_judge import judging_here
 from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
 from typer.testing import CliRunner
 
@@ -114,7 +115,8 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     task, run = tmp_path / "softsign.py", tmp_path / "run"
     task.write_text(SOURCE, encoding="utf-8")
 
-    begins = cutegen("optimize", task, "--model", "manual", "--target", "cpu", "--depth", 0, "--out", run)
+    options = ("--model", "manual", "--target", "cpu", "--depth", 0, "--out", run)
+    begins = cutegen("optimize", task, *options, command=SCRIPTED)
 
     assert begins.returncode == WAITING, begins.stderr
     assert "A question waits in" in begins.stdout
@@ -124,12 +126,12 @@ def test_from_the_command_line(tmp_path: Path) -> None:
 
     reply = tmp_path / "reply.md"
     reply.write_text("No idea.", encoding="utf-8")
-    repeated = cutegen("answer", run, reply, "--json")
+    repeated = cutegen("answer", run, reply, "--json", command=SCRIPTED)
     assert repeated.returncode == WAITING, repeated.stderr
     assert one_object(repeated.stdout)["outcome"] == "waiting"
 
     editor = _editor(tmp_path, written(KERNEL))
-    ended = cutegen("answer", run, "--edit", EDITOR=str(editor), VISUAL="")
+    ended = cutegen("answer", run, "--edit", command=SCRIPTED, EDITOR=str(editor), VISUAL="")
     assert ended.returncode in (0, NOTHING_FASTER), ended.stderr
     assert (run / "kernel.cu").read_text(encoding="utf-8") == KERNEL
     late = cutegen("answer", run, reply)
@@ -149,7 +151,8 @@ def _editor(folder: Path, text: str) -> Path:
 @pytest.fixture(scope="module")
 def waiting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("waiting") / "run"
-    begun(folder)
+    with judging_here():
+        begun(folder)
     return folder
 
 
@@ -186,7 +189,7 @@ def test_a_kernel_that_the_sanitizer_withdraws_is_told_apart_from_one_that_never
     reads_on = RIGHT.replace("// LOOP", "volatile float beyond = in[count];\n    (void)beyond;")
     reply.write_text(written(reads_on), encoding="utf-8")
 
-    ended = cutegen("answer", run, reply)
+    ended = cutegen("answer", run, reply, command=BRIEF)
 
     assert ended.returncode == NOTHING_FASTER, ended.stderr
     assert "No kernel is left: the sanitizers found fault with each that passed." in ended.stdout

@@ -69,6 +69,7 @@ def test_a_missing_gpu_does_not_block() -> None:
     assert blocking((gpu, compiler)) == (compiler,)
 
 
+@pytest.mark.usefixtures("brief")
 @pytest.mark.parametrize(
     ("text", "status", "code"),
     [
@@ -94,6 +95,7 @@ def test_verify_prints_one_verdict(text: str, status: str, code: int, tmp_path: 
     assert Verdict.model_validate_json(result.stdout).seed == 11
 
 
+@pytest.mark.usefixtures("brief")
 def test_verify_says_the_same_in_words(tmp_path: Path) -> None:
     wrong = kernel(tmp_path, RIGHT.replace("1.0f +", "2.0f +"))
     arguments = ["verify", str(wrong), str(softsign(tmp_path)), "--target", "cpu", "--tolerance", "2"]
@@ -107,6 +109,7 @@ def test_verify_says_the_same_in_words(tmp_path: Path) -> None:
     assert "There is no class ModelNew" in refused.output
 
 
+@pytest.mark.usefixtures("brief")
 def test_verify_judges_a_foreign_module(tmp_path: Path) -> None:
     file = tmp_path / "answer.py"
     file.write_text(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import chat_endpoint
-from command_line import cutegen, one_object, softsign
+from command_line import SCRIPTED, cutegen, one_object, softsign
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -125,7 +125,7 @@ def test_a_model_that_answers_nonsense_forever_ends_the_run_with_what_it_has(tmp
     with chat_endpoint("answer", answer="I would rather talk about the weather.") as endpoint:
         done = cutegen(
             "optimize", softsign(tmp_path), "--model", "openai:weather", "--base-url", endpoint.base_url,
-            "--out", tmp_path / "run", "--target", "cpu", "--json",
+            "--out", tmp_path / "run", "--target", "cpu", "--json", command=SCRIPTED,
         )  # fmt: skip
     assert done.returncode == 1, done.stderr
     said = one_object(done.stdout)

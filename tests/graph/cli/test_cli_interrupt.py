@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from chat_server import Behaviour, Scripted, chat_endpoint
 from command_line import (
+    BRIEF,
     SCRIPTED,
     UNWATCHED,
     WITHIN_S,
@@ -44,7 +45,8 @@ def test_a_stopped_run_says_how_to_go_on(signal_number: int, tmp_path: Path) -> 
 
 def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start("optimize", never_built(tmp_path), *UNWATCHED, "--depth", 1, "--out", run, cwd=tmp_path)
+    options = (*UNWATCHED, "--depth", 1, "--out", run)
+    process = start("optimize", never_built(tmp_path), *options, cwd=tmp_path, command=BRIEF)
     wait_until(lambda: judged(run) or process.poll() is not None, "the first pass")
     process.send_signal(signal.SIGINT)
     _, stderr = process.communicate(timeout=WITHIN_S)
@@ -88,12 +90,12 @@ def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answere
     behaviours: list[Behaviour] = [*["script"] * answered, "hang", "script"]  # type: ignore[list-item]
     with chat_endpoint(*behaviours, script=script) as endpoint:
         model = ("--model", "openai:m", "--base-url", endpoint.base_url, "--target", "cpu")
-        process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path)
+        process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path, command=SCRIPTED)
         wait_until(lambda: len(endpoint.requests) > answered or process.poll() is not None, "the call that hangs")
         process.kill()
         process.communicate(timeout=WITHIN_S)
         assert process.returncode == -signal.SIGKILL
-        done = cutegen("optimize", "--resume", run, "--json")
+        done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
     assert done.returncode == 1, done.stderr
     assert len(endpoint.requests) == answered + 2, "the answered call was asked for again"
     *_, killed, resumed = (request["messages"] for request in endpoint.requests)
@@ -107,10 +109,12 @@ def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(answere
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start("optimize", never_built(tmp_path), "--target", "cpu", "--out", run, cwd=tmp_path)
-    wait_until(lambda: agent_began(run, "tester") or process.poll() is not None, "the first test")
-    second = cutegen("optimize", "--resume", run)
-    process.send_signal(signal.SIGINT)
-    process.communicate(timeout=WITHIN_S)
+    with chat_endpoint("hang") as endpoint:
+        model = ("--model", "openai:m", "--base-url", endpoint.base_url, "--target", "cpu")
+        process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path, command=SCRIPTED)
+        wait_until(lambda: bool(endpoint.requests) or process.poll() is not None, "the call that hangs")
+        second = cutegen("optimize", "--resume", run)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=WITHIN_S)
     assert second.returncode == 2
     assert "Another process is working" in second.stderr

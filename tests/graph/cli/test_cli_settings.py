@@ -157,16 +157,17 @@ def test_a_run_takes_what_is_set(tmp_path: Path) -> None:
 
 
 def test_each_agents_model_is_opened_before_there_is_a_folder(tmp_path: Path) -> None:
-    done = cutegen("optimize", softsign(tmp_path), "--set", "repairer_model=opnai:x", "--out", tmp_path / "run")
-    assert done.returncode == 2
+    options = ["--set", "repairer_model=opnai:x", "--out", str(tmp_path / "run")]
+    done = CliRunner().invoke(app, ["optimize", str(softsign(tmp_path)), *options])
+    assert done.exit_code == 2
     assert 'no model "opnai:x"' in done.stderr
     assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("command", ["suite", "ablate"])
 def test_a_resumed_run_keeps_its_settings(command: str, tmp_path: Path) -> None:
-    done = cutegen(command, "--resume", tmp_path, "--set", "max_dollars=9")
-    assert done.returncode == 2
+    done = CliRunner().invoke(app, [command, "--resume", str(tmp_path), "--set", "max_dollars=9"])
+    assert done.exit_code == 2
     assert "--set and --resume exclude each other" in done.stderr
 
 
@@ -178,16 +179,16 @@ def test_a_resumed_run_is_not_given_other_options_than_it_began_with(tmp_path: P
     tasks = (SuiteTask(id=1, name="softsign", source="x = 1\n"),)
     create_suite(tmp_path / "suite", name="own", tasks=tasks, scale=1.0, settings=settings)
     for command, folder in (("ablate", "ablation"), ("suite", "suite")):
-        done = cutegen(command, "--resume", tmp_path / folder, "--target", "cpu", "--depth", 5)
-        assert done.returncode == 2, done.stderr
+        done = CliRunner().invoke(app, [command, "--resume", str(tmp_path / folder), "--target", "cpu", "--depth", "5"])
+        assert done.exit_code == 2, done.stderr
         assert "The run began with --depth=3, not 5." in done.stderr
     for options, said in (
-        (("--target", "cuda", "--depth", 5), "The run began with --target=cpu, not cuda."),
-        (("--depth", 2), "--depth can only be raised: the run had 3."),
+        (("--target", "cuda", "--depth", "5"), "The run began with --target=cpu, not cuda."),
+        (("--depth", "2"), "--depth can only be raised: the run had 3."),
         (("--set", "max_sweep=3"), "The run began with --set max_sweep=12, not 3."),
     ):
-        done = cutegen("optimize", "--resume", tmp_path / "run", *options)
-        assert done.returncode == 2, done.stderr
+        done = CliRunner().invoke(app, ["optimize", "--resume", str(tmp_path / "run"), *options])
+        assert done.exit_code == 2, done.stderr
         assert said in done.stderr
     given = Given({"target": "cpu", "max_depth": 3, "model": "manual"}, frozenset({"target", "max_depth"}))
     require_same(given, settings)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import UNWATCHED, cutegen, never_built, one_object, start, wait_until
+from command_line import BRIEF, UNWATCHED, cutegen, never_built, one_object, start, wait_until
 from typer.testing import CliRunner
 
 from graph.cli.main import app
@@ -29,7 +29,7 @@ def record_in(folder: Path) -> SuiteRecord:
 
 def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    process = start("suite", suite_of(tmp_path), *UNWATCHED, "--depth", 0, "--out", out, cwd=tmp_path)
+    process = start("suite", suite_of(tmp_path), *UNWATCHED, "--depth", 0, "--out", out, cwd=tmp_path, command=BRIEF)
     wait_until(lambda: (out / "results.json").exists() or process.poll() is not None, "the first task's end")
     process.kill()
     stdout, stderr = process.communicate(timeout=60)
@@ -38,7 +38,7 @@ def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
     assert json.loads(first)["outcome"] in ("improved", "nothing_faster")
     assert record_in(out).outcome == "running"
 
-    done = cutegen("suite", "--resume", "out", "--jobs", 2, "--json", cwd=tmp_path)
+    done = cutegen("suite", "--resume", "out", "--jobs", 2, "--json", cwd=tmp_path, command=BRIEF)
     assert done.returncode in (0, 1), done.stderr
     record = SuiteRecord.model_validate(one_object(done.stdout))
     assert record == record_in(out)

@@ -6,9 +6,12 @@ from pathlib import Path
 
 import pytest
 from ablation_records import ablation, gated
+from click.testing import Result
 from command_line import SCRIPTED, UNWATCHED, cutegen, never_built, one_object
+from typer.testing import CliRunner
 
 from graph.cli.ablate import gates
+from graph.cli.main import app
 from graph.pages.ablation_chart import figure
 from graph.pages.ablation_page import render
 from graph.suites.ablation import Ablation, Point, Schedule, schedule_of
@@ -122,7 +125,7 @@ def test_gates_and_tasks_are_read_as_people_write_them(tmp_path: Path) -> None:
         find_task(str(tmp_path / "level9"), 1.0)
 
 
-def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> None:
+def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     task = never_built(tmp_path)
     done = cutegen(
         "ablate", task, "--profile-from", "0,11", "--depth", 1, *UNWATCHED, "--out", "both", "--json", cwd=tmp_path,
@@ -139,14 +142,19 @@ def test_both_schedules_run_and_leave_figure_page_and_data(tmp_path: Path) -> No
     ET.parse(folder / "ablation.svg")
     assert "Profile from depth 11" in (folder / "ablation.html").read_text(encoding="utf-8")
 
-    again = cutegen("ablate", "--resume", "both", cwd=tmp_path)
-    assert again.returncode == done.returncode, "both had ended: they are read, not run"
+    monkeypatch.chdir(tmp_path)
+    again = ablate("--resume", "both")
+    assert again.exit_code == done.returncode, "both had ended: they are read, not run"
     assert "profile from depth" in again.stdout
-    taken = cutegen("ablate", task, "--profile-from", "0,11", "--out", "both", "--target", "cpu", cwd=tmp_path)
-    assert taken.returncode == 2
-    assert cutegen("ablate", "--resume", "nowhere", cwd=tmp_path).returncode == 2
-    asks = cutegen("ablate", task, "--model", "manual", "--target", "cpu", "--out", "asks", cwd=tmp_path)
-    assert asks.returncode == 2
+    taken = ablate(task, "--profile-from", "0,11", "--out", "both", "--target", "cpu")
+    assert taken.exit_code == 2
+    assert ablate("--resume", "nowhere").exit_code == 2
+    asks = ablate(task, "--model", "manual", "--target", "cpu", "--out", "asks")
+    assert asks.exit_code == 2
     assert "An ablation does not stop for answers." in asks.stderr
     assert not (tmp_path / "asks").exists()
-    assert cutegen("ablate", "--target", "cpu", cwd=tmp_path).returncode == 2
+    assert ablate("--target", "cpu").exit_code == 2
+
+
+def ablate(*arguments: object) -> Result:
+    return CliRunner().invoke(app, ["ablate", *map(str, arguments)])

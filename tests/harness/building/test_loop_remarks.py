@@ -122,7 +122,10 @@ def test_a_gather_is_counted(said):
 
 
 def test_without_objdump_nothing_is_said_and_the_build_is_whole(compile_cpu, good, fresh, monkeypatch):
+    toolchain = cpu_build.CpuToolchain()
+    with_objdump, prelude = toolchain.key(), toolchain.prelude_key()
     monkeypatch.setattr(cpu_build, "disassembler", lambda: None)
+    assert (toolchain.key() != with_objdump, toolchain.prelude_key()) == (True, prelude)
     build = compile_cpu(fresh(good))
     assert build.succeeded and build.remarks == ()
 

@@ -59,7 +59,7 @@ def test_a_hurried_judge_compares_once_and_is_fooled_by_more_than_the_whole_one(
     found = {}
     for name in ("right for positive numbers", "nothing written"):
         candidate, build = bench.build(WRONG[name])
-        found[name] = quick.evaluate(bench.task(bench.softsign), candidate, build)
+        found[name] = quick.evaluate(bench.task(bench.softsign), candidate, build, seed=1)
     assert [verdict.status for verdict in found.values()] == ["passed", "wrong"]
     assert [len(verdict.correctness.trials) for verdict in found.values()] == [1, 1]
 
@@ -188,11 +188,11 @@ def test_a_time_below_the_physical_floor_is_refused_unless_the_ceiling_was_wrong
             return facts.model_copy(update={"peak_gb_s": self.measured_again if again else 1e-3, "l3_bytes": 1 << 20})
 
     judge = LocalJudge(Slow(), bench.judge.terms)
-    refused = judge.evaluate(task, candidate, build)
+    refused = judge.evaluate(task, candidate, build, seed=1)
     assert (refused.status, refused.check) == ("refused", "floor")
     assert refused.timing is None
     Slow.measured_again = 1e3
-    assert judge.evaluate(task, candidate, build).status == "passed"
+    assert judge.evaluate(task, candidate, build, seed=1).status == "passed"
 
 
 @pytest.mark.alone
@@ -317,20 +317,20 @@ def test_a_kernel_meets_its_rival_in_the_same_rounds(bench):
     incumbent, _ = bench.build(slow)
     candidate, build = bench.build(HONEST)
     task = bench.task(bench.softsign)
-    head_to_head = bench.judge.evaluate(task, candidate, build, incumbent=incumbent).timing.head_to_head
+    head_to_head = bench.judge.evaluate(task, candidate, build, seed=1, incumbent=incumbent).timing.head_to_head
     assert head_to_head.incumbent == incumbent.digest
     assert head_to_head.interval.low > 1
-    lost = bench.judge.evaluate(task, *bench.build(slow), incumbent=candidate).timing.head_to_head
+    lost = bench.judge.evaluate(task, *bench.build(slow), seed=1, incumbent=candidate).timing.head_to_head
     assert lost.interval.high < 1
 
 
 def test_a_rival_that_does_not_build_or_fails_costs_the_duel_only(bench):
     task = bench.task(bench.softsign)
     candidate, build = bench.build(HONEST)
-    assert bench.judge.evaluate(task, candidate, build).timing.head_to_head is None
+    assert bench.judge.evaluate(task, candidate, build, seed=1).timing.head_to_head is None
     for body in ("no kernel", HOSTILE[("crashed", "signal", "SIGABRT")]):
         incumbent, _ = bench.build(body)
-        verdict = bench.judge.evaluate(task, candidate, build, incumbent=incumbent)
+        verdict = bench.judge.evaluate(task, candidate, build, seed=1, incumbent=incumbent)
         assert verdict.status == "passed"
         assert verdict.timing.head_to_head is None
 
@@ -339,12 +339,12 @@ def test_what_was_judged_on_another_machine_is_built_here_again(bench, monkeypat
     """Its record names a build that this machine's store lacks; no path of any machine is in it."""
     task = bench.task(bench.softsign)
     candidate, build = bench.build(HONEST)
-    elsewhere = bench.judge.evaluate(task, candidate, build)
+    elsewhere = bench.judge.evaluate(task, candidate, build, seed=1)
     assert str(cache_dir()) not in elsewhere.model_dump_json()
     monkeypatch.setattr(LIBRARIES, "kind", "builds-of-another-machine")
     shutil.rmtree(LIBRARIES.root, ignore_errors=True)
     other = candidate.model_copy(update={"source": f"{candidate.source}\n// another\n"})
-    here = bench.judge.evaluate(task, candidate, elsewhere.build, incumbent=other)
+    here = bench.judge.evaluate(task, candidate, elsewhere.build, seed=1, incumbent=other)
     assert here.timing.head_to_head.incumbent == other.digest
     assert library_of(here.build).is_file()
     assert bench.judge.profile(task, candidate, elsewhere).time_ms == elsewhere.timing.candidate_ms

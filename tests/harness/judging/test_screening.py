@@ -44,7 +44,7 @@ def test_inputs_are_drawn_anew_for_each_verdict(bench, judge):
 
 def test_a_refused_source_stays_refused_with_a_build_at_hand(bench, judge):
     candidate, build = bench.build(f"{RIGHT}\n#define GLUE(a, b) a##b")
-    verdict = judge.evaluate(bench.task(bench.softsign), candidate, build)
+    verdict = judge.evaluate(bench.task(bench.softsign), candidate, build, seed=1)
     assert (verdict.status, verdict.check, verdict.build) == ("refused", "screen:paste", build)
 
 
@@ -53,14 +53,14 @@ def test_what_the_source_hides_the_library_shows(bench, judge):
     candidate = kernel(hidden + RIGHT.replace("{\n", "{\n  if (x.numel() < 0) harmless();\n", 1))
     task = bench.task(bench.softsign)
     assert judge.screen(task, candidate) is None
-    verdict = judge.evaluate(task, candidate)
+    verdict = judge.evaluate(task, candidate, seed=1)
     assert (verdict.status, verdict.check) == ("refused", "screen:import")
     assert "random_device" in verdict.message
     assert verdict.build is not None
 
 
 def test_an_honest_kernel_is_built_and_passes(bench, judge):
-    verdict = judge.evaluate(bench.task(bench.softsign), kernel(RIGHT))
+    verdict = judge.evaluate(bench.task(bench.softsign), kernel(RIGHT), seed=1)
     assert verdict.passed, verdict.message
     assert verdict.build is not None
 

@@ -1,0 +1,42 @@
+"""Real judges that take little time over timing: for who asks what passes, by real compilers and cages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from typing import Any
+from unittest import mock
+
+from own_turns import own_turns
+
+from harness.judging.local import LocalJudge
+from harness.judging.protocol import JudgeOrder
+from harness.nouns.verdict import Verdict
+from harness.targets.select import resolve_target
+from tools.judges import terms_of
+
+TIMING_S = 0.1
+"""The least rounds are made whatever this is; a head-to-head that nobody can decide ends after twelve times as long."""
+SEED = 1
+"""Of the trials of a run that names none: the suite says the same of the same tree."""
+
+
+class BriefJudge(LocalJudge):
+    """See `LocalJudge`."""
+
+    def evaluate(self, *given: Any, seed: int | None = None, **others: Any) -> Verdict:
+        return super().evaluate(*given, seed=SEED if seed is None else seed, **others)
+
+
+@contextmanager
+def brief_here() -> Iterator[None]:
+    """Meanwhile such judges are those of this process, one for each order; they take turns with no other process."""
+
+    @cache
+    def local_judge(order: JudgeOrder) -> BriefJudge:
+        return BriefJudge(resolve_target(order.target, order.ordinal), replace(terms_of(order), timing_s=TIMING_S))
+
+    with own_turns(), mock.patch("tools.judges.local_judge", local_judge):
+        yield
