@@ -25,7 +25,7 @@ def fingerprint(library: Path) -> str:
     """SHA-256 of the sections that run, in hex; empty for a file that is no library, or a damaged one."""
     try:
         found = sorted(_sections(read_bounded(library)))
-    except (OSError, struct.error, ValueError):
+    except (OSError, struct.error, ValueError, OverflowError):
         return ""
     digest = hashlib.sha256()
     for name, held in found:
