@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
 from graph.export.training import training_files
+from graph.model.door import ModelResult, accelerate_model
 from graph.runs.folder import Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.loop import drive
 from graph.runs.progress import Observer, Quiet
@@ -183,6 +184,24 @@ def evolve(
     `settings` say how: `generations`, `proposals` of each, the `proposers` who take turns, and all that a run has.
     """
     return _fresh("evolve", task, out, observer, settings, None)
+
+
+def accelerate(
+    module: Any,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    budget: float | None = None,
+    out: str | Path | None = None,
+    **settings: Any,
+) -> ModelResult:
+    """Make a whole model faster: the regions worth a kernel, each by the agents, and kept where it gains inside.
+
+    `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
+    is the seconds that all regions' runs have together. `result.module()` is the fast one, `result.record` says all.
+    Raises `UserError` and `MachineError`.
+    """
+    more = settings if budget is None else settings | {"max_wall_s": budget}
+    return accelerate_model(module, inputs, make_settings(more), out)
 
 
 def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:

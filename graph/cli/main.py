@@ -65,7 +65,7 @@ def optimize(options: of.Optimize) -> int:
 
 @command("model", of.Model)
 def model(options: of.Model) -> int:
-    """Find the regions of a whole model that are worth a kernel, and what they could bring."""
+    """Make a whole model faster: find the regions that are worth a kernel, and put in those that gain inside it."""
     from graph.cli.model import run
 
     return run(options)

@@ -95,16 +95,19 @@ class Model:
     """Of `cutegen model`."""
 
     file: Annotated[
-        str,
+        str | None,
         typer.Argument(
             help="A Python file with class Model, FILE:FUNCTION that returns a module and its inputs, or the "
             "config.json of a Hugging Face model.",
+            show_default=False,
         ),
-    ]
+    ] = None
     plan: Annotated[bool, typer.Option("--plan", help="Stop at the table of regions, before any kernel.")] = False
     batch: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="1")] = None
     tokens: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="128")] = None
-    settings: Annotated[Given, Offer("target", "model", "base_url", "isolation", others=True)]
+    settings: RunSettings
+    out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<model>-<id>")] = None
+    resume: Annotated[Path | None, typer.Option(help="Go on with the model in this folder.", show_default=False)] = None
     json: Json = False
 
 

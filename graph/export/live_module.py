@@ -50,6 +50,13 @@ def module_source(module: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> tup
     return name.lower(), _task_file(name=name, folder=str(kept), **texts)
 
 
+def cut_source(staged: Path, *, name: str, inputs: int) -> str:
+    """The task source of a program and so many inputs, `x0` on, that lie in a staged folder: it goes into the cache."""
+    kept = exported_modules().publish(staged, _key(staged))
+    names = ", ".join(f"x{k}" for k in range(inputs))
+    return _task_file(name=name, folder=str(kept), parameters=names, arguments=names)
+
+
 def module_key(source: str) -> str | None:
     """The name in the cache of what a live module's task file loads; None for any other file."""
     found = re.search(r'^EXPORTED = ".*/([0-9a-f]{32})"$', source, re.MULTILINE)

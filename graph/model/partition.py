@@ -95,7 +95,7 @@ def _longest(part: Part, start: int, writers: Writers) -> Region | None:
         if last.hindrance or heavy > 1 or end - (found.window.end if found else start) > PATIENCE:
             break
         window = Window(part, start, end)
-        if last.name not in VIEWS and (recipe := writers.recipe(window)):
+        if last.name not in VIEWS and window.connected and (recipe := writers.recipe(window)):
             found = Region(window, kind_of(window.operations), recipe)
     return found
 

@@ -23,7 +23,11 @@ BATCH, TOKENS = 1, 128
 
 
 def load_model(
-    source: Any, inputs: Sequence[Any] | None = None, *, batch: int | None = None, tokens: int | None = None
+    source: Any,
+    inputs: Sequence[Any] | Mapping[str, Any] | None = None,
+    *,
+    batch: int | None = None,
+    tokens: int | None = None,
 ) -> ModelInput:
     """What the model graph starts from. Raises `UserError`.
 
@@ -52,7 +56,7 @@ def load_model(
 def _script(path: Path, function: str, text: str) -> ModelInput:
     """A function without arguments that returns a module and its inputs."""
     folder = str(path.absolute().parent)
-    made = _rendered(
+    made = rendered(
         "script.py.j2",
         file=str(path.absolute()),
         folder=folder,
@@ -71,7 +75,7 @@ def _configured(values: Mapping[str, Any], name: str, batch: int, tokens: int) -
         text = json.dumps(dict(values))
     except (TypeError, ValueError) as error:
         raise UserError(f"The configuration cannot be written down: {error}.", "Give plain JSON.") from error
-    return ModelInput(source=_rendered("configured.py.j2", config=text, batch=batch, tokens=tokens), name=name)
+    return ModelInput(source=rendered("configured.py.j2", config=text, batch=batch, tokens=tokens), name=name)
 
 
 def _configuration(path: Path, text: str) -> Mapping[str, Any]:
@@ -84,7 +88,8 @@ def _configuration(path: Path, text: str) -> Mapping[str, Any]:
     return values
 
 
-def _rendered(template: str, **values: Any) -> str:
+def rendered(template: str, **values: Any) -> str:
+    """A template of this folder, filled in."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )

@@ -8,16 +8,19 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from graph.model.plan import Plan
+from harness.nouns.acceptance import Acceptance
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
-from harness.nouns.frozen import Label
+from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.tier import Tier
+from harness.nouns.verdict import Interval
+from nodes.state import Usage
 
 
-class ModelInput(BaseModel):
+class ModelInput(Frozen):
     """What the model graph starts from. `reads` are folders that the source needs beside it."""
 
-    model_config = ConfigDict(extra="forbid", title="Model")
+    model_config = ConfigDict(title="Model")
 
     source: str = Field(
         title="PyTorch source",
@@ -26,6 +29,30 @@ class ModelInput(BaseModel):
     )
     name: Label = Field(default="model", title="Name", description="What the report calls the model.")
     reads: tuple[str, ...] = Field(default=(), title="Folders", description="What the source reads beside itself.")
+    only_plan: bool = Field(default=False, title="Only plan", description="Stop before any kernel is written.")
+
+
+class RegionTask(Frozen):
+    """A region as a task of its own. `gain_ms` is what it could save; the budget is shared out by it."""
+
+    name: str
+    source: str
+    gain_ms: float
+
+
+class RegionOutcome(Frozen):
+    """What a region's run found: its best kernel's speed-up by itself, where one passed."""
+
+    name: str
+    improved: bool
+    speedup: float | None = None
+    interval: Interval | None = None
+    reason: SanitizedText = ""
+
+
+def add_outcomes(left: tuple[RegionOutcome, ...], right: tuple[RegionOutcome, ...]) -> tuple[RegionOutcome, ...]:
+    """The reducer of outcomes: one a region, the latest."""
+    return tuple({each.name: each for each in (*left, *right)}.values())
 
 
 class ModelState(BaseModel):
@@ -36,8 +63,32 @@ class ModelState(BaseModel):
     source: str
     name: Label = "model"
     reads: tuple[str, ...] = ()
+    only_plan: bool = False
     target: TargetName | None = None
     tier: Tier | None = None
     capture: Capture | None = None
     plan: Plan | None = None
+    tasks: tuple[RegionTask, ...] = ()
+    outcomes: Annotated[tuple[RegionOutcome, ...], add_outcomes] = ()
+    acceptance: Acceptance | None = None
+    usage: Annotated[Usage, add] = Usage()
     seconds: Annotated[float, add] = 0.0
+
+    @property
+    def model(self) -> ModelInput:
+        """What it started from."""
+        return ModelInput(source=self.source, name=self.name, reads=self.reads, only_plan=self.only_plan)
+
+
+class RegionState(BaseModel):
+    """What one region's node is sent, and the fields of the model's state that it writes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    region: RegionTask
+    tasks: tuple[RegionTask, ...]
+    tier: Tier | None = None
+    outcomes: tuple[RegionOutcome, ...] = ()
+    usage: Usage = Usage()
+    seconds: float = 0.0
+    reads: tuple[str, ...] = ()

@@ -52,6 +52,16 @@ class Window:
         return tuple(name for name in self.made if name in later)
 
     @cached_property
+    def connected(self) -> bool:
+        """Whether its operations hang together by the values that they hand on; others only stand side by side."""
+        groups: list[set[str]] = []
+        for each in self.operations:
+            here = {result.name for result in each.op.results} | (set(each.reads) & set(self.made))
+            apart = [group for group in groups if not group & here]
+            groups = [*apart, here.union(*(group for group in groups if group & here))]
+        return len(groups) <= 1
+
+    @cached_property
     def ms(self) -> float:
         """The time of its operations."""
         return sum(each.ms for each in self.operations)

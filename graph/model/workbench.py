@@ -1,39 +1,49 @@
-"""What the model graph asks of a machine: to run a model and clock its operations. Tests have one that is scripted."""
+"""What the model graph asks of a machine: to run, cut and accept models. Tests have one that is scripted."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Protocol
 
+from graph.export.live_module import INPUTS, PROGRAM, cut_source
+from graph.model.state import ModelInput
+from harness.building.store import exported_modules
 from harness.isolation.tiers import resolve_tier
-from harness.judging.capturing import capture_model
+from harness.judging.capturing import ModelOnTarget
+from harness.nouns.acceptance import Acceptance
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.tier import Tier
+from harness.wire.job import RegionCut
 from nodes.settings import Settings
 from tools.judges import choose_target
 
+ACCEPT_S = 12.0
+"""For the rounds of one comparison of whole models."""
+
 
 class Workbench(Protocol):
-    """One device of a machine, and how what runs there is isolated."""
+    """One device of a machine, and how what runs there is isolated. Methods raise `UserError` and `MachineError`."""
 
-    @property
-    def target(self) -> TargetName:
-        """Where models and kernels run."""
-        ...
-
-    @property
-    def tier(self) -> Tier:
-        """What keeps them from doing harm."""
-        ...
+    target: TargetName
+    tier: Tier
 
     def facts(self) -> DeviceFacts:
         """The device's ceilings."""
         ...
 
-    def capture(self, source: str, name: str, reads: tuple[str, ...]) -> Capture:
-        """A model's operations with their times. Raises `UserError` and `MachineError`."""
+    def capture(self, model: ModelInput) -> Capture:
+        """A model's operations with their times."""
+        ...
+
+    def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
+        """The source of a task for each region, by its name."""
+        ...
+
+    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
+        """The assembled model in a folder, beside eager."""
         ...
 
 
@@ -44,17 +54,31 @@ class LocalWorkbench:
     """This machine, as the settings ask for it. Raises `MachineError` where kernels cannot run on it so."""
 
     def __init__(self, settings: Settings) -> None:
-        self._target = choose_target(settings.target, settings.device)
-        self._precision = settings.precision
-        self.target: TargetName = self._target.name
+        self._device = choose_target(settings.target, settings.device)
+        self._settings = settings
+        self.target: TargetName = self._device.name
         self.tier: Tier = resolve_tier(settings.isolation)
 
     def facts(self) -> DeviceFacts:
         """Measured on first use, then kept on the disk."""
-        return self._target.facts()
+        return self._device.facts()
 
-    def capture(self, source: str, name: str, reads: tuple[str, ...]) -> Capture:
+    def capture(self, model: ModelInput) -> Capture:
         """In a locked child that has PyTorch."""
-        return capture_model(
-            source, name=name, target=self._target, tier=self.tier, precision=self._precision, read=reads
-        )
+        return self._on(model).capture()
+
+    def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
+        """In such a child; programs and inputs go into the cache of exported modules."""
+        with exported_modules().staging() as folder:
+            self._on(model).cut(regions, folder, program=PROGRAM, inputs=INPUTS)
+            return {
+                region.name: cut_source(folder / region.name, name=region.name, inputs=len(region.inputs))
+                for region in regions
+            }
+
+    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
+        """In such a child, with the kernels loaded into it."""
+        return self._on(model).accept(folder, file, regions, tolerance=self._settings.tolerance, limit_s=ACCEPT_S)
+
+    def _on(self, model: ModelInput) -> ModelOnTarget:
+        return ModelOnTarget(model.source, model.name, self._device, self.tier, self._settings.precision, model.reads)

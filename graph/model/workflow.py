@@ -1,54 +1,82 @@
-"""The model graph: capture a model, and plan which of its regions are worth a kernel."""
+"""The model graph: capture, plan, each region through the agents' graph, assemble, accept."""
 
 from __future__ import annotations
 
-from functools import partial
+from typing import Any, Literal
 
 from langgraph.graph import END, START, StateGraph
+from langgraph.runtime import Runtime
+from langgraph.types import Send
 
-from graph.model.plan import plan_of
-from graph.model.state import ModelInput, ModelState
+from graph.model.state import ModelInput, ModelState, RegionState
+from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened, planner, region, won
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.runs.trust import require_harmless_files
+from harness.judging.protocol import OpenJudge
 from nodes.models.select import open_model
 from nodes.node import Admission, Update, as_node
-from nodes.node_context import ModelCache, NodeContext
+from nodes.node_context import ModelCache
 from nodes.settings import Settings
-from nodes.state import require
+from tools.judges import open_judge
 
-
-def capture(state: ModelState, node_context: NodeContext, *, open_workbench: OpenWorkbench) -> Update:
-    """Run the model once with every operation clocked."""
-    bench = open_workbench(node_context.settings)
-    captured = bench.capture(state.source, state.name, state.reads)
-    return {"capture": captured, "target": bench.target, "tier": bench.tier}
-
-
-def planner(state: ModelState, node_context: NodeContext, *, open_workbench: OpenWorkbench) -> Update:
-    """Cut the model into regions, and rank them by what they can gain."""
-    bench = open_workbench(node_context.settings)
-    captured = require(state.capture, "capture")
-    return {"plan": plan_of(captured, bench.target, bench.facts(), node_context.settings.precision)}
-
-
-NODES = (
+STEPS: tuple[tuple[Step, str], ...] = (
     (capture, "Runs the model once, with every operation clocked."),
     (planner, "Cuts it into regions, and ranks them by what a kernel could gain."),
+    (cutter, "Makes a task of each region that is worth a kernel."),
+    (assembler, "Puts the kernels that won into the model."),
+    (acceptor, "Holds the whole against eager, and drops what does not gain inside."),
 )
 
 
+def after_planner(state: ModelState) -> Literal["cutter", "__end__"]:
+    """A plan may be all that was asked for."""
+    return "__end__" if state.only_plan else "cutter"
+
+
+def after_cutter(state: ModelState) -> list[Send] | str:
+    """Each region through the agents' graph; the end where none is worth it."""
+    if not state.tasks:
+        return END
+    return [
+        Send("region", {"region": task, "tasks": state.tasks, "tier": state.tier, "reads": state.reads})
+        for task in state.tasks
+    ]
+
+
+def after_assembler(state: ModelState) -> Literal["acceptor", "__end__"]:
+    """Without a kernel that won there is nothing to accept."""
+    return "acceptor" if won(state) else "__end__"
+
+
 def build_model_graph(
-    open_workbench: OpenWorkbench = LocalWorkbench, *, admit: Admission[ModelState] | None = None
+    open_workbench: OpenWorkbench = LocalWorkbench,
+    open_judge: OpenJudge = open_judge,
+    *,
+    admit: Admission[Any] | None = None,
 ) -> StateGraph[ModelState, Settings, ModelInput, ModelState]:
-    """The graph, to be compiled with or without a checkpointer. `open_workbench` gives it a machine to measure on."""
+    """The graph, to be compiled with or without a checkpointer. `open_workbench` gives it a machine to measure on.
+
+    `admit` is asked about settings and state before each node, and raises for what it does not take.
+    """
     shelf = ModelCache(open_model)
     graph = StateGraph(ModelState, context_schema=Settings, input_schema=ModelInput)
-    for node, description in NODES:
-        bound = partial(node, open_workbench=open_workbench)
-        graph.add_node(node.__name__, as_node(bound, shelf, admit=admit), metadata={"description": description})
+    for step, description in STEPS:
+        node = as_node(opened(step, open_workbench), shelf, None, admit, open_judge)
+        joins = step is assembler
+        graph.add_node(step.__name__, node, metadata={"description": description}, defer=joins)
+    within = as_node(region, shelf, None, admit, open_judge)
+
+    def region_node(state: Any, *, runtime: Runtime[Settings]) -> Update:
+        return within(RegionState.model_validate(state), runtime=runtime)
+
+    graph.add_node("region", region_node, metadata={"description": "One region's run of the agents' graph."})
     graph.add_edge(START, "capture")
     graph.add_edge("capture", "planner")
-    graph.add_edge("planner", END)
+    graph.add_conditional_edges("planner", after_planner)
+    graph.add_conditional_edges("cutter", after_cutter, ["region", END])
+    graph.add_edge("region", "assembler")
+    graph.add_conditional_edges("assembler", after_assembler)
+    graph.add_edge("acceptor", END)
     return graph
 
 

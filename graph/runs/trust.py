@@ -36,7 +36,13 @@ def remember(manifest: bytes) -> None:
 def require_trust(manifest: bytes, settings: Settings, file: Path, remedy: str) -> None:
     """Raises `UserError` where a manifest that was not written here asks for what may do harm."""
     risk = next(risks(settings), None)
-    if risk is not None and not _mark(manifest).exists():
+    if risk is not None:
+        require_own(manifest, file, risk, remedy)
+
+
+def require_own(manifest: bytes, file: Path, risk: str, remedy: str) -> None:
+    """Raises `UserError` where a manifest with this risk was not written here."""
+    if not _mark(manifest).exists():
         raise UserError(f"{file} was not written by you on this machine, or changed since, and {risk}.", remedy)
 
 

@@ -9,13 +9,14 @@ from harness.nouns.task import Argument, Ref, TensorSpec, TracedOp
 
 
 class Operation(Frozen):
-    """One operation of a part. Its time is that of a run with every operation clocked.
+    """One operation of a part, `node` in the captured graph. Its time is that of a run with every operation clocked.
 
     `module` is the path of the innermost module around it, `module_type` that one's class. With a `hindrance` no kernel
     may take its place: it draws random numbers, writes to what it is given, or its sizes follow from values.
     """
 
     op: TracedOp
+    node: str = ""
     module: str
     module_type: str = ""
     ms: float = 0.0

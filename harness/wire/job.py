@@ -22,6 +22,38 @@ class ReferenceJob(Frozen):
     precision: Precision
 
 
+class RegionCut(Frozen):
+    """Operations in a row of a captured part, by the names of values that `harness.nouns.capture.Part` has."""
+
+    name: str
+    part: str
+    operations: tuple[str, ...]
+    inputs: tuple[str, ...]
+    weights: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class CutJob(ReferenceJob):
+    """Regions to be written as files of these names, each in a folder of its own."""
+
+    regions: tuple[RegionCut, ...]
+    program: str
+    inputs: str
+
+
+class AcceptJob(ReferenceJob):
+    """An assembled model (`folder` holds `file` and the folders of its `regions`) to be held against eager.
+
+    Rounds of a comparison end after about `limit_s`.
+    """
+
+    folder: str
+    file: str
+    regions: tuple[str, ...]
+    tolerance: float
+    limit_s: float
+
+
 class CompileOrder(Frozen):
     """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
 

@@ -56,6 +56,7 @@ class _ModelReader(Reader):
             op, hindrance = self._read(node)
             yield Operation(
                 op=op,
+                node=node.name,
                 module=module,
                 module_type=kind,
                 ms=self._ms.get(node.name, 0.0),

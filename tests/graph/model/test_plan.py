@@ -65,6 +65,19 @@ def test_a_value_of_later_use_is_an_output_though_the_region_goes_on() -> None:
     assert Window(whole, 0, 3).given == ("s",)
 
 
+def test_what_only_stands_side_by_side_is_not_joined() -> None:
+    shape = (ROWS, WIDTH)
+    other = operation("o", "relu.default", "z", shape=shape)
+    first = operation("f", "relu.default", "x", shape=shape)
+    last = operation("l", "mul.Tensor", "f", "o", shape=shape)
+    given = (packed("x", *shape), packed("z", *shape))
+    apart = part(other, first, inputs=given, weights=[]).model_copy(update={"outputs": ("o", "f")})
+    assert windows(captured(apart, whole_ms=2.0)) == [["relu"], ["relu"]]
+    assert windows(captured(part(other, first, last, inputs=given, weights=[]), whole_ms=3.0)) == [
+        ["relu", "relu", "mul"]
+    ]
+
+
 def test_windows_lose_no_value_and_cover_every_operation_once() -> None:
     capture = captured(two_layers(), whole_ms=22.0)
     regions = regions_of(capture, Writers("cpu", DEVICE))

@@ -8,7 +8,7 @@ from graph.model.partition import regions_of
 from graph.model.plan import plan_of
 from graph.model.writers import Writers
 from harness.isolation.tiers import resolve_tier
-from harness.judging.capturing import capture_model
+from harness.judging.capturing import ModelOnTarget
 from harness.nouns.capture import Capture
 from harness.nouns.errors import MachineError, UserError
 from harness.targets.cpu import CpuTarget
@@ -48,7 +48,7 @@ HEAVY = NET.replace("torch.randn(64, 32)", "torch.randn(1 << 34, 32)")
 
 
 def captured(source: str) -> Capture:
-    return capture_model(source, name="net", target=CpuTarget(), tier=resolve_tier("auto"))
+    return ModelOnTarget(source, "net", CpuTarget(), resolve_tier("auto")).capture()
 
 
 @pytest.fixture(scope="module")

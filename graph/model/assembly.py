@@ -1,0 +1,62 @@
+"""The text of `model_fast.py`: which operations of the model each region's kernel takes the place of."""
+
+from __future__ import annotations
+
+import json
+import pprint
+from collections.abc import Sequence
+from typing import Any
+
+from graph.model.plan import Place, Plan, PlannedRegion
+from graph.model.sources import rendered
+from graph.model.window import Window
+from harness.nouns.capture import Capture
+from harness.wire.job import RegionCut
+
+FILE = "model_fast.py"
+REGIONS = "regions"
+
+
+def window_of(capture: Capture, place: Place) -> Window:
+    """The operations at a place."""
+    return Window(capture.parts[place.part], place.start, place.end)
+
+
+def cuts_of(capture: Capture, regions: Sequence[PlannedRegion]) -> tuple[RegionCut, ...]:
+    """Each region as it stands at its first place."""
+    return tuple(_cut(capture, region) for region in regions)
+
+
+def assembled(capture: Capture, plan: Plan, names: Sequence[str]) -> str:
+    """The file for the regions of these names."""
+    chosen = {region.name: [_place(capture, place) for place in region.places]
+              for region in plan.regions if region.name in names}  # fmt: skip
+    title = f"{plan.name} with kernels in the place of some of its operations."
+    return rendered(
+        "model_fast.py.j2",
+        title=json.dumps(title)[1:-1],
+        regions=pprint.pformat(chosen, width=116, sort_dicts=False, compact=True),
+    )
+
+
+def _cut(capture: Capture, region: PlannedRegion) -> RegionCut:
+    window = window_of(capture, region.places[0])
+    return RegionCut(
+        name=region.name,
+        part=window.part.path,
+        operations=tuple(each.node for each in window.operations),
+        inputs=window.inputs,
+        weights=window.weights,
+        outputs=window.given,
+    )
+
+
+def _place(capture: Capture, place: Place) -> dict[str, Any]:
+    window = window_of(capture, place)
+    return {
+        "part": window.part.path,
+        "operations": [(each.node, each.op.target) for each in window.operations],
+        "inputs": list(window.inputs),
+        "weights": list(window.weights),
+        "outputs": list(window.given),
+    }

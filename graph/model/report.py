@@ -1,0 +1,73 @@
+"""What became of a model, as a page: each region alone, inside the model, and its bound; and what was not captured."""
+
+from __future__ import annotations
+
+from graph.model.plan import Plan, PlannedRegion
+from graph.model.plan_table import places_in_words, sentences_of
+from graph.model.state import RegionOutcome
+from graph.pages.sheet import markdown
+from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.verdict import Interval
+
+HEAD = ("region", "where", "times", "share", "alone", "inside", "at best", "what became of it")
+
+
+def page(name: str, plan: Plan | None, outcomes: tuple[RegionOutcome, ...], acceptance: Acceptance | None) -> str:
+    """Markdown."""
+    if plan is None:
+        return f"# {name}\n\nIt was not captured.\n"
+    rows = region_rows(plan, outcomes, acceptance)
+    said = "\n".join(
+        f"- {sentence}" for sentence in (*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True))
+    )
+    return f"# {name}\n\n{said}\n\n{markdown(HEAD, rows)}\n"
+
+
+def region_rows(
+    plan: Plan, outcomes: tuple[RegionOutcome, ...], acceptance: Acceptance | None
+) -> tuple[tuple[str, ...], ...]:
+    """A row a region, those first that could gain most."""
+    found = {outcome.name: outcome for outcome in outcomes}
+    inside = {each.name: each for each in (acceptance.regions if acceptance else ())}
+    return tuple(_row(plan, region, found.get(region.name), inside.get(region.name)) for region in plan.regions)
+
+
+def verdict_of(acceptance: Acceptance | None) -> list[str]:
+    """What is said of the whole, in sentences."""
+    if acceptance is None:
+        return ["No kernel won by itself: the model stays as it is."]
+    if acceptance.speedup is None or acceptance.interval is None:
+        return [f"The model stays as it is. {acceptance.reason}"]
+    said = (
+        f"{acceptance.speedup:.2f}x over eager (95 % interval {acceptance.interval.low:.2f} to "
+        f"{acceptance.interval.high:.2f}): {acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
+        f"{acceptance.rounds} rounds by turns. Outputs held against {acceptance.oracle}."
+    )
+    return [said if acceptance.accepted else f"The model stays as it is: {said} {acceptance.reason}"]
+
+
+def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, inside: Inside | None) -> tuple[str, ...]:
+    return (
+        region.name,
+        places_in_words(region),
+        str(len(region.places)),
+        f"{plan.share(region):.1%}",
+        _factor(outcome.speedup, outcome.interval) if outcome else "",
+        _factor(inside.speedup, inside.interval) if inside else "",
+        f"{plan.bound([region]):.2f}x",
+        _fate(outcome, inside),
+    )
+
+
+def _factor(speedup: float | None, interval: Interval | None) -> str:
+    if speedup is None or interval is None:
+        return ""
+    return f"{speedup:.2f}x ({interval.low:.2f} to {interval.high:.2f})"
+
+
+def _fate(outcome: RegionOutcome | None, inside: Inside | None) -> str:
+    if outcome is None:
+        return "left as it is"
+    if inside is None:
+        return "no gain by itself" if outcome.speedup else f"no kernel: {outcome.reason}"
+    return f"dropped: {inside.dropped}" if inside.dropped else "kept"

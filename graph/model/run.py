@@ -1,0 +1,154 @@
+"""A model's folder, and the model graph driven in it from its start or its last checkpoint to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Literal
+
+from pydantic import ValidationError
+
+from graph.model.assembly import FILE
+from graph.model.plan import Plan
+from graph.model.report import page
+from graph.model.state import ModelInput, ModelState, RegionOutcome
+from graph.model.workbench import LocalWorkbench, OpenWorkbench
+from graph.model.workflow import build_model_graph
+from graph.runs.folder import RUNS, claimed, machine_error, new_id, replace_file
+from graph.runs.progress import Observer
+from graph.runs.store import open_saver
+from graph.runs.thread import GraphThread
+from graph.runs.trust import remember, require_own, require_trust
+from harness.judging.protocol import OpenJudge
+from harness.nouns.acceptance import Acceptance
+from harness.nouns.errors import UserError
+from harness.nouns.frozen import Frozen
+from harness.nouns.reading import read_bounded
+from nodes.settings import Settings
+from nodes.state import Usage
+from tools.judges import open_judge
+
+MOST_MANIFEST_BYTES = 64 << 20
+
+
+class ModelManifest(Frozen):
+    """What was asked: enough to begin, and to go on after a kill."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    model: ModelInput
+    settings: Settings
+    created: datetime
+
+
+class ModelRecord(Frozen):
+    """What was found: `record.json`. `accepted`: the assembled model is right, and faster than eager."""
+
+    schema_version: Literal[1] = 1
+    id: str
+    name: str
+    plan: Plan | None
+    outcomes: tuple[RegionOutcome, ...] = ()
+    acceptance: Acceptance | None = None
+    seconds: float
+    usage: Usage = Usage()
+
+    @property
+    def accepted(self) -> bool:
+        """Whether there is a model to hand out."""
+        return self.acceptance is not None and self.acceptance.accepted
+
+
+class ModelFolder:
+    """`model.json`, `record.json`, `report.md`, `model_fast.py`, and a run folder a region below `regions/`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.manifest_file = path / "model.json"
+        self.record = path / "record.json"
+        self.report = path / "report.md"
+        self.assembled = path / FILE
+        self.checkpoints = path / "checkpoints.sqlite"
+
+
+def create_model(out: Path | None, model: ModelInput, settings: Settings) -> tuple[ModelFolder, ModelManifest]:
+    """Make a model's folder, `runs/<name>-<id>` where `out` names none. Raises `UserError` and `MachineError`."""
+    now = datetime.now(UTC)
+    model_id = new_id(now)
+    folder = ModelFolder((out if out is not None else RUNS / f"{model.name}-{model_id}").absolute())
+    if folder.path.exists() and (folder.path.is_file() or any(folder.path.iterdir())):
+        raise UserError(f"{folder.path} is not empty.", "Go on with it by --resume, or name another folder with --out.")
+    settings = settings.model_copy(update={"run_dir": str(folder.path)})
+    manifest = ModelManifest(id=model_id, model=model, settings=settings, created=now)
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise machine_error(error, folder.path, "create the model's folder") from error
+    text = manifest.model_dump_json(indent=1)
+    remember(text.encode())
+    replace_file(folder.manifest_file, text)
+    return folder, manifest
+
+
+def reopen_model(path: Path) -> tuple[ModelFolder, ModelManifest]:
+    """Find an earlier one by its folder, or by its name under `runs/`. Raises `UserError`."""
+    folder = ModelFolder((path if path.exists() else RUNS / path).absolute())
+    try:
+        written = read_bounded(folder.manifest_file, MOST_MANIFEST_BYTES)
+        manifest = ModelManifest.model_validate_json(written)
+    except (OSError, ValidationError) as error:
+        raise UserError(
+            f"{path} holds no model: {folder.manifest_file.name} cannot be read.", "Name the folder that was printed."
+        ) from error
+    require_trust(written, manifest.settings, folder.manifest_file, "Begin anew.")
+    if manifest.model.reads:
+        require_own(written, folder.manifest_file, "reads folders of this machine", "Begin anew.")
+    settings = manifest.settings.model_copy(update={"run_dir": str(folder.path)})
+    return folder, manifest.model_copy(update={"settings": settings})
+
+
+def drive_model(
+    folder: ModelFolder,
+    manifest: ModelManifest,
+    *observers: Observer,
+    open_workbench: OpenWorkbench = LocalWorkbench,
+    open_judge: OpenJudge = open_judge,
+    planned: Callable[[Plan], None] | None = None,
+) -> ModelRecord:
+    """To the end, with the record and the report written. Raises `UserError` and `MachineError`.
+
+    `planned` is told the plan before any kernel is written, and by a resumed one at its end.
+    """
+    with claimed(folder.manifest_file), open_saver(folder.checkpoints) as saver:
+        graph = build_model_graph(open_workbench, open_judge).compile(
+            checkpointer=saver, interrupt_after=["planner"] if planned else None
+        )
+        thread = GraphThread(graph, manifest.id)
+        thread.take_on(manifest.model, manifest.settings, observers, usage=Usage())
+        state = _state(thread, manifest)
+        if planned and state.plan is not None:
+            planned(state.plan)
+        if graph.get_state(thread.config).next:
+            thread.take_on(manifest.model, manifest.settings, observers, usage=state.usage)
+        record = _record(_state(thread, manifest), manifest)
+        replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
+        replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))
+        return record
+
+
+def _state(thread: GraphThread, manifest: ModelManifest) -> ModelState:
+    values = thread.graph.get_state(thread.config).values
+    return ModelState.model_validate({"source": manifest.model.source, **values})
+
+
+def _record(state: ModelState, manifest: ModelManifest) -> ModelRecord:
+    return ModelRecord(
+        id=manifest.id,
+        name=manifest.model.name,
+        plan=state.plan,
+        outcomes=state.outcomes,
+        acceptance=state.acceptance,
+        seconds=state.seconds,
+        usage=state.usage,
+    )

@@ -1,0 +1,155 @@
+"""The nodes of the model graph, each a function of the state and of what surrounds it."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
+from graph.model.plan import plan_of
+from graph.model.state import ModelState, RegionOutcome, RegionState, RegionTask
+from graph.model.workbench import OpenWorkbench, Workbench
+from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
+from graph.runs.loop import drive
+from graph.runs.record import RunRecord
+from harness.machine.cache import cache_dir
+from harness.nouns.errors import UserError
+from harness.nouns.reading import read_bounded
+from nodes.node import Update
+from nodes.node_context import NodeContext
+from nodes.settings import Settings
+from nodes.state import require
+
+LEAST_S = 20.0
+"""No region's run is given less, however little of the budget is left for it."""
+
+_turn = threading.Lock()
+"""One region at a time: what one leaves of the budget goes to those after it."""
+
+Step = Callable[[ModelState, NodeContext, Workbench], Update]
+
+
+def capture(state: ModelState, _: NodeContext, bench: Workbench) -> Update:
+    """Run the model once with every operation clocked."""
+    return {"capture": bench.capture(state.model), "target": bench.target, "tier": bench.tier}
+
+
+def planner(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
+    """Cut the model into regions, and rank them by what they can gain."""
+    captured = require(state.capture, "capture")
+    return {"plan": plan_of(captured, bench.target, bench.facts(), node_context.settings.precision)}
+
+
+def cutter(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
+    """Make a task of each region that is worth a kernel."""
+    captured, plan = require(state.capture, "capture"), require(state.plan, "plan")
+    chosen = plan.worthwhile(playbook_alone=by_playbook(node_context.settings))
+    sources = bench.cut(state.model, cuts_of(captured, chosen)) if chosen else {}
+    return {
+        "tasks": tuple(
+            RegionTask(name=region.name, source=sources[region.name], gain_ms=region.gain_ms) for region in chosen
+        )
+    }
+
+
+def region(state: RegionState, node_context: NodeContext) -> Update:
+    """Take one region through the agents' graph, in a run folder of its own; an ended run is only read."""
+    folder = folder_of(node_context) / REGIONS
+    task, run = state.region, RunFolder(folder / state.region.name)
+    try:
+        with _turn:
+            begun = (
+                reopen(run.path) if run.manifest_file.exists() else _begin(run, state, folder, node_context.settings)
+            )
+            # A context of its own: the agents' graph must not take itself for a part of this one.
+            record = contextvars.Context().run(drive, *begun, open_judge=node_context.open_judge)
+    except UserError as error:
+        return {"outcomes": (RegionOutcome(name=task.name, improved=False, reason=str(error)),)}
+    return {"outcomes": (outcome_of(task.name, record),), "usage": record.usage}
+
+
+def assembler(state: ModelState, node_context: NodeContext, _: Workbench) -> Update:
+    """Write the model with every region whose kernel is faster by itself."""
+    write_assembled(state, folder_of(node_context), won(state))
+    return {}
+
+
+def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
+    """Hold the whole against eager; what does not gain inside it goes."""
+    folder = folder_of(node_context)
+    acceptance = bench.accept(state.model, folder, FILE, won(state))
+    write_assembled(state, folder, acceptance.kept)
+    return {"acceptance": acceptance}
+
+
+def won(state: ModelState) -> tuple[str, ...]:
+    """The regions whose kernels are faster by themselves, in the plan's order."""
+    improved = {outcome.name for outcome in state.outcomes if outcome.improved}
+    return tuple(task.name for task in state.tasks if task.name in improved)
+
+
+def write_assembled(state: ModelState, folder: Path, names: tuple[str, ...]) -> None:
+    """Write the assembled model; without regions in it none lies there. Raises `MachineError`."""
+    if names:
+        text = assembled(require(state.capture, "capture"), require(state.plan, "plan"), names)
+        replace_file(folder / FILE, text)
+    else:
+        (folder / FILE).unlink(missing_ok=True)
+
+
+def outcome_of(name: str, record: RunRecord) -> RegionOutcome:
+    """What a run's record says of its region."""
+    headline = record.timing.headline if record.timing else None
+    return RegionOutcome(
+        name=name,
+        improved=record.outcome == "improved",
+        speedup=headline.speedup if headline else None,
+        interval=headline.interval if headline else None,
+        reason="" if record.outcome == "improved" else record.degenerate or record.stop_reason,
+    )
+
+
+def by_playbook(settings: Settings) -> bool:
+    """Whether nobody but the playbook writes."""
+    return all(getattr(settings, name) in ("", "playbook") for name in settings.model_settings())
+
+
+def folder_of(node_context: NodeContext) -> Path:
+    """The model's folder; where nobody named one, one of the cache for each thread."""
+    named = node_context.settings.run_dir
+    folder = Path(named) if named else cache_dir() / "models" / (node_context.thread_id or "unnamed")
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+def allowance_s(state: RegionState, folder: Path, budget_s: float) -> float:
+    """This region's share of what is left of the budget, by its gain among those whose runs have not begun."""
+    begun = [task for task in state.tasks if RunFolder(folder / task.name).manifest_file.exists()]
+    left = budget_s - sum(_spent_s(RunFolder(folder / task.name)) for task in begun)
+    waiting = sum(task.gain_ms for task in state.tasks if task not in begun)
+    return max(LEAST_S, left * state.region.gain_ms / waiting) if waiting else LEAST_S
+
+
+def _begin(run: RunFolder, state: RegionState, folder: Path, settings: Settings) -> tuple[RunFolder, Manifest]:
+    seconds = allowance_s(state, folder, settings.max_wall_s)
+    own = settings.model_copy(update={"max_wall_s": seconds, "run_dir": None})
+    return create(run.path, name=state.region.name, source=state.region.source, settings=own)
+
+
+def _spent_s(run: RunFolder) -> float:
+    try:
+        return RunRecord.model_validate_json(read_bounded(run.record)).seconds
+    except (OSError, ValueError):
+        return 0.0
+
+
+def opened(step: Step, open_workbench: OpenWorkbench) -> Callable[[ModelState, NodeContext], Update]:
+    """The step with a machine to work on, as the run's settings ask for it."""
+
+    def agent(state: ModelState, node_context: NodeContext) -> Update:
+        return step(state, node_context, open_workbench(node_context.settings))
+
+    agent.__name__ = step.__name__
+    return agent

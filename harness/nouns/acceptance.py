@@ -1,0 +1,40 @@
+"""Whether a model with kernels in it is right and faster as a whole, and what each of its regions does to that."""
+
+from __future__ import annotations
+
+from harness.nouns.frozen import Frozen, SanitizedText
+from harness.nouns.verdict import Interval, OutputError
+
+
+class Inside(Frozen):
+    """A region within the model: the whole without it / the whole with it, of paired calls; why it was dropped."""
+
+    name: str
+    speedup: float | None = None
+    interval: Interval | None = None
+    dropped: SanitizedText = ""
+
+
+class Acceptance(Frozen):
+    """The assembled model beside eager, in the same rounds. `speedup` is eager / assembled, with its 95 % interval.
+
+    `accepted` where it is right and its whole interval lies above 1. Peaks are of the device's memory, where one tells.
+    """
+
+    accepted: bool
+    reason: SanitizedText = ""
+    regions: tuple[Inside, ...] = ()
+    eager_ms: float | None = None
+    ms: float | None = None
+    speedup: float | None = None
+    interval: Interval | None = None
+    rounds: int = 0
+    errors: tuple[OutputError, ...] = ()
+    oracle: SanitizedText = ""
+    eager_peak_bytes: int | None = None
+    peak_bytes: int | None = None
+
+    @property
+    def kept(self) -> tuple[str, ...]:
+        """The regions that stay; none where the whole is not accepted."""
+        return tuple(each.name for each in self.regions if not each.dropped) if self.accepted else ()

@@ -1,0 +1,223 @@
+"""The accepting job: an assembled model beside the eager one, right and faster, or without the regions that are not.
+
+Its kernels are loaded into this process, each judged before by itself in its own. What is found here can lower what
+that said of a kernel's use, and never raises it.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from statistics import median
+from types import ModuleType
+from typing import Any
+
+import torch
+
+from harness.checks.errors import compare
+from harness.checks.expected import Expected
+from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.verdict import Interval, OutputError
+from harness.trusted.device import Device
+from harness.trusted.devices import open_device
+from harness.trusted.models.footprint import available_bytes
+from harness.trusted.oracle import Oracle
+from harness.trusted.reference import Reference, Value
+from harness.trusted.timing.statistics import median_ratio
+from harness.wire.job import AcceptJob
+
+MIN_ROUNDS, MAX_ROUNDS = 11, 120
+SEED = 20_011
+"""Of the second set of inputs that outputs are compared on; the first are the model's own."""
+
+Call = Callable[[], Any]
+
+
+@dataclass
+class _Whole:
+    """The reference, its inputs, and the models that are made of it."""
+
+    job: AcceptJob
+    reference: Reference
+    inputs: list[Value]
+    device: Device
+    file: ModuleType
+    made: dict[tuple[str, ...], torch.nn.Module] = field(default_factory=dict)
+
+    def with_regions(self, names: tuple[str, ...]) -> torch.nn.Module:
+        """The model with these regions' kernels."""
+        if names not in self.made:
+            args, kwargs = self.reference.arranged(self.inputs)
+            self.made[names] = self.file.accelerate(self.reference.model, args, kwargs, regions=names)
+        return self.made[names]
+
+    def call(self, module: torch.nn.Module) -> Call:
+        """A call on the model's own inputs."""
+        args, kwargs = self.reference.arranged(self.inputs)
+        return partial(module, *args, **kwargs)
+
+
+def accept(job: AcceptJob) -> dict[str, Any]:
+    """The acceptance as JSON-ready data."""
+    os.environ["OMP_NUM_THREADS"] = str(torch.get_num_threads())  # the kernels' own OpenMP reads it when it is loaded
+    torch.backends.mha.set_fastpath_enabled(False)
+    device = open_device(job.device, 0)
+    if device.queues:
+        device.prepare(job.precision)
+    reference = Reference(job.source, job.name, torch.device(job.device), variant=job.variant)
+    whole = _Whole(job, reference, reference.inputs(reference.given_seed or 0), device, _loaded(job))
+    with torch.no_grad():
+        return _accept(whole).model_dump(mode="json")
+
+
+def _accept(whole: _Whole) -> Acceptance:
+    right, wrong = _right_regions(whole)
+    if not right:
+        return Acceptance(accepted=False, reason="No region's kernel is right inside the model.", regions=tuple(wrong))
+    inside = _inside(whole, right)
+    kept = tuple(each.name for each in inside if not each.dropped)
+    regions = (*inside, *wrong)
+    if not kept:
+        return Acceptance(accepted=False, reason="No region gains inside the model.", regions=regions)
+    errors, oracle = _errors(whole, kept)
+    if any(error.bad_fraction for error in errors):
+        return Acceptance(
+            accepted=False, reason="The regions together are wrong.", regions=regions, errors=errors, oracle=oracle
+        )
+    sides = {"eager": whole.reference.model, "fast": whole.with_regions(kept)}
+    times = _by_turns({name: whole.call(module) for name, module in sides.items()}, whole.device, whole.job.limit_s)
+    speedup, interval = median_ratio(times["eager"], times["fast"])
+    faster = interval.low > 1.0
+    return Acceptance(
+        accepted=faster,
+        reason="" if faster else "The model is not shown to be faster than eager.",
+        regions=regions,
+        eager_ms=median(times["eager"]) * 1e3,
+        ms=median(times["fast"]) * 1e3,
+        speedup=speedup,
+        interval=interval,
+        rounds=len(times["eager"]),
+        errors=errors,
+        oracle=oracle,
+        eager_peak_bytes=_peak(whole, whole.reference.model),
+        peak_bytes=_peak(whole, whole.with_regions(kept)),
+    )
+
+
+def _right_regions(whole: _Whole) -> tuple[tuple[str, ...], list[Inside]]:
+    """The regions that are right inside the model; each is asked alone where all together are not."""
+    names = whole.job.regions
+    if not _wrong(whole, names):
+        return names, []
+    found = {name: _wrong(whole, (name,)) for name in names}
+    dropped = [Inside(name=name, dropped=why) for name, why in found.items() if why]
+    return tuple(name for name, why in found.items() if not why), dropped
+
+
+def _wrong(whole: _Whole, names: tuple[str, ...]) -> str:
+    """What is wrong with the model that has these regions' kernels; empty where it is right."""
+    try:
+        errors, _ = _errors(whole, names)
+    except Exception as error:  # noqa: BLE001 (a kernel that fails in place may raise anything: it is dropped, and said)
+        return f"it fails inside the model: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+    bad = next((error for error in errors if error.bad_fraction), None)
+    return f"its outputs are wrong inside the model, by {bad.max_scaled:.2g}" if bad else ""
+
+
+def _errors(whole: _Whole, names: tuple[str, ...]) -> tuple[tuple[OutputError, ...], str]:
+    """How far off the model's outputs are on its own inputs and on others, beside eager's; and what was the oracle."""
+    module, reference = whole.with_regions(names), whole.reference
+    kernels: Any = module.kernels
+    kernels.strict = True
+    try:
+        found = [_errors_on(whole, module, inputs) for inputs in (whole.inputs, reference.inputs(SEED))]
+    finally:
+        kernels.strict = False
+    return tuple(error for errors, _ in found for error in errors), found[0][1]
+
+
+def _errors_on(whole: _Whole, module: torch.nn.Module, inputs: list[Value]) -> tuple[list[OutputError], str]:
+    reference = whole.reference
+    kept = [each.clone() if isinstance(each, torch.Tensor) else each for each in inputs]
+    got = [each.clone() for each in reference.run(inputs, module)]
+    eager = reference.run(kept)
+    exact, oracle = _oracle(whole, kept, eager)
+    names = [f"output{k}" for k in range(len(eager))]
+    tolerance = whole.job.tolerance
+    if len(got) != len(eager) or any(
+        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, eager, strict=False)
+    ):
+        raise ValueError("the outputs have other shapes or types than eager's")
+    return [
+        compare(mine, Expected(name, oracle=wide, reference=theirs, tolerance=tolerance))
+        for name, mine, wide, theirs in zip(names, got, exact, eager, strict=True)
+    ], oracle
+
+
+def _oracle(whole: _Whole, inputs: list[Value], eager: list[torch.Tensor]) -> tuple[list[torch.Tensor], str]:
+    """In float64, where that fits; else eager's own result, whose error is then the floor of its type."""
+    reference = whole.reference
+    weights = reference.parameters()
+    given = [value for value in inputs if isinstance(value, torch.Tensor)]
+    needed = 6 * sum(each.numel() * each.element_size() for each in (*weights.values(), *given, *eager))
+    if needed > available_bytes():
+        return eager, "eager itself: in float64 the model does not fit into the memory"
+    oracle = Oracle(reference, "other")
+    exact = oracle.run(inputs, weights, eager)
+    return (exact, "float64") if exact else (eager, f"eager itself: {oracle.absent}")
+
+
+def _inside(whole: _Whole, names: tuple[str, ...]) -> list[Inside]:
+    """Each region's gain inside: all regions against all but this one. Dropped where the interval is not above 1."""
+    sides = {"all": whole.with_regions(names)}
+    for name in names:
+        rest = tuple(other for other in names if other != name)
+        sides[name] = whole.with_regions(rest) if rest else whole.reference.model
+    times = _by_turns({name: whole.call(module) for name, module in sides.items()}, whole.device, whole.job.limit_s)
+    return [_said(name, *median_ratio(times[name], times["all"])) for name in names]
+
+
+def _said(name: str, speedup: float, interval: Interval) -> Inside:
+    dropped = "" if interval.low > 1.0 else "no gain is shown inside the model"
+    return Inside(name=name, speedup=speedup, interval=interval, dropped=dropped)
+
+
+def _by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[str, list[float]]:
+    """Seconds of each side's call, one of each in a round, in an order that turns."""
+    for call in sides.values():
+        call()
+    device.finish()
+    names = list(sides)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    began, rounds = time.perf_counter(), 0
+    while rounds < MIN_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
+        turn = rounds % len(names)
+        for name in (*names[turn:], *names[:turn]):
+            started = time.perf_counter()
+            sides[name]()
+            device.finish()
+            times[name].append(time.perf_counter() - started)
+        rounds += 1
+    return times
+
+
+def _peak(whole: _Whole, module: torch.nn.Module) -> int | None:
+    """The most device memory of a call, weights included; a processor does not tell."""
+    if not whole.device.queues:
+        return None
+    torch.cuda.reset_peak_memory_stats()
+    whole.call(module)()
+    return int(torch.cuda.max_memory_allocated())
+
+
+def _loaded(job: AcceptJob) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("assembled", Path(job.folder, job.file))
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

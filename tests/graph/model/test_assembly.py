@@ -1,0 +1,113 @@
+"""A small model captured, cut, put together and held against eager, for real. PyTorch stands in for its kernels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
+from graph.model.plan import Plan, plan_of
+from graph.model.state import ModelInput
+from graph.model.workbench import LocalWorkbench
+from harness.nouns.acceptance import Acceptance
+from harness.nouns.capture import Capture
+from nodes.settings import Settings
+
+SOURCE = """
+import torch
+from torch import nn
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up, self.act = nn.LayerNorm(48), nn.Linear(48, 96), nn.ReLU(inplace=True)
+        self.drop = nn.Dropout(0.3)
+
+    def forward(self, x):
+        one, two = self.drop(self.act(self.up(self.norm(x)))).chunk(2, -1)
+        return x + one * torch.sigmoid(two)
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(Block(), Block())
+        self.register_buffer("calls", torch.zeros(()))
+
+    def forward(self, x, scale=None):
+        self.calls += 1
+        return {"y": self.layers(x), "mean": x.mean()}
+
+
+def get_inputs():
+    return {"x": torch.randn(40, 48)}
+"""
+STAND_IN = """
+{source}
+
+class ModelNew(Model):
+    def forward(self, *given):
+        found = super().forward(*given)
+        {change}
+        return found
+"""
+BENCH = LocalWorkbench(Settings(target="cpu"))
+MODEL = ModelInput(source=SOURCE, name="toy")
+
+
+@pytest.fixture(scope="module")
+def captured() -> Capture:
+    return BENCH.capture(MODEL)
+
+
+@pytest.fixture(scope="module")
+def plan(captured: Capture) -> Plan:
+    return plan_of(captured, "cpu", BENCH.facts())
+
+
+@pytest.fixture(scope="module")
+def sources(captured: Capture, plan: Plan) -> dict[str, str]:
+    return BENCH.cut(MODEL, cuts_of(captured, plan.regions))
+
+
+def accepted(
+    folder: Path, captured: Capture, plan: Plan, sources: dict[str, str], change: dict[str, str]
+) -> Acceptance:
+    """With stand-ins for kernels, of which those of these regions do something more."""
+    names = tuple(sources)
+    for region in plan.regions:
+        place = folder / REGIONS / region.name
+        place.mkdir(parents=True)
+        stand_in = STAND_IN.format(source=sources[region.name], change=change.get(region.kind, "pass"))
+        (place / "model_new.py").write_text(stand_in)
+    (folder / FILE).write_text(assembled(captured, plan, names))
+    return BENCH.accept(MODEL, folder, FILE, names)
+
+
+def test_both_layers_are_places_of_one_product_and_every_region_is_cut_out(plan: Plan, sources: dict[str, str]) -> None:
+    assert [len(region.places) for region in plan.regions if region.kind == "product"] == [2]
+    assert {"norm", "product", "pointwise"} <= {region.kind for region in plan.regions}
+    assert set(sources) == {region.name for region in plan.regions}
+
+
+def test_the_model_put_together_again_is_right(
+    tmp_path: Path, captured: Capture, plan: Plan, sources: dict[str, str]
+) -> None:
+    acceptance = accepted(tmp_path, captured, plan, sources, {})
+    assert not [each for each in acceptance.regions if "wrong" in each.dropped or "fails" in each.dropped]
+    assert {each.name for each in acceptance.regions} == set(sources)
+    assert all(each.speedup for each in acceptance.regions)
+
+
+def test_a_kernel_that_is_wrong_or_fails_inside_the_model_is_dropped_and_named(
+    tmp_path: Path, captured: Capture, plan: Plan, sources: dict[str, str]
+) -> None:
+    change = {"norm": "found = found * 1.001", "product": "raise RuntimeError('no memory')"}
+    acceptance = accepted(tmp_path, captured, plan, sources, change)
+    said = {each.name.split("-")[0]: each.dropped for each in acceptance.regions if each.dropped}
+    assert "its outputs are wrong inside the model" in said["norm"]
+    assert "fails inside the model" in said["product"]
+    assert "no memory" in said["product"]
+    assert not {"norm", "product"} & {name.split("-")[0] for name in acceptance.kept}

@@ -1,0 +1,175 @@
+"""The model graph from capture to acceptance on a scripted machine: what it asks, what it keeps, how it goes on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from captures import captured, two_layers
+from run_samples import DEVICE
+from scripted_judge import ScriptedJudge
+
+from graph.model.plan import Plan
+from graph.model.run import ModelRecord, create_model, drive_model, reopen_model
+from graph.model.state import ModelInput, RegionState, RegionTask
+from graph.model.steps import LEAST_S, allowance_s
+from graph.runs.folder import create
+from harness.judging.protocol import JudgeOrder
+from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.candidate import TargetName
+from harness.nouns.capture import Capture
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import MachineError, UserError
+from harness.nouns.tier import Tier
+from harness.nouns.verdict import Interval
+from harness.wire.job import RegionCut
+from nodes.settings import Settings
+
+REGION = """
+import torch
+from torch import nn
+
+
+class Model(nn.Module):  # {name}
+    def forward(self, x):
+        return x / (1 + x.abs())
+
+
+def get_inputs():
+    return [torch.rand(16)]
+"""
+SETTINGS = Settings(target="cpu", max_depth=0, sanitize=False)
+
+
+class ScriptedBench:
+    """Two equal layers of three regions. The acceptance keeps what is not in `losing`; `fails` fails once each."""
+
+    target: TargetName = "cpu"
+    tier: Tier = "landlock"
+
+    def __init__(self, *, fails: tuple[str, ...] = (), losing: tuple[str, ...] = (), no_task: str = "") -> None:
+        self.asked: Counter[str] = Counter()
+        self.fails, self.losing, self.no_task = set(fails), losing, no_task
+
+    def _ask(self, what: str) -> None:
+        self.asked[what] += 1
+        if what in self.fails:
+            self.fails.remove(what)
+            raise MachineError(f"The machine went away in {what}.")
+
+    def facts(self) -> DeviceFacts:
+        return DEVICE
+
+    def capture(self, model: ModelInput) -> Capture:
+        self._ask("capture")
+        return captured(two_layers(), whole_ms=22.0)
+
+    def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
+        self._ask("cut")
+        said = {each.name: REGION.format(name=each.name) for each in regions}
+        return {name: f"{text}# judge: no task\n" if name.startswith(self.no_task or "-") else text
+                for name, text in said.items()}  # fmt: skip
+
+    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
+        self._ask("accept")
+        compile((folder / file).read_text(), file, "exec")
+        inside = tuple(
+            Inside(
+                name=name,
+                speedup=1.2,
+                interval=Interval(low=1.1, high=1.3),
+                dropped="no gain is shown inside the model" if name.startswith(self.losing) else "",
+            )
+            for name in regions
+        )
+        kept = [each for each in inside if not each.dropped]
+        return Acceptance(
+            accepted=bool(kept), reason="" if kept else "No region gains inside the model.", regions=inside,
+            eager_ms=22.0, ms=11.0, speedup=2.0, interval=Interval(low=1.9, high=2.1), rounds=11,
+        )  # fmt: skip
+
+
+def open_judge(order: JudgeOrder) -> ScriptedJudge:
+    return ScriptedJudge(order)
+
+
+def begun(folder: Path) -> None:
+    create_model(folder, ModelInput(source="class Model: ...\n", name="toy"), SETTINGS)
+
+
+def driven(folder: Path, bench: ScriptedBench) -> ModelRecord:
+    return drive_model(*reopen_model(folder), open_workbench=lambda _: bench, open_judge=open_judge)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    begun(tmp_path / "toy")
+    return tmp_path / "toy"
+
+
+def test_each_region_has_a_run_of_its_own_and_the_winners_are_assembled(folder: Path) -> None:
+    record = driven(folder, ScriptedBench(losing=("norm",)))
+    assert record.accepted
+    assert [outcome.improved for outcome in record.outcomes] == [True] * 3
+    runs = {run.name: {file.name for file in run.iterdir()} for run in (folder / "regions").iterdir()}
+    assert len(runs) == 3
+    assert all({"kernel.cu", "record.json", "report.html", "run.json"} <= files for files in runs.values())
+    text = (folder / "model_fast.py").read_text()
+    assert text.count("'product-") == 2
+    assert "'norm-" not in text, "a region that does not gain inside the model goes"
+    report = (folder / "report.md").read_text()
+    assert "2.00x over eager" in report
+    assert "dropped: no gain is shown inside the model" in report
+
+
+def test_without_a_gain_inside_no_model_is_handed_out(folder: Path) -> None:
+    record = driven(folder, ScriptedBench(losing=("norm", "product")))
+    assert not record.accepted
+    assert not (folder / "model_fast.py").exists()
+
+
+@pytest.mark.parametrize("lost", ["capture", "cut", "accept"])
+def test_what_was_done_before_the_machine_failed_is_not_done_again(folder: Path, lost: str) -> None:
+    bench = ScriptedBench(fails=(lost,))
+    with pytest.raises(MachineError, match="went away"):
+        driven(folder, bench)
+    assert driven(folder, bench).accepted
+    assert bench.asked == Counter(capture=1, cut=1, accept=1) + Counter([lost])
+    assert driven(folder, bench).accepted, "an ended one is only read"
+    assert bench.asked["accept"] <= 2
+
+
+def test_a_region_that_is_no_task_leaves_the_others(folder: Path) -> None:
+    record = driven(folder, ScriptedBench(no_task="norm"))
+    by_name = {outcome.name.split("-")[0]: outcome for outcome in record.outcomes}
+    assert not by_name["norm"].improved
+    assert by_name["norm"].reason
+    assert by_name["product"].improved
+
+
+def test_the_plan_is_told_before_any_kernel_is_written(folder: Path) -> None:
+    bench, told = ScriptedBench(), list[tuple[Plan, int]]()
+    drive_model(
+        *reopen_model(folder), open_workbench=lambda _: bench, open_judge=open_judge,
+        planned=lambda plan: told.append((plan, bench.asked["cut"])),
+    )  # fmt: skip
+    assert [cut for _, cut in told] == [0]
+    assert bench.asked["accept"] == 1
+
+
+def test_the_budget_is_shared_out_by_gain_and_what_is_left_goes_on(tmp_path: Path) -> None:
+    large, small = (RegionTask(name=name, source=name, gain_ms=gain) for name, gain in (("a", 30.0), ("b", 10.0)))
+    first = RegionState(region=large, tasks=(large, small))
+    assert allowance_s(first, tmp_path, 400.0) == pytest.approx(300.0)
+    create(tmp_path / "a", name="a", source="a", settings=SETTINGS)
+    second = RegionState(region=small, tasks=(large, small))
+    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(400.0), "the first one spent nothing"
+    assert allowance_s(second, tmp_path, 1.0) == LEAST_S
+
+
+def test_a_folder_that_holds_something_is_refused(folder: Path) -> None:
+    with pytest.raises(UserError, match="is not empty"):
+        begun(folder)
+    with pytest.raises(UserError, match="holds no model"):
+        reopen_model(folder / "regions")
