@@ -50,9 +50,8 @@ class ModelResult:
         module, args = module if module is not None else self._module, args if args is not None else self._inputs
         if not self.improved:
             return module
-        if isinstance(args, Mapping):
-            args, kwargs = (), args
-        return load_drop_in(self._assembled).accelerate(module, args or (), kwargs)
+        named = args if isinstance(args, Mapping) else kwargs
+        return load_drop_in(self._assembled).accelerate(module, () if named is args else args or (), named)
 
 
 def plan_model(given: ModelInput, settings: Settings, open_workbench: OpenWorkbench = LocalWorkbench) -> Plan:
