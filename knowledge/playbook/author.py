@@ -34,13 +34,14 @@ def recipes() -> tuple[Recipe, ...]:
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
-    """The plain kernel of depth 0, by the first recipe that can write the problem."""
+    """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
     reason = ""
     for recipe in recipes():
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan):
-            source = recipe.render(problem, plan)
-            return Draft(source, "first kernel", f"plain and correct, by the {recipe.name} recipe")
+            plan, made = _settled(recipe, problem, plan)
+            what = f"with {', '.join(made)}" if made else "plain and correct"
+            return Draft(recipe.render(problem, plan), "first kernel", f"{what}, by the {recipe.name} recipe")
         reason = plan.reason.rstrip(".")
     return Decline(_refusal(problem, reason))
 
@@ -62,6 +63,15 @@ def next_draft(
         if after is not None:
             return Draft(after, move.name, move.why)
     return Decline("The playbook has no move left for this kernel.")
+
+
+def _settled(recipe: Recipe, problem: Problem, plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan after every move that is sure to gain, and their names."""
+    made: list[str] = []
+    while move := next((each for each in recipe.moves(problem, plan) if each.sure), None):
+        plan = move.plan
+        made.append(move.name)
+    return plan, made
 
 
 def _kernel(recipe: Recipe, problem: Problem, move: Move, max_sweep: int) -> str | None:

@@ -11,8 +11,9 @@ from knowledge.playbook.problem import Problem
 from knowledge.playbook.promotion import computed_in
 from knowledge.playbook.recipe import Move, Plan
 
-# Below this many elements starting a second thread costs more than it saves (about 5 us on a server core).
-WORTH_THREADS = 16 << 10
+# Below this many elements starting a second thread costs more than it saves (about 5 us on a server core); from the
+# other number on it gains even where registers are full and nothing is slow (0.2 ns an element).
+WORTH_THREADS, SURELY_WORTH_THREADS = 16 << 10, 64 << 10
 
 
 def lanes_for(nodes: Iterable[Node], simd_floats: int) -> int:
@@ -27,7 +28,7 @@ def simd(plan: Plan, lanes: int, counted: str) -> Move | None:
     """`lanes` of what is counted a register; none where that is one."""
     if "lanes" in plan.knobs or lanes < 2:
         return None
-    return Move("SIMD", f"one instruction computes {lanes} {counted}", plan.with_knobs(lanes=lanes))
+    return Move("SIMD", f"one instruction computes {lanes} {counted}", plan.with_knobs(lanes=lanes), sure=True)
 
 
 def exact(plan: Plan, lanes: int, nodes: Iterable[Node]) -> Move | None:
@@ -36,7 +37,7 @@ def exact(plan: Plan, lanes: int, nodes: Iterable[Node]) -> Move | None:
     if "exact" in plan.knobs or lanes < 2 or not slow:
         return None
     why = f"branch-free polynomials for {', '.join(slow)} keep the registers full; libm takes one element a call"
-    return Move("cheaper exact math", why, plan.with_knobs(lanes=lanes, exact=1))
+    return Move("cheaper exact math", why, plan.with_knobs(lanes=lanes, exact=1), sure=True)
 
 
 def _slow_primitives(nodes: Iterable[Node]) -> list[str]:
@@ -51,9 +52,12 @@ def _slow_primitives(nodes: Iterable[Node]) -> list[str]:
 
 
 def streaming(problem: Problem, plan: Plan, lanes: int, written: int) -> Move | None:
-    """For `written` bytes. Brings SIMD along where the plan has none: only whole registers can be streamed."""
+    """For `written` bytes, surely where no cache holds them. Brings SIMD along where the plan has none: only whole
+    registers can be streamed.
+    """
     if "streaming" in plan.knobs or lanes < 2 or written < problem.device.l3_bytes // 2:
         return None
     size = f"{written >> 20} MiB"
     why = f"the {size} written do not stay in the cache: stores that bypass it save reading the lines first"
-    return Move("streaming stores", why, plan.with_knobs(lanes=lanes, streaming=1))
+    after = plan.with_knobs(lanes=lanes, streaming=1)
+    return Move("streaming stores", why, after, sure=written > problem.device.l3_bytes)

@@ -107,10 +107,10 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
     knobs, width, size = plan.knobs, lanes(form, device), BYTES[form.dtype]
     found: list[Move] = []
     if not knobs["threads"] and device.threads > 1 and form.flops * size >= THREADING_BYTES:
-        found.append(Move("threads", "Share the rows among the cores.", plan.with_knobs(threads=1)))
+        found.append(Move("threads", "Share the rows among the cores.", plan.with_knobs(threads=1), sure=True))
     if knobs["lanes"] == 1 and 1 < width <= form.n.extent:
         why = f"Multiply {width} elements at a time in one register."
-        found.append(Move("SIMD", why, plan.with_knobs(lanes=width)))
+        found.append(Move("SIMD", why, plan.with_knobs(lanes=width), sure=True))
     contiguous = form.n.strides[2] == 1
     if int(knobs["lanes"]) > 1 and not knobs["stream"] and contiguous and (size, width) in STORES:
         why = "Write past the caches: the result's lines need not be read before they are overwritten."

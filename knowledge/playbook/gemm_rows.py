@@ -11,7 +11,7 @@ from string import Template
 
 from knowledge.playbook.gemm_form import BYTES, Form
 from knowledge.playbook.gemm_source import WORKSPACE, Body, extents, layout
-from knowledge.playbook.gemm_tiled import THREADING_FLOPS, lanes
+from knowledge.playbook.gemm_tiled import SURELY_THREADING_FLOPS, THREADING_FLOPS, lanes
 from knowledge.playbook.problem import Device
 from knowledge.playbook.recipe import Move, Plan
 
@@ -151,18 +151,19 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
         split = 1 if rows >= 2 * device.threads else min(device.threads, ceil(form.k.extent / int(knobs["bk"])))
         why = "Share the rows among the cores." if split == 1 else f"Share K among the cores in {split} parts."
         if rows > 1 or split > 1:
-            found.append(Move("threads", why, plan.with_knobs(threads=1, split=split)))
+            sure = form.flops >= SURELY_THREADING_FLOPS
+            found.append(Move("threads", why, plan.with_knobs(threads=1, split=split), sure=sure))
     width = lanes(form, device)
     if knobs["lanes"] == 1 and width > 1 and form.k.extent >= width:
         why = f"Multiply and add {width} elements at a time in one register."
-        found.insert(0, Move("SIMD", why, plan.with_knobs(lanes=width, bk=_partial(form, width))))
+        found.insert(0, Move("SIMD", why, plan.with_knobs(lanes=width, bk=_partial(form, width)), sure=True))
         return tuple(found)
     if knobs["chains"] == 1 and form.k.extent >= CHAINS * width:
         why = f"{CHAINS} independent sums a row hide the latency of the multiply-add."
-        found.insert(0, Move("accumulators", why, plan.with_knobs(chains=CHAINS)))
+        found.insert(0, Move("accumulators", why, plan.with_knobs(chains=CHAINS), sure=True))
     if knobs["rows"] == 1 and form.m.extent >= ROWS:
         why = f"{ROWS} rows share each load of the vector, and memory serves as many streams at once."
-        found.append(Move("register blocking", why, plan.with_knobs(rows=ROWS)))
+        found.append(Move("register blocking", why, plan.with_knobs(rows=ROWS), sure=True))
     return (*found, *_shapes(form, plan))
 
 

@@ -15,7 +15,9 @@ from knowledge.playbook.recipe import Move, Plan
 # A plain scalar loop manages about 1e9 FLOP/s: above this it would keep the user waiting for seconds a call.
 PATIENCE_FLOPS = 1 << 31
 # Waking threads costs microseconds; below this a product is over sooner (one core does some 5e10 FLOP/s).
-THREADING_FLOPS = 1 << 20
+THREADING_FLOPS, SURELY_THREADING_FLOPS = 1 << 20, 1 << 23
+# A copied element pays for itself where it is used again so often; and the buffers' allocation has its cost, too.
+PACKING_REUSE, PACKING_FLOPS = 64, 1 << 21
 TARGET_BLK_K = 256
 """Products a partial sum: a fragment's operands stay in the caches, and the rounding error of a long K stays small."""
 
@@ -84,7 +86,8 @@ def tiles(form: Form, device: Device, plan: Plan) -> dict[str, int]:
     while (m_parts * n_parts * form.batches) % share and m_parts * n_parts * form.batches < 8 * share:
         if form.m.extent / m_parts <= mr and form.n.extent / n_parts <= nr:
             break
-        if form.m.extent / m_parts * 2 >= form.n.extent / n_parts and form.m.extent / m_parts > mr:
+        # Every part of M packs all of B once more, and every part of N all of A: the longer one is cut.
+        if form.m.extent / m_parts >= form.n.extent / n_parts and form.m.extent / m_parts > mr:
             m_parts += 1
         else:
             n_parts += 1
@@ -117,7 +120,7 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
     size = fragment(form, device)
     if (knobs["mr"], knobs["nv"]) == (1, 1) and size != {"mr": 1, "nv": 1}:
         why = f"Keep {size['mr']} x {size['nv']} registers of C: each loaded element then feeds several multiply-adds."
-        found.append(Move("register blocking", why, _refit(plan.with_knobs(**size))))
+        found.append(Move("register blocking", why, _refit(plan.with_knobs(**size)), sure=True))
     found += _threads(form, device, plan)
     if not _tiled(form, device, plan):
         found.append(_tiling(form, device, plan))
@@ -146,7 +149,7 @@ def _simd(form: Form, device: Device, plan: Plan) -> Move:
     if form.n.strides[1] != 1:
         why += " B is packed so that they lie next to each other."
         after = after.with_knobs(pack="B")
-    return Move("SIMD", why, _refit(after))
+    return Move("SIMD", why, _refit(after), sure=True)
 
 
 def _threads(form: Form, device: Device, plan: Plan) -> list[Move]:
@@ -158,23 +161,24 @@ def _threads(form: Form, device: Device, plan: Plan) -> list[Move]:
         rows = form.m.extent >= form.n.extent
         name, extent = ("bm", form.m.extent) if rows else ("bn", form.n.extent)
         after = _refit(after.with_knobs(**{name: ceil(extent / _parts(form, device))}))
-    return [Move("threads", "Share C among the cores.", after)]
+    return [Move("threads", "Share C among the cores.", after, sure=form.flops >= SURELY_THREADING_FLOPS)]
 
 
 def _tiling(form: Form, device: Device, plan: Plan) -> Move:
     size = tiles(form, device, plan)
     if form.m.extent == 1:
         why = f"Read B in long runs of {size['bn']}, {size['bk']} rows side by side, as memory delivers it best."
-        return Move("tiling", why, plan.with_knobs(**size))
+        return Move("tiling", why, plan.with_knobs(**size), sure=True)
     why = f"Work through tiles of {size['bm']} x {size['bn']} x {size['bk']}, whose operands stay in the caches."
-    return Move("tiling", why, plan.with_knobs(**size))
+    return Move("tiling", why, plan.with_knobs(**size), sure=True)
 
 
 def _packing(form: Form, plan: Plan) -> list[Move]:
     if plan.knobs["pack"] == "AB" or form.m.extent == 1:
         return []
     why = "Copy A's and B's tiles into contiguous aligned panels, read in order and without cache conflicts."
-    found = [Move("packing", why, plan.with_knobs(pack="AB"))]
+    sure = min(form.m.extent, form.n.extent) >= PACKING_REUSE and form.flops >= PACKING_FLOPS
+    found = [Move("packing", why, plan.with_knobs(pack="AB"), sure=sure)]
     if plan.knobs["pack"] == "none" and form.m.strides[0] != 1:
         why = "Copy B's tiles alone into contiguous aligned panels; A is read where it lies."
         found.append(Move("packing B", why, plan.with_knobs(pack="B")))

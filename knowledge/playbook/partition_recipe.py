@@ -66,8 +66,9 @@ class StagesRecipe:
         found: dict[str, Move] = {}
         for number, stage in enumerate(stages_of(problem, self.recipes).parts, 1):
             for move in stage.recipe.moves(stage.problem, self._part(plan, number, stage.recipe)):
-                before = found.get(move.name, Move(move.name, f"part {number}: {move.why}", plan, move.against))
-                found[move.name] = replace(before, plan=self._joined(before.plan, {number: move.plan}))
+                before = found.get(move.name, replace(move, why=f"part {number}: {move.why}", plan=plan, sweep={}))
+                after = self._joined(before.plan, {number: move.plan})
+                found[move.name] = replace(before, plan=after, sure=before.sure and move.sure)
         return tuple(move for move in found.values() if move.plan != plan)
 
     def render(self, problem: Problem, plan: Plan) -> str:

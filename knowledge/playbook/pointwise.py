@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from knowledge.playbook import cpu_moves, cuda_pointwise
 from knowledge.playbook import pointwise_text as text
-from knowledge.playbook.cpu_moves import WORTH_THREADS, lanes_for
+from knowledge.playbook.cpu_moves import SURELY_WORTH_THREADS, WORTH_THREADS, lanes_for
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.pointwise_pass import Pass, passes_of
@@ -51,10 +51,11 @@ Passes = tuple[Pass, ...]
 
 
 def _threads(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
-    if "threads" in plan.knobs or problem.device.threads < 2 or max(each.numel for each in passes) < WORTH_THREADS:
+    elements = max(each.numel for each in passes)
+    if "threads" in plan.knobs or problem.device.threads < 2 or elements < WORTH_THREADS:
         return None
     why = f"the tiles are independent: {problem.device.threads} threads share them"
-    return Move("threads", why, plan.with_knobs(threads=1))
+    return Move("threads", why, plan.with_knobs(threads=1), sure=elements >= SURELY_WORTH_THREADS)
 
 
 def _lanes(problem: Problem, plan: Plan, passes: Passes) -> int:

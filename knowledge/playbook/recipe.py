@@ -57,6 +57,7 @@ class Move:
     """One optimization: its name in the field ("threads", "register blocking"), what it gains, the plan after it.
 
     `against` names the bottlenecks, in the profiler's words ("memory", "occupancy"), that it works on.
+    `sure` says that it gains wherever it applies: the first kernel has it, and no trial is spent on it.
     Where nobody can tell which values of some knobs are best, `sweep` names them and what to try instead of the
     plan's own; each must stand in one constant of the rendered source.
     """
@@ -66,6 +67,7 @@ class Move:
     plan: Plan
     against: tuple[str, ...] = ()
     sweep: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    sure: bool = False
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,7 @@ class Recipe(Protocol):
     name: str
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
-        """The plain and correct plan of depth 0, or why this recipe cannot write the problem."""
+        """The plain and correct plan, from which all moves start, or why this recipe cannot write the problem."""
         ...
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:

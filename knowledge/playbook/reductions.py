@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from knowledge.playbook import cpu_moves, cuda_rows
 from knowledge.playbook import reductions_text as text
-from knowledge.playbook.cpu_moves import WORTH_THREADS, lanes_for
+from knowledge.playbook.cpu_moves import SURELY_WORTH_THREADS, WORTH_THREADS, lanes_for
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
@@ -57,14 +57,14 @@ def _threads(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     threads = problem.device.threads
     if "threads" in plan.knobs or threads < 2 or rows * columns < WORTH_THREADS:
         return None
+    sure = rows * columns >= SURELY_WORTH_THREADS
     if rows >= 2 * threads:
-        return Move(
-            "threads", f"the rows are independent: {threads} threads share them", plan.with_knobs(threads="rows")
-        )
+        why = f"the rows are independent: {threads} threads share them"
+        return Move("threads", why, plan.with_knobs(threads="rows"), sure=sure)
     if any(not REDUCERS[each.op].clause for each in program.reductions):
         return None
     why = f"with {rows} rows the {threads} threads share each row's columns and join their partial results"
-    return Move("threads", why, plan.with_knobs(threads="columns"))
+    return Move("threads", why, plan.with_knobs(threads="columns"), sure=sure)
 
 
 def _lanes(problem: Problem, plan: Plan, program: RowProgram) -> int:
@@ -92,7 +92,7 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     ops = ", ".join(sorted({node.op for node in program.kept}))
     why = f"{ops} once an element: the results stay in a buffer of one row until the next sweep"
-    return Move("keep the row", why, plan.with_knobs(keep=1))
+    return Move("keep the row", why, plan.with_knobs(keep=1), sure=True)
 
 
 def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -101,7 +101,7 @@ def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | N
     if "accumulators" in plan.knobs or lanes < 2 or columns < 4 * lanes:
         return None
     why = "four independent partial results hide the latency of one addition"
-    return Move("multiple accumulators", why, plan.with_knobs(accumulators=4))
+    return Move("multiple accumulators", why, plan.with_knobs(accumulators=4), sure=True)
 
 
 def _streaming(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

@@ -10,27 +10,30 @@ import torch
 from traced import trace
 
 from harness.screen.source import screen_source
-from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.author import first_draft, next_draft, recipes
 from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Draft
+from knowledge.playbook.recipe import Decline, Draft, Plan
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
 DEVICES = (Device(threads=2, simd_floats=16, l3_bytes=64 << 10), Device(threads=1, simd_floats=4))
 
 
 def sources(problem: Problem) -> list[str]:
-    """The first kernel, what follows when every move is kept, and every first move by itself."""
-    first = first_draft(problem)
-    assert isinstance(first, Draft), first
-    written, tried = [first.source], ()
-    while isinstance(following := next_draft(problem, first.source, tried), Draft):
+    """The plain kernel, every first move by itself, what follows when every move is kept, and the first kernel."""
+    found = ((recipe, recipe.first_plan(problem)) for recipe in recipes())
+    recipe, plan = next((recipe, plan) for recipe, plan in found if isinstance(plan, Plan))
+    plain = recipe.render(problem, plan)
+    written, tried = [plain], ()
+    while isinstance(following := next_draft(problem, plain, tried), Draft):
         written.append(following.source)
         tried = (*tried, following.move)
-    draft = first
-    while isinstance(draft := next_draft(problem, draft.source, ()), Draft):
-        written.append(draft.source)
+    source = plain
+    while isinstance(draft := next_draft(problem, source, ()), Draft):
+        written.append(source := draft.source)
     assert isinstance(draft, Decline)
-    return written
+    first = first_draft(problem)
+    assert isinstance(first, Draft), first
+    return [*written, first.source]
 
 
 @pytest.mark.parametrize("device", DEVICES, ids=["wide", "narrow"])

@@ -114,7 +114,7 @@ def test_what_was_left_undecided_is_tried_once_more_when_nothing_else_is_left(ru
     while isinstance(parse_kernel(said(run.asked("optimizer", run.best)), move_required=True), Written):
         run.test(run.optimize(), "passed", undecided=not moves or run.history[-1].move == moves[0])
         moves.append(run.history[-1].move)
-    assert len(moves) > 2
+    assert len(moves) > 1
     assert moves[-1] == moves[0]
     assert len(set(moves)) == len(moves) - 1
 
@@ -198,7 +198,7 @@ def test_the_way_back_leads_over_the_variant_that_a_sweep_chose(run: Run, chosen
     assert patch.apply(kernel.source) == run.best.source
     moves = moves_to(run.history, kernel.digest)
     assert moves[-1] == "tile size"
-    assert len(moves) == len(set(moves)) > 2
+    assert len(moves) == len(set(moves)) > 1
 
 
 def test_a_sweep_whose_winner_failed_is_not_tried_from_another_kernel(run: Run) -> None:
