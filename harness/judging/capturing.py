@@ -23,7 +23,7 @@ from harness.targets.target import Target
 from harness.wire.job import AcceptJob, CutJob, ReferenceJob, RegionCut
 
 Noun = TypeVar("Noun", bound=Frozen)
-LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 << 30)
+LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 << 38)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,12 @@ def test_the_bound_is_amdahls() -> None:
     assert 0 < product.floor_ms < product.now_ms
 
 
+def test_parts_that_took_longer_than_the_whole_are_the_whole() -> None:
+    plan = planned(captured(two_layers(), whole_ms=10.0))
+    assert plan.whole_ms == pytest.approx(22.0)
+    assert sum(map(plan.share, plan.regions)) == pytest.approx(1.0)
+
+
 def test_time_between_operations_counts_for_calls_that_a_region_saves() -> None:
     plan = planned(captured(two_layers(), whole_ms=32.0))
     by_name = {region.operations: region for region in plan.regions}
