@@ -23,4 +23,11 @@ def traced(problem: Problem) -> Lowered:
 
 @lru_cache(maxsize=8)
 def _traced(key: ByContent) -> Lowered:
-    return lower(key.problem, OPERATIONS, Values())
+    return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
+
+
+def _stages(problem: Problem) -> tuple[int, int]:
+    """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device."""
+    if problem.target == "cuda":
+        return 4 * max(problem.device.multiprocessors, 64), 8 << 10
+    return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else (0, 1)

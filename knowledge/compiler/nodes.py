@@ -26,14 +26,29 @@ from dataclasses import dataclass
 from math import prod
 
 from knowledge.compiler.index import Axis, Data, Index, along, axes, linear, number, unravelled
-from knowledge.playbook import strided
+from knowledge.playbook import promotion, strided
 from knowledge.playbook.expressions import Graph, Node, UnwritableError, ViewOf
 from knowledge.playbook.problem import Tensor
 
 REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
 SCANS = ("sum", "prod", "amax", "amin")
+RANGES: dict[str, tuple[int, int]] = {"bool": (0, 1), "uint8": (0, 255)} | {
+    f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
+}
 # No axis is longer; positions beyond it need 64 bits.
 FAR = 2**31 - 1
+
+
+def neutral(op: str, dtype: str) -> float | int | bool:
+    """The number that changes no sum, product, extremum, ... of its type."""
+    if op in ("sum", "prod"):
+        return int(op == "prod") if not promotion.is_float(dtype) else float(op == "prod")
+    if op in ("any", "all"):
+        return op == "all"
+    if promotion.is_float(dtype):
+        return float("-inf") if op == "amax" else float("inf")
+    low, high = RANGES[dtype]
+    return low if op == "amax" else high
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +130,16 @@ def values(*roots: Value) -> Iterator[Value]:
 
 
 class Values(Graph):
-    """Builds values and elements, the same one for the same definition; to the playbook's lowerings a `Graph`."""
+    """Builds values and elements, the same one for the same definition; to the playbook's lowerings a `Graph`.
+
+    A reduction to less than `few` elements over `many` or more is made in two stages: as many parts as make `few`
+    elements of the first, each over the same elements whoever computes it, then the parts in their order.
+    """
+
+    def __init__(self, few: int = 0, many: int = 1) -> None:
+        super().__init__()
+        self.few = few
+        self.many = many
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""
@@ -127,7 +151,30 @@ class Values(Graph):
 
     def fold(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> Value:
         """The body reduced over `axes("r", over)` at every place of a shape."""
-        return self._value("reduce", op, body.dtype, shape, body, over=over)
+        outputs, count = max(prod(shape), 1), prod(over)
+        parts = min(self.few // outputs, count // self.many)
+        if parts < 2:
+            return self._value("reduce", op, body.dtype, shape, body, over=over)
+        return self._in_parts(op, shape, over, body, parts)
+
+    def _in_parts(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node, parts: int) -> Value:
+        """The outermost axes, as many as it takes, are cut: f = part * chunk + step runs over all of them."""
+        cut = next(count for count in range(1, len(over) + 1) if prod(over[:count]) >= parts)
+        whole = prod(over[:cut])
+        chunk = -(-whole // parts)
+        parts = -(-whole // chunk)
+        first, *kept = axes("i", (parts, *shape))
+        step, *rest = axes("r", (chunk, *over[cut:]))
+        place = along(first) * chunk + along(step)
+        old = (*axes("i", shape), *axes("r", over))
+        new = (*map(along, kept), *unravelled(place, over[:cut]), *map(along, rest))
+        part = self.rewritten(body, dict(zip(old, new, strict=True)), lambda read: read)
+        none = self.const(neutral(op, body.dtype), body.dtype)
+        part = self.element("select", body.dtype, self.within(place, whole), part, none)
+        made = self._value("reduce", op, body.dtype, (parts, *shape), part, over=(chunk, *over[cut:]))
+        (last,) = axes("r", (parts,))
+        joined = self.read(made, (along(last), *map(along, axes("i", shape))))
+        return self._value("reduce", op, body.dtype, shape, joined, over=(parts,))
 
     def scan(self, op: str, operand: Node, dim: int) -> Value:
         """Running sums, products or extrema along one dimension."""
@@ -167,7 +214,7 @@ class Values(Graph):
         return self._make("compute", op, dtype, (), args, ())
 
     def rewritten(self, root: Node, places: Mapping[Axis, Index], read: Callable[[Element], Node]) -> Node:
-        """An element with its axes replaced by places; `read` says what becomes of each read, already replaced."""
+        """An element with its axes replaced by places; `read` says what becomes of each read or total after that."""
         made: dict[int, Node] = {}
 
         def placed(node: Node) -> Node:
@@ -176,6 +223,8 @@ class Values(Graph):
                 if node.kind == "read":
                     moved = self.read(node.value, indices, partial=True)  # type: ignore[arg-type]
                     return read(moved) if isinstance(moved, Element) else moved
+                if node.kind == "total":
+                    return read(node)
                 if node.kind == "within":
                     return self.within(indices[0], node.extent)
                 return self.position(indices[0]) if node.kind == "position" else node

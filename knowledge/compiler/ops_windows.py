@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from knowledge.compiler.index import along, axes, computed, linear
-from knowledge.compiler.nodes import Values
+from knowledge.compiler.nodes import Values, neutral
 from knowledge.compiler.ops_moving import clamped, places, values_of
-from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import result_dtype
@@ -59,21 +58,14 @@ class Windows:
         return self.graph.element("select", element.dtype, self.inside(), element, other)
 
 
-def least(dtype: str) -> float | int:
-    """The number that no other is below."""
-    if promotion.is_float(dtype):
-        return float("-inf")
-    return 0 if dtype in ("uint8", "bool") else -(2 ** ({"int8": 8, "int16": 16, "int32": 32}.get(dtype, 64) - 1))
-
-
 def _max_pool(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     windows = Windows(state, op, state.argument(op, 4, "dilation", 1))
     graph, dtype = windows.graph, windows.node.dtype
-    best = graph.fold("amax", windows.shape, windows.size, windows.element(least(dtype)))
+    best = graph.fold("amax", windows.shape, windows.size, windows.element(neutral("amax", dtype)))
     if len(op.results) == 1:
         return best
     top = graph.read(best, places(windows.shape))
-    element = windows.element(least(dtype))
+    element = windows.element(neutral("amax", dtype))
     flags = (graph.element("eq", "bool", element, top), graph.element("ne", "bool", element, element))
     found = graph.element("and", "bool", windows.inside(), graph.element("or", "bool", *flags))
     place = graph.position(linear(windows.at, packed_strides(windows.extents)))
@@ -117,7 +109,7 @@ def _adaptive(kind: str) -> Lower:
                 inside = graph.element("and", "bool", graph.within(left, sizes[-1]), inside)
         element = graph.read(node, (*here[:-rank], *indices), partial=True)
         if kind == "amax":
-            other = graph.const(least(node.dtype), node.dtype)
+            other = graph.const(neutral("amax", node.dtype), node.dtype)
             return graph.fold("amax", shape, tuple(sizes), graph.element("select", node.dtype, inside, element, other))
         none, one = graph.const(0.0, node.dtype), graph.const(1.0, node.dtype)
         total = graph.fold("sum", shape, tuple(sizes), graph.element("select", node.dtype, inside, element, none))

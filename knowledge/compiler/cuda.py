@@ -1,0 +1,269 @@
+"""The general schedule for GPUs: a thread a result where neighbours are results, else a warp or a block a result.
+
+Threads of a warp go along the loop whose addresses are neighbours. Where a neighbouring result shares what is read,
+one thread computes several. A scan along neighbours is a block's, tile by tile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from knowledge.compiler import cpu
+from knowledge.compiler.cpu import Choice, decoded, joined, wide
+from knowledge.compiler.index import Axis
+from knowledge.compiler.loops import Nest, Total, count, indices_of, jammed
+from knowledge.compiler.nodes import Values, neutral, reads
+from knowledge.exemplars.source import load
+from knowledge.playbook import cuda_pointwise_frame as frame
+from knowledge.playbook.emission import ELEMENT_TYPES, literal
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import Plan
+from knowledge.playbook.reducers import REDUCERS
+from knowledge.playbook.source_text import indented
+
+THREADS = 256
+# Elements that a thread of a group takes before their sum goes on in a wider type: so many loads are in flight.
+STEPS = 8
+# Results that keep every multiprocessor busy with a thread each.
+MANY = 64 << 10
+JAM = (8, 6, 4, 3, 2)
+
+HELPERS = """
+// What all threads of a warp, or of a block, hold, joined in the same order for each.
+template <class T, class Join>
+__device__ inline T over_warp(T value, Join join) {
+  for (int mask = 16; mask > 0; mask /= 2) { value = join(value, T(__shfl_xor_sync(~0u, value, mask))); }
+  return value;
+}
+template <class T, class Join>
+__device__ inline T over_block(T value, Join join) {
+  __shared__ T parts[kThreads / 32];
+  value = over_warp(value, join);
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) { parts[threadIdx.x / 32] = value; }
+  __syncthreads();
+  T result = parts[0];
+  for (int warp = 1; warp < kThreads / 32; ++warp) { result = join(result, parts[warp]); }
+  return result;
+}
+"""
+ARENA = """
+// Memory for what passes between kernels, from the caller's allocator, in the order of the stream.
+struct Arena {
+  tvm::ffi::Tensor held;
+  Arena(int64_t bytes, DLDevice device)
+      : held(tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {bytes}, DLDataType{kDLUInt, 8, 1}, device)) {}
+  char* start() const { return static_cast<char*>(held.data_ptr()); }
+};
+"""
+
+
+def chosen(nest: Nest, graph: Values) -> tuple[Nest, str]:
+    """The nest with its loops in the order of the threads, and who computes a result: "thread", "warp" or "block"."""
+    neighbours = {axis: _neighbours(nest, axis) for axis in (*nest.axes, *nest.reduced)}
+    free = [axis for axis in nest.axes if axis != nest.scanned and axis.extent > 1]
+    best = max(reversed(free), key=lambda axis: neighbours[axis], default=None)
+    if nest.scanned:
+        own = neighbours[nest.scanned] > (neighbours[best] if best else 0) and nest.scanned.extent > 32
+        return _last(nest, best), "block" if own or best is None else "thread"
+    steps = count(nest.reduced)
+    inner = max((neighbours[axis] for axis in nest.reduced), default=0)
+    outer = neighbours[best] if best else 0
+    if nest.totals and steps >= 32 and (inner > outer or count(nest.axes) * 64 < MANY):
+        return nest, "warp" if steps <= 128 and count(nest.axes) >= 1024 else "block"
+    return _blocked(_last(nest, best), graph, best), "thread"
+
+
+def _last(nest: Nest, axis: Axis | None) -> Nest:
+    """The axis as the fastest of those that are not scanned."""
+    kept = tuple(each for each in nest.axes if each != axis)
+    return replace(nest, axes=(*kept, axis)) if axis else nest
+
+
+def _neighbours(nest: Nest, axis: Axis) -> float:
+    """How many reads and stores are of neighbours along an axis; a small extent counts less."""
+    near = sum(1 for read in reads(*nest.bodies) if nest.address(read).times(axis) == 1)
+    near += sum(2 for store in nest.stores if store.address.times(axis) == 1)
+    return near * min(axis.extent, 32) / 32
+
+
+def _blocked(nest: Nest, graph: Values, lane: Axis | None) -> Nest:
+    """Several results a thread: along a loop where what neighbours read is the same, and along another."""
+    if lane is None or not nest.totals or count(nest.reduced) < 8:
+        return nest
+    for shared, most in ((True, 8), (False, 4)):
+        axis, times = _shared(nest, lane, shared, most)
+        if axis is not None and count(nest.axes) // times >= MANY:
+            nest = jammed(nest, graph, axis, times)
+    return nest
+
+
+def _shared(nest: Nest, lane: Axis, same: bool, most: int) -> tuple[Axis | None, int]:
+    """The loop along which the reads that differ along `lane` are the same, or not; the others the other way."""
+    varying = nest.varying(lane)
+    read = list(reads(*(total.body for total in nest.totals)))
+    best: tuple[Axis | None, int] = (None, 1)
+    for axis in nest.axes:
+        used = {(id(each) in varying, nest.address(each).uses(axis)) for each in read}
+        if axis != lane and used == {(True, not same), (False, same)}:
+            times = next((each for each in JAM if each <= most and axis.extent % each == 0), 1)
+            best = max(best, (axis, times), key=lambda pair: pair[1])
+    return best
+
+
+class KernelText(cpu.KernelText):
+    """One kernel for a GPU."""
+
+    index = "Index"
+
+    def __init__(
+        self, name: str, nest: Nest, graph: Values, stems: Mapping[str, str], scalars: Mapping[str, str], device: Device
+    ) -> None:
+        made, self.who = chosen(nest, graph)
+        super().__init__(name, Choice(made, None, 1), stems, scalars, device)
+        self.statements.emitter.exact = False
+
+    def text(self, parameters: str) -> str:
+        """The kernel."""
+        body = self._body()
+        tensors = [
+            f"Tensor m{view.name} = make_tensor(make_gmem_ptr(p{self.stem(view.tensor.name)}{_plus(view.offset)}), "
+            f"{view.layout()});  // {view.comment()}"
+            for view in self.views.made.values()
+        ]
+        head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters})"
+        return "\n".join([f"{head} {{", *indented([*tensors, *body]), "}"])
+
+    def stem(self, tensor: str) -> str:
+        """A tensor's name after p and m."""
+        return self.views.stems[tensor]
+
+    @property
+    def results(self) -> int:
+        """How many threads, warps or blocks compute something."""
+        return count(tuple(axis for axis in self.nest.axes if axis != self.nest.scanned))
+
+    @property
+    def far(self) -> bool:
+        """Whether indices need 64 bits."""
+        bounds = [end for index in indices_of(self.nest) for end in index.bounds if abs(end) < 1 << 61]
+        spans = [axis.extent for axis in (*self.nest.axes, *self.nest.reduced)]
+        steps = count(self.nest.reduced)
+        largest = max(map(abs, (*bounds, *spans, steps, self.results)), default=0)
+        return largest + 1024 * STEPS >= 1 << 31
+
+    def launch(self, arguments: str) -> str:
+        """The statement of `run` that starts it."""
+        each = {"thread": "kThreads", "warp": "(kThreads / 32)", "block": "1"}[self.who]
+        return f"{self.name}<<<{self.results - 1} / {each} + 1, kThreads, 0, stream>>>({arguments});"
+
+    def _body(self) -> list[str]:
+        axes = [axis for axis in self.nest.axes if axis != self.nest.scanned]
+        first = {
+            "thread": "Index(blockIdx.x) * kThreads + threadIdx.x",
+            "warp": "Index(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32",
+            "block": "blockIdx.x",
+        }[self.who]
+        lines = [f"[[maybe_unused]] Index const t = {first};"]
+        if self.who != "block":
+            lines.append(f"if (t >= {self.results}) {{ return; }}")
+        lines += decoded(axes, "t", 1, "Index")
+        if self.who == "thread":
+            return [*lines, *self._element()]
+        if self.nest.scanned:
+            return [*lines, *self._tiles(self.nest.scanned)]
+        stores = self._element()
+        return [*lines, *stores]
+
+    def _element(self) -> list[str]:
+        if self.who == "thread" or not self.nest.totals:
+            return super()._element()
+        lines = list(self._together())
+        group = "kThreads" if self.who == "block" else "32"
+        after = self.statements.write(store.body for store in self.nest.stores)
+        after += [line for store in self.nest.stores for line in self._stored(store)]
+        return [*lines, f"if (threadIdx.x % {group} == 0) {{", *indented(after), "}"]
+
+    def _together(self) -> Iterator[str]:
+        """The totals by all threads of a group: STEPS elements each at a time, then joined."""
+        group = "kThreads" if self.who == "block" else "32"
+        steps, totals = count(self.nest.reduced), self.nest.totals
+        for total in totals:
+            yield f"{ELEMENT_TYPES[wide(total)]} {total.name}w = {self._start(total, wide(total))};"
+        block = self._block()
+        inner = [*decoded(self.nest.reduced, "f", 1, "Index"), *block]
+        body = [
+            "UNROLL", f"for (int u = 0; u < {STEPS}; ++u) {{",
+            *indented([f"Index const f = first + u * {group};", f"if (f < {steps}) {{", *indented(inner), "}"]), "}",
+        ]  # fmt: skip
+        first = f"Index first = threadIdx.x % {group}; first < {steps}; first += {group} * {STEPS}"
+        yield from [f"for ({first}) {{", *indented(self._flushed([t for t in totals if cpu.blocked(t)], body)), "}"]
+        for total in totals:
+            kind = ELEMENT_TYPES[total.dtype]
+            yield f"{kind} const {total.name} = {kind}(over_{self.who}({total.name}w, Join_{total.op}{{}}));"
+
+    def _start(self, total: Total, dtype: str) -> str:
+        return literal(neutral(total.op, dtype), dtype)
+
+    def _tiles(self, axis: Axis) -> list[str]:
+        """A block's scan: a tile of as many elements as threads, the tiles before it carried on."""
+        (total,) = self.nest.totals
+        kind, none = ELEMENT_TYPES[wide(total)], self._start(total, wide(total))
+        known = dict(self.statements.emitter.names)
+        lines = self.statements.write([total.body])
+        taken = [*lines, f"{total.name}w = {kind}({self.statements.emitter.name(total.body)});"]
+        self.statements.emitter.names = known
+        after = [f"{ELEMENT_TYPES[total.dtype]} const {total.name} = "
+                 f"{ELEMENT_TYPES[total.dtype]}({joined(total, 'carried', 'tile[threadIdx.x]')});"]  # fmt: skip
+        after += self.statements.write(store.body for store in self.nest.stores)
+        after += [line for store in self.nest.stores for line in self._stored(store)]
+        step = [
+            f"Index const {axis.name} = first + threadIdx.x;",
+            f"{kind} {total.name}w = {none};",
+            f"if ({axis.name} < {axis.extent}) {{", *indented(taken), "}",
+            f"tile[threadIdx.x] = {total.name}w;",
+            "__syncthreads();",
+            "for (int gap = 1; gap < kThreads; gap *= 2) {",
+            f"  {kind} const before = threadIdx.x >= gap ? tile[threadIdx.x - gap] : {none};",
+            "  __syncthreads();",
+            f"  tile[threadIdx.x] = {joined(total, 'before', 'tile[threadIdx.x]')};",
+            "  __syncthreads();",
+            "}",
+            f"if ({axis.name} < {axis.extent}) {{", *indented(after), "}",
+            f"carried = {joined(total, 'carried', 'tile[kThreads - 1]')};",
+            "__syncthreads();",
+        ]  # fmt: skip
+        return [
+            f"__shared__ {kind} tile[kThreads];", f"{kind} carried = {none};",
+            f"for (Index first = 0; first < {axis.extent}; first += kThreads) {{", *indented(step), "}",
+        ]  # fmt: skip
+
+
+def _plus(offset: int) -> str:
+    return f" + {offset}" if offset > 0 else f" - {-offset}" if offset else ""
+
+
+def source(
+    problem: Problem, names: dict[str, str], comment: list[str], plan: Plan, parts: list[tuple[KernelText, str]],
+    body: list[str], threads: int,
+) -> str:  # fmt: skip
+    """The whole file: sections that replace those of the exemplar `pointwise.cu`."""
+    functions = "\n\n".join(text for _, text in parts)
+    ops = dict.fromkeys(total.op for part, _ in parts for total in part.nest.totals if part.who != "thread")
+    joins = [
+        f"struct Join_{op} {{\n  template <class T> __device__ T operator()(T a, T b) const {{ "
+        f"return T({REDUCERS[op].join.format('a', 'b')}); }}\n}};"
+        for op in ops
+    ]  # fmt: skip
+    own = "\n".join(joins) + HELPERS if "over_" in functions else ""
+    far = any(part.far for part, _ in parts)
+    return load("pointwise").with_sections(
+        header=frame.header(comment, plan),
+        knobs="\n".join(
+            [f"constexpr int kThreads = {threads};  // a block", f"using Index = {'int64_t' if far else 'int'};"]
+        ),
+        arithmetic=(frame.device_helpers(own + functions) + "\n" + own).strip("\n"),
+        kernel=functions + (ARENA.rstrip("\n") if any("Arena" in line for line in body) else ""),
+        entry=frame.entry(problem, names, [frame.stream(problem, names), *body]),
+    )

@@ -1,0 +1,306 @@
+"""From values to kernels: what is computed where it is read, what ends a kernel, and what lies in memory in between.
+
+A reduction or a scan is a kernel. A map is computed by those who read it, unless that repeats more arithmetic than its
+memory is worth. What else has to be in memory joins the kernel whose results it reads element by element; what joins
+none is a kernel of its own. Kernels over the same loops that read the same are one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from math import prod
+
+from knowledge.compiler.index import Axis, Index, along, linear, unravelled
+from knowledge.compiler.nodes import Element, Value, Values, elements, reads, values
+from knowledge.playbook.expressions import Node
+from knowledge.playbook.lowering import Lowered
+from knowledge.playbook.primitives import PRIMITIVES
+from knowledge.playbook.problem import Problem, Tensor
+from knowledge.playbook.source_text import BYTES
+from knowledge.playbook.strided import packed_strides
+
+# Operations that cost as much as an element's way to memory and back: 8 bytes at 15 operations a byte (an H200's).
+WORTH_MEMORY = 120
+# What a call of a function costs in operations.
+CALL = 8
+
+
+@dataclass(frozen=True)
+class Store:
+    """An element of a tensor in memory: the kernel's axes place it, `body` is what it holds."""
+
+    tensor: Tensor
+    indices: tuple[Index, ...]
+    body: Node
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One loop nest: `totals` over the axes, each reduced over `reduced` or one scan, then the stores.
+
+    In the stores' bodies a total is the element `total` of its name. Reads are of values that lie in `memory`.
+    """
+
+    axes: tuple[Axis, ...]
+    reduced: tuple[Axis, ...]
+    totals: tuple[tuple[str, Value], ...]
+    stores: tuple[Store, ...]
+    memory: Mapping[int, Tensor]
+
+    @property
+    def bodies(self) -> tuple[Node, ...]:
+        """Every element that it computes."""
+        return (*(value.body for _, value in self.totals if value.body), *(store.body for store in self.stores))
+
+    @property
+    def scans(self) -> bool:
+        """Whether its total is a scan."""
+        return any(value.kind == "scan" for _, value in self.totals)
+
+
+@dataclass(frozen=True)
+class Fused:
+    """The kernels in their order, what passes between them, and for each such tensor its place in bytes in an arena."""
+
+    kernels: tuple[Kernel, ...]
+    between: tuple[Tensor, ...]
+    places: Mapping[str, int]
+    nbytes: int
+
+
+@dataclass
+class _Open:
+    """A kernel while others join it."""
+
+    anchor: Value
+    totals: list[Value] = field(default_factory=list)
+    stores: list[Store] = field(default_factory=list)
+    holds: dict[int, tuple[tuple[Index, ...], Node]] = field(default_factory=dict)
+
+
+def fused(problem: Problem, lowered: Lowered) -> Fused:
+    """The kernels of a forward."""
+    return _Fusion(problem, lowered).result()
+
+
+class _Fusion:
+    def __init__(self, problem: Problem, lowered: Lowered) -> None:
+        assert isinstance(lowered.graph, Values)
+        self.graph = lowered.graph
+        self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
+        self.order = tuple(values(*(value for _, value in self.outputs)))
+        given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
+        self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
+        self.kept = self._kept()
+        self.bodies: dict[int, Node] = {}
+        self.kernels: list[_Open] = []
+        self.made_by: dict[int, int] = {}
+
+    def _whole(self, tensor: Tensor, node: Node) -> Value:
+        """What an output holds as a value that a kernel makes: a constant and an argument are copied."""
+        if isinstance(node, Value) and node.kind != "source" and node.shape == tensor.shape:
+            return node
+        return self.graph.map(tensor.shape, self.graph.spread(node, tensor.shape))
+
+    def _kept(self) -> set[int]:
+        """The values that lie in memory."""
+        kept = {id(value) for value in self.order if value.kind != "map"} | {id(value) for _, value in self.outputs}
+        cost: dict[int, float] = {}
+        for value in self.order:
+            cost[id(value)] = _cost(value, cost)
+        asked = dict.fromkeys((id(value) for value in self.order), 0.0)
+        for value in reversed(self.order):
+            times = prod(axis.extent for axis in (*value.axes, *value.reduced))
+            evaluations = asked[id(value)] if id(value) not in kept else times
+            repeats = evaluations / max(value.numel, 1)
+            if id(value) not in kept and (repeats - 1) * cost[id(value)] > WORTH_MEMORY:
+                kept.add(id(value))
+                evaluations = value.numel
+            for read in reads(value.body) if value.body is not None else ():
+                asked[id(read.value)] += evaluations
+        return kept
+
+    def result(self) -> Fused:
+        """All values that lie in memory, each in the first kernel that can make it."""
+        for value in self.order:
+            if value.kind != "source" and id(value) in self.kept:
+                self._place(value, self._inlined(value))
+        self._hand_on()
+        return self._allocated()
+
+    def _inlined(self, value: Value) -> Node:
+        """The value's body down to what lies in memory."""
+        if id(value) not in self.bodies:
+            assert value.body is not None
+            self.bodies[id(value)] = self.graph.rewritten(value.body, {}, self._read)
+        return self.bodies[id(value)]
+
+    def _read(self, read: Element) -> Node:
+        value = read.value
+        if value is None or id(value) in self.kept:
+            return read
+        places = dict(zip(value.axes, read.indices, strict=True))
+        body = self.graph.rewritten(self._inlined(value), places, lambda inner: inner)
+        if not read.partial:
+            return body
+        inside: Node = self.graph.const(True, "bool")
+        for index, extent in zip(read.indices, value.shape, strict=True):
+            inside = self.graph.element("and", "bool", self.graph.within(index, extent), inside)
+        return self.graph.element("select", body.dtype, inside, body, self.graph.const(0, body.dtype))
+
+    def _place(self, value: Value, body: Node) -> None:
+        needs = max(
+            (self.made_by[id(each.value)] for each in reads(body) if id(each.value) in self.made_by), default=-1
+        )
+        if value.kind == "map":
+            if needs < 0 or not self._joins(value, body, self.kernels[needs], needs):
+                self._beside(value, body, needs)
+            return
+        for number in range(needs + 1, len(self.kernels)):
+            if self._alike(value, body, self.kernels[number]):
+                self._add_total(value, body, number)
+                return
+        self.kernels.append(_Open(value))
+        self._add_total(value, body, len(self.kernels) - 1)
+
+    def _add_total(self, value: Value, body: Node, number: int) -> None:
+        kernel = self.kernels[number]
+        name = f"s{len(kernel.totals)}"
+        total = self.graph.total(name, value.dtype)
+        kernel.totals.append(Value(value.kind, value.op, value.dtype, value.shape, origin=value.origin, axes=value.axes,
+                                   reduced=value.reduced, body=body, dim=value.dim))  # fmt: skip
+        kernel.holds[id(value)] = (tuple(map(along, value.axes)), total)
+        self.made_by[id(value)] = number
+
+    def _alike(self, value: Value, body: Node, kernel: _Open) -> bool:
+        """Whether a reduction has a kernel's loops and reads some of the same."""
+        one = kernel.anchor
+        same = (one.kind, one.axes, one.reduced) == (value.kind, value.axes, value.reduced) and value.kind == "reduce"
+        theirs = {id(each.value) for total in kernel.totals for each in reads(total.body or body)}
+        return same and any(id(each.value) in theirs for each in reads(body))
+
+    def _joins(self, value: Value, body: Node, kernel: _Open, number: int) -> bool:
+        """Store a map in the kernel that makes what it reads, where it reads exactly that kernel's own element."""
+        own = [each for each in reads(body) if self.made_by.get(id(each.value)) == number]
+        places = _places(value, own[0], kernel.holds[id(own[0].value)][0], kernel.anchor.axes)
+        if places is None:
+            return False
+        at = self.graph.rewritten(body, places, lambda read: read)
+        for read in reads(at):
+            held = kernel.holds.get(id(read.value))
+            if held is not None and held[0] != read.indices:
+                return False
+
+        def replaced(read: Element) -> Node:
+            held = kernel.holds.get(id(read.value))
+            return held[1] if held is not None else read
+
+        made = self.graph.rewritten(at, {}, replaced)
+        self._store(value, tuple(places.get(axis, along(axis)) for axis in value.axes), made, number)
+        return True
+
+    def _beside(self, value: Value, body: Node, needs: int) -> None:
+        """A map in the kernel of another one of its shape that comes late enough; else in one of its own."""
+        for number in range(needs + 1, len(self.kernels)):
+            kernel = self.kernels[number]
+            if kernel.anchor.kind == "map" and kernel.anchor.axes == value.axes:
+                self._store(value, tuple(map(along, value.axes)), body, number)
+                return
+        self.kernels.append(_Open(value))
+        self._store(value, tuple(map(along, value.axes)), body, len(self.kernels) - 1)
+
+    def _store(self, value: Value, indices: tuple[Index, ...], body: Node, number: int) -> None:
+        kernel = self.kernels[number]
+        kernel.holds[id(value)] = (indices, body)
+        self.made_by[id(value)] = number
+        for tensor in self._tensors(value):
+            kernel.stores.append(Store(tensor, indices, body))
+
+    def _tensors(self, value: Value) -> list[Tensor]:
+        """Where a value lies: in the outputs that hold it, else in memory of its own."""
+        outputs = [tensor for tensor, made in self.outputs if made is value]
+        if not outputs:
+            name = f"between {len(self.memory)}"
+            outputs = [Tensor(name=name, shape=value.shape, strides=packed_strides(value.shape), dtype=value.dtype)]
+        self.memory[id(value)] = outputs[0]
+        return outputs
+
+    def _hand_on(self) -> None:
+        """Totals that other kernels read, or that are returned, are stored."""
+        read = {id(each.value) for kernel in self.kernels for body in _bodies(kernel) for each in reads(body)}
+        returned = {id(value) for _, value in self.outputs}
+        for value in self.order:
+            if value.kind in ("reduce", "scan") and id(value) in read | returned:
+                number = self.made_by[id(value)]
+                self._store(value, *self.kernels[number].holds[id(value)], number)
+
+    def _allocated(self) -> Fused:
+        kernels = tuple(
+            Kernel(
+                each.anchor.axes, each.anchor.reduced,
+                tuple((f"s{place}", total) for place, total in enumerate(each.totals)), tuple(each.stores), self.memory,
+            )
+            for each in self.kernels
+        )  # fmt: skip
+        returned = {tensor.name for tensor, _ in self.outputs}
+        made = {store.tensor.name: (number, store.tensor) for number, kernel in enumerate(kernels)
+                for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip
+        last = {self.memory[id(read.value)].name: number for number, kernel in enumerate(kernels)
+                for read in reads(*kernel.bodies)}  # fmt: skip
+        lives = [(number, last.get(name, number), tensor) for name, (number, tensor) in made.items()]
+        places, nbytes = arena(lives)
+        return Fused(kernels, tuple(tensor for _, _, tensor in lives), places, nbytes)
+
+
+def _bodies(kernel: _Open) -> Iterator[Node]:
+    yield from (total.body for total in kernel.totals if total.body is not None)
+    yield from (store.body for store in kernel.stores)
+
+
+def _cost(value: Value, known: Mapping[int, float]) -> float:
+    """Operations that an element costs, those of the maps that it reads included."""
+    if value.kind != "map" or value.body is None:
+        return 0.0
+    total = 0.0
+    for node in elements(value.body):
+        if isinstance(node, Element):
+            total += known.get(id(node.value), 0.0) if node.kind == "read" else 1
+        elif node.kind == "compute" and node.op not in ("cast", "select"):
+            total += CALL if "(" in PRIMITIVES[node.op].element else 1
+    return total
+
+
+def _places(value: Value, read: Element, held: tuple[Index, ...], loops: tuple[Axis, ...]) -> dict[Axis, Index] | None:
+    """The value's axes over a kernel's, so that `read` becomes the element that the kernel holds; None if none does."""
+    source = read.value
+    assert source is not None
+    if source.numel != value.numel or tuple(index.alone for index in held) != tuple(
+        axis if axis.extent != 1 else None for axis in loops
+    ):
+        return None
+    mine = [axis for axis in value.axes if axis.extent != 1]
+    direct = {index.alone: place for index, place in zip(read.indices, held, strict=True) if index.alone}
+    if set(direct) == set(mine):
+        return {axis: place for axis, place in direct.items() if axis is not None}
+    if linear(read.indices, packed_strides(source.shape)) != linear(
+        map(along, value.axes), packed_strides(value.shape)
+    ):
+        return None
+    flat = linear(held, packed_strides(source.shape))
+    return dict(zip(value.axes, unravelled(flat, value.shape), strict=True))
+
+
+def arena(lives: list[tuple[int, int, Tensor]]) -> tuple[dict[str, int], int]:
+    """A place in bytes for each tensor, by the first and the last kernel that needs it, largest first; and the size."""
+    taken: list[tuple[int, int, int, int]] = []
+    places: dict[str, int] = {}
+    for first, last, tensor in sorted(lives, key=lambda life: -life[2].numel * BYTES[life[2].dtype]):
+        size = -(-max(tensor.numel, 1) * BYTES[tensor.dtype] // 256) * 256
+        place = 0
+        for start, end, begins, ends in sorted(taken):
+            if begins <= last and first <= ends and place < end and start < place + size:
+                place = end
+        places[tensor.name] = place
+        taken.append((place, place + size, first, last))
+    return places, max((end for _, end, _, _ in taken), default=0)

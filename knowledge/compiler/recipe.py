@@ -1,0 +1,175 @@
+"""The compiler as a recipe of the playbook: any forward that its front can trace, as one kernel or several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import lru_cache
+
+from knowledge.compiler import cpu, cpu_source, cuda
+from knowledge.compiler.front import traced
+from knowledge.compiler.fusion import Fused, fused
+from knowledge.compiler.loops import Nest, nest_of
+from knowledge.compiler.nodes import Element, Values, elements
+from knowledge.compiler.verify import verify
+from knowledge.playbook import source_text
+from knowledge.playbook.emission import STORED_TYPES
+from knowledge.playbook.expressions import UnwritableError
+from knowledge.playbook.identifiers import identifiers, tensor_names
+from knowledge.playbook.lowering import base_name
+from knowledge.playbook.problem import ByContent, Problem, Scalar, Tensor
+from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.source_text import SCALAR_TYPES
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A forward as loop nests, and the tensors that pass between them."""
+
+    graph: Values
+    fused: Fused
+    nests: tuple[Nest, ...]
+
+
+def compiled(problem: Problem) -> Compiled:
+    """The loop nests of a forward. Raises `UnwritableError` naming what has no place in the IR."""
+    return _compiled(ByContent.of(problem))
+
+
+@lru_cache(maxsize=8)
+def _compiled(key: ByContent) -> Compiled:
+    lowered = traced(key.problem)
+    verify(node for _, node in lowered.outputs)
+    made = fused(key.problem, lowered)
+    assert isinstance(lowered.graph, Values)
+    nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
+    return Compiled(lowered.graph, made, nests)
+
+
+class LoopsRecipe:
+    """Loop nests by the general schedule of the target: threads, registers and blocks from the start."""
+
+    name = "loops"
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """The plan without knobs, or what the front cannot trace."""
+        try:
+            compiled(problem)
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        return Plan(self.name)
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """On a GPU, how many threads a block has."""
+        if problem.target == "cpu" or "threads" in plan.knobs:
+            return ()
+        why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
+        swept = Move("block size", why, plan.with_knobs(threads=cuda.THREADS), sweep={"threads": (128, 512)})
+        return (swept,)
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source."""
+        return File(problem, plan).text()
+
+
+class File:
+    """One source file: a function for each kernel, and `run`, which calls them in their order."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self.problem = problem
+        self.plan = plan
+        self.made = compiled(problem)
+        between = self.made.fused.between
+        self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
+        self.stems = tensor_names(self.names)
+        self.scalars = {each.name: f"p{self.stems[each.name]}" for each in problem.inputs if isinstance(each, Scalar)}
+
+    def text(self) -> str:
+        """The whole source."""
+        if self.problem.target == "cpu":
+            return self._for_the_processor()
+        parts = [
+            cuda.KernelText(f"loops{number}", nest, self.made.graph, self.stems, self.scalars, self.problem.device)
+            for number, nest in enumerate(self.made.nests)
+        ]
+        texts = [(part, part.text(self._parameters(part.nest))) for part in parts]
+        body = self._pointers()
+        for part in parts:
+            if part.results:
+                body += [part.launch(self._arguments(part.nest)), "launched();"]
+        names = source_text.argument_names(self.problem)
+        threads = int(self.plan.knobs.get("threads", cuda.THREADS))
+        return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
+
+    def _for_the_processor(self) -> str:
+        lanes = cpu.lanes_of(self.made.nests, self.problem.device)
+        choices = [cpu.chosen(nest, self.made.graph, lanes) for nest in self.made.nests]
+        functions = []
+        for number, choice in enumerate(choices):
+            part = cpu.KernelText(f"loops{number}", choice, self.stems, self.scalars, self.problem.device)
+            functions.append("\n".join(part.lines(self._parameters(choice.nest))))
+        names = source_text.argument_names(self.problem)
+        calls = [f"loops{number}({self._arguments(choice.nest)});" for number, choice in enumerate(choices)]
+        entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
+        code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
+        return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
+
+    def _comment(self) -> list[str]:
+        operations = Counter(base_name(op.target) for op in self.problem.ops)
+        words = ", ".join(name if times == 1 else f"{name} x{times}" for name, times in operations.items())
+        lines = [f"{words}: {len(self.made.nests)} loop nest{'s' if len(self.made.nests) > 1 else ''}."]
+        for number, nest in enumerate(self.made.nests):
+            loops = " x ".join(str(axis.extent) for axis in nest.axes) or "1"
+            over = " x ".join(str(axis.extent) for axis in nest.reduced)
+            kinds = ", ".join(dict.fromkeys(total.op for total in nest.totals))
+            what = (
+                f", {kinds} along {nest.scanned.extent}" if nest.scanned else f", {kinds} over {over}" if over else ""
+            )
+            lines.append(f"  loops{number}: {loops}{what}; {len(nest.stores)} stored")
+        if self.made.fused.between:
+            lines.append(f"  between them: {self.made.fused.nbytes} bytes")
+        return lines
+
+    def _tensors(self, nest: Nest) -> list[tuple[Tensor, bool]]:
+        """What a kernel reads and writes, each with whether it writes it."""
+        read = {nest.tensor(node).name: nest.tensor(node) for node in elements(*nest.bodies)
+                if isinstance(node, Element) and node.kind == "read"}  # fmt: skip
+        written = {store.tensor.name: store.tensor for store in nest.stores}
+        only = [(each, False) for name, each in read.items() if name not in written]
+        return [*only, *((each, True) for each in written.values())]
+
+    def _used_scalars(self, nest: Nest) -> list[Scalar]:
+        used = {node.op for node in elements(*nest.bodies) if node.kind == "scalar"}
+        return [each for each in self.problem.inputs if isinstance(each, Scalar) and each.name in used]
+
+    def _parameters(self, nest: Nest) -> str:
+        tensors = [
+            f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{self.stems[each.name]}"
+            for each, written in self._tensors(nest)
+        ]
+        scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nest)]
+        return ", ".join([*tensors, *scalars])
+
+    def _arguments(self, nest: Nest) -> str:
+        tensors = [f"p{self.stems[each.name]}" for each, _ in self._tensors(nest)]
+        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nest))])
+
+    def _pointers(self) -> list[str]:
+        """Where every tensor begins."""
+        outputs = {each.name for each in self.problem.outputs}
+        used = {tensor.name for nest in self.made.nests for tensor, _ in self._tensors(nest)}
+        lines = []
+        for each in self.problem.arguments:
+            if isinstance(each, Tensor) and each.name in used:
+                kind = STORED_TYPES[each.dtype] + ("" if each.name in outputs else " const")
+                start = f"static_cast<{kind}*>({self.names[each.name]}.data_ptr())"
+                lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+        made = self.made.fused
+        if made.between:
+            first = next(self.names[each.name] for each in self.problem.arguments if isinstance(each, Tensor))
+            lines.append(f"Arena const arena({made.nbytes}, {first}.device());")
+        for each in made.between:
+            kind = STORED_TYPES[each.dtype]
+            start = f"reinterpret_cast<{kind}*>(arena.start() + {made.places[each.name]})"
+            lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+        return lines

@@ -1,0 +1,49 @@
+"""Loop nests as the general schedules write them, compiled and run: registers, guards, blocks, scans."""
+
+from __future__ import annotations
+
+import pytest
+from emulated import emulated
+from gpu_kernels import H200
+from ir_cases import CASES
+from test_ir_meaning import oracle_of, outputs_of
+from traced import Compiler, assert_close, call, trace
+
+from knowledge.compiler.recipe import LoopsRecipe, compiled
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+SHOWN = ("conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed", "gather")
+
+
+def posed(name: str, target: str) -> Problem:
+    """A case's problem."""
+    case = CASES[name]
+    machine = {"device": H200} if target == "cuda" else {}
+    return trace(case.function, *case.inputs, **machine).model_copy(update={"target": target})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_kernels_compute_what_torch_does(compiler: Compiler, target: str) -> None:
+    recipe = LoopsRecipe()
+    sources = [recipe.render(posed(name, target), Plan("loops")) for name in SHOWN]
+    if target == "cuda":
+        kernels = [compiler.build(emulated(source)) for source in sources[-2:]]
+    else:
+        kernels = compiler.build_all(sources)
+    for name, kernel in zip(SHOWN[-len(kernels) :], kernels, strict=True):
+        case = CASES[name]
+        got = call(kernel, posed(name, target), case.inputs)
+        for mine, theirs, oracle in zip(got, outputs_of(case.function(*case.inputs)), oracle_of(name), strict=True):
+            assert_close(mine, theirs, oracle, name)
+
+
+def test_what_follows_a_reduction_element_by_element_joins_its_kernel() -> None:
+    (nest,) = compiled(posed("conv2d", "cpu")).nests
+    assert len(nest.totals) == len(nest.stores) == 1
+    assert [axis.extent for axis in nest.reduced] == [3, 3, 3]
+
+
+def test_reductions_over_the_same_that_read_the_same_are_one_kernel() -> None:
+    triplet = compiled(posed("triplet", "cpu"))
+    assert len(triplet.nests[0].totals) == 2
