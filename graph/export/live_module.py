@@ -10,6 +10,7 @@ import importlib
 import inspect
 import json
 import re
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -47,19 +48,19 @@ def module_source(module: Any, inputs: Sequence[Any] | Mapping[str, Any]) -> tup
     names = list(given) if isinstance(given, dict) else _argument_names(module, len(given))
     passed = [f"{each}={each}" for each in names] if isinstance(given, dict) else names
     texts = {"parameters": ", ".join(names), "arguments": ", ".join(passed)}
-    return name.lower(), _task_file(name=name, folder=str(kept), **texts)
+    return name.lower(), _task_file(name=name, key=kept.name, **texts)
 
 
 def cut_source(staged: Path, *, name: str, inputs: int) -> str:
     """The task source of a program and so many inputs, `x0` on, that lie in a staged folder: it goes into the cache."""
     kept = exported_modules().publish(staged, _key(staged))
     names = ", ".join(f"x{k}" for k in range(inputs))
-    return _task_file(name=name, folder=str(kept), parameters=names, arguments=names)
+    return _task_file(name=name, key=kept.name, parameters=names, arguments=names)
 
 
 def module_key(source: str) -> str | None:
     """The name in the cache of what a live module's task file loads; None for any other file."""
-    found = re.search(r'^EXPORTED = ".*/([0-9a-f]{32})"$', source, re.MULTILINE)
+    found = re.search(r'^EXPORTED = "([0-9a-f]{32})"$', source, re.MULTILINE)
     return found[1] if found else None
 
 
@@ -68,6 +69,22 @@ def module_files(source: str) -> tuple[Path, ...]:
     key = module_key(source)
     folder = exported_modules().entry(key) if key else None
     return tuple(file for file in (folder / PROGRAM, folder / INPUTS) if file.is_file()) if folder else ()
+
+
+def restore_files(source: str, beside: Path) -> None:
+    """Put what a live module's task file needs into this machine's cache, from a folder that came from elsewhere.
+
+    Only what has the digest that the task file names.
+    """
+    key = module_key(source)
+    store = exported_modules()
+    if key is None or module_files(source) or not all((beside / name).is_file() for name in (PROGRAM, INPUTS)):
+        return
+    with store.staging() as staged:
+        for name in (PROGRAM, INPUTS):
+            shutil.copyfile(beside / name, staged / name)
+        if _key(staged) == key:
+            store.publish(staged, key)
 
 
 def is_module(value: Any) -> bool:
@@ -95,7 +112,7 @@ def _on_host(tensor: Any) -> Any:
 
 
 def _task_file(**values: str) -> str:
-    """The task file's text: all that it needs beside torch are the two files in `folder`."""
+    """The task file's text: all that it needs beside torch are the two files of this `key`."""
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES), undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
     )

@@ -17,6 +17,7 @@ from typing import Literal
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from graph.export.live_module import module_files, restore_files
 from graph.runs.trust import remember, require_trust
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, Label
@@ -249,6 +250,8 @@ def create(
     text = manifest.model_dump_json(indent=2)
     remember(text.encode())
     folder.write(folder.manifest_file, text)
+    for file in module_files(source):
+        folder.take(file)
     return folder, manifest
 
 
@@ -288,6 +291,7 @@ def reopen(run: Path, *, trust: bool = False, kind: Kind | None = None) -> tuple
             f"Begin a new run; or, where you trust who made it, cutegen {manifest.kind} --resume {folder.path} --trust."
         )
         require_trust(written, manifest.settings, folder.manifest_file, way)
+    restore_files(manifest.source, folder.path)
     # The folder may have been moved since: what the agents write goes where it lies now.
     settings = manifest.settings.model_copy(update={"run_dir": str(folder.path)})
     return folder, manifest.model_copy(update={"settings": settings})

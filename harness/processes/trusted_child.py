@@ -81,6 +81,7 @@ class WarmParent:
             "locked": tier != "none",
             "access": asdict(allowed),
             "gpus": gpus,
+            "exported": str(exported_modules().root),
             "limits": asdict(limits),
             "cwd": str(cwd),
             "threads": usable_threads(),

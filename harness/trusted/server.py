@@ -124,6 +124,7 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
         for other in server.jobs.values():
             other.close()
         show_gpus(job)
+        os.environ["CUTEGEN_EXPORTED"] = job["exported"]  # where the task files of live modules look for theirs
         channel.send(link, _answer(job, descriptors))
         status = 0
     except BaseException as error:  # noqa: BLE001 (a forked child must never return into the parent's loop)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import shutil
 import subprocess
 import sys
@@ -21,9 +22,14 @@ from torch import nn
 
 from graph.api import RunResult, load_task
 from graph.cli.optimize import sentences
+from graph.export.live_module import module_files
 from graph.pages.report import OUTCOMES, render
-from graph.runs.folder import RunFolder
+from graph.runs.folder import RunFolder, create, reopen
 from graph.runs.session import save_kernel
+from harness.building.store import exported_modules
+from harness.isolation.tiers import resolve_tier
+from harness.tasks.describing import describe_task
+from nodes.settings import Settings
 
 
 class Net(nn.Module):
@@ -39,6 +45,7 @@ class Net(nn.Module):
 def executed(source: str) -> SimpleNamespace:
     """The task file, run as the judge runs it."""
     names: dict[str, Any] = {}
+    os.environ["CUTEGEN_EXPORTED"] = str(exported_modules().root)
     exec(source, names)
     return SimpleNamespace(**names)
 
@@ -240,3 +247,30 @@ def test_a_saved_folder_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     state = torch.load(tmp_path / "state.pt")
     assert list(state) == list(net.state_dict())
     assert all(map(torch.equal, state.values(), net.state_dict().values()))
+
+
+def test_a_run_folder_brings_its_module_to_another_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
+    task = load_task(nn.Linear(8, 4), inputs=(torch.randn(6, 8),))
+    run, _ = create(tmp_path / "run", name=task.name, source=task.source, settings=Settings())
+    assert str(tmp_path) not in task.source
+    moved = tmp_path / "moved"
+    run.path.rename(moved)
+    shutil.rmtree(tmp_path / "cache")
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "other"))
+    assert not module_files(task.source)
+    _, manifest = reopen(moved, trust=True)
+    described = describe_task(manifest.source, name=manifest.name, tier=resolve_tier("auto"))
+    assert described.signature.outputs[0].shape == (6, 4)
+
+
+def test_a_program_that_is_not_the_one_named_stays_out_of_the_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
+    task = load_task(nn.Linear(8, 4), inputs=(torch.randn(6, 8),))
+    run, _ = create(tmp_path / "run", name=task.name, source=task.source, settings=Settings())
+    shutil.rmtree(tmp_path / "cache")
+    (run.path / "inputs.pt").write_bytes(b"something else")
+    reopen(run.path, trust=True)
+    assert not module_files(task.source)
