@@ -6,6 +6,7 @@ only, and judged anew like any kernel before it counts.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import sqlite3
@@ -121,19 +122,25 @@ class Archive:
 
     def _require_own(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new file, whoever else does at the same time; refuse those of another version."""
-        [version] = connection.execute("PRAGMA user_version").fetchone()
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if version == 0 and not tables:
-            connection.execute("PRAGMA journal_mode = WAL")
-            with connection:
-                connection.execute(_TABLE)
-                connection.execute(f"PRAGMA user_version = {SCHEMA}")
-        elif version != SCHEMA or "kernels" not in tables:
+        version, tables = _read(connection)
+        if version == 0:  # it is new, or just being made
+            with self._making():
+                version, tables = _read(connection)
+                if version == 0 and not tables:
+                    version, tables = _make(connection)
+        if version != SCHEMA or "kernels" not in tables:
             known = f"of schema {version}" if version else "no archive"
             raise UserError(
                 f"{self.path} is {known}; this version of cutegen reads archives of schema {SCHEMA}.",
                 "Name another file with --archive; this one was left as it is.",
             )
+
+    @contextmanager
+    def _making(self) -> Iterator[None]:
+        """One at a time, across threads and processes: SQLite does not wait for its turn at another journal."""
+        with self.path.with_name(f"{self.path.name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
     def _explained(self, error: sqlite3.Error) -> MachineError | UserError:
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
@@ -176,6 +183,23 @@ def sizes_of(task: Task) -> tuple[int, ...]:
 def _magnitude(sizes: Sequence[int]) -> float:
     """The number of all elements, as a power of two."""
     return math.log2(1 + sum(sizes))
+
+
+def _read(connection: sqlite3.Connection) -> tuple[int, set[str]]:
+    """The schema's version, 0 where none was set, and the tables."""
+    [version] = connection.execute("PRAGMA user_version").fetchone()
+    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return version, {name for (name,) in found}
+
+
+def _make(connection: sqlite3.Connection) -> tuple[int, set[str]]:
+    """Table and version in one transaction: nobody sees the one without the other."""
+    connection.execute("PRAGMA journal_mode = WAL")
+    with connection:
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute(_TABLE)
+        connection.execute(f"PRAGMA user_version = {SCHEMA}")
+    return _read(connection)
 
 
 def _row(run: str, task: Task, device: str, entry: Entry) -> tuple[object, ...]:
