@@ -7,6 +7,7 @@ none is a kernel of its own. Kernels over the same loops that read the same are 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from math import prod
@@ -24,6 +25,7 @@ from knowledge.playbook.strided import packed_strides
 WORTH_MEMORY = 120
 # What a call of a function costs in operations.
 CALL = 8
+EXTREMA = frozenset(("amax", "amin", "argmax", "argmin"))
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ class _Fusion:
     def _kept(self) -> set[int]:
         """The values that lie in memory."""
         kept = {id(value) for value in self.order if value.kind != "map"} | {id(value) for _, value in self.outputs}
+        kept |= _compared(self.order)
         cost: dict[int, float] = {}
         for value in self.order:
             cost[id(value)] = _cost(value, cost)
@@ -256,6 +259,40 @@ class _Fusion:
 def _bodies(kernel: _Open) -> Iterator[Node]:
     yield from (total.body for total in kernel.totals if total.body is not None)
     yield from (store.body for store in kernel.stores)
+
+
+def _compared(order: tuple[Value, ...]) -> set[int]:
+    """What an extremum is taken of and others read, too: computed twice, it may be rounded twice.
+
+    A compiler that rounds `a * b - max` once finds a difference from the maximum of the rounded products: as much as
+    the last digit of a large number, and its exponential overflows.
+    """
+    readers: Counter[int] = Counter()
+    pivots = set()
+    for value in order:
+        if value.body is None or _moves(value):
+            continue
+        origins = {id(each): each for read in reads(value.body) for each in _origins(read.value)}
+        readers.update(origins.keys())
+        if value.kind == "reduce" and value.op in EXTREMA:
+            pivots |= {key for key, each in origins.items() if each.kind == "map"}
+    return {key for key in pivots if readers[key] > 1}
+
+
+def _moves(value: Value) -> bool:
+    """Whether elements of other values are put elsewhere, and nothing is computed."""
+    return value.kind == "map" and not _cost(value, {})
+
+
+def _origins(value: Value | None) -> Iterator[Value]:
+    """Where the elements of a value are computed."""
+    if value is None:
+        return
+    if value.body is None or not _moves(value):
+        yield value
+        return
+    for read in reads(value.body):
+        yield from _origins(read.value)
 
 
 def _cost(value: Value, known: Mapping[int, float]) -> float:

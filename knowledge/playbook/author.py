@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import partial
 
+from knowledge.compiler.front import OPERATIONS
+from knowledge.compiler.recipe import LoopsRecipe
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
 from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
-from knowledge.playbook.operations import TABLE
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
@@ -21,7 +22,8 @@ HOW_TO_SET_A_MODEL = (
 )
 WHAT_IT_WRITES = (
     "It writes elementwise graphs, reductions along rows with elementwise steps around them (softmax, norms, sums, "
-    "extrema), products of two matrices with what directly follows them, and forwards that are several of these"
+    "extrema), products of two matrices with what directly follows them, convolutions, pools, sums along the way, "
+    "losses, attention, what cuts, joins and picks elements, and forwards that are several of these"
 )
 
 
@@ -30,7 +32,7 @@ SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe())
 
 def recipes() -> tuple[Recipe, ...]:
     """All recipes, in the order in which they are tried."""
-    return (*SINGLE, StagesRecipe(SINGLE))
+    return (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
@@ -84,7 +86,7 @@ def _kernel(recipe: Recipe, problem: Problem, move: Move, max_sweep: int) -> str
 
 def writable_ops() -> tuple[str, ...]:
     """The aten operations, without overloads, that some recipe can write."""
-    return tuple(sorted(TABLE.keys() | PRODUCTS.keys() | AFTER.keys()))
+    return tuple(sorted(OPERATIONS.keys() | PRODUCTS.keys() | AFTER.keys()))
 
 
 def _refusal(problem: Problem, reason: str) -> str:

@@ -17,7 +17,7 @@ ALIASING = frozenset((
     "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
     "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "unflatten", "flatten", "narrow", "contiguous",
     "to", "broadcast_to", "view_as", "chunk", "split", "unbind", "swapaxes", "adjoint", "reshape_as", "tensor_split",
-    "split_with_sizes", "broadcast_tensors", "unfold", "dropout", "type_as", "float", "double", "positive",
+    "split_with_sizes", "broadcast_tensors", "unfold", "dropout", "type_as", "float", "double", "positive", "diagonal",
 ))  # fmt: skip
 
 # Checks that the tracer leaves in the program.
@@ -26,11 +26,15 @@ WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert
 
 @dataclass
 class Lowering:
-    """The values known so far. Operand numbers become constants of the type that the operation computes in."""
+    """The values known so far. Operand numbers become constants of the type that the operation computes in.
+
+    `changed` names, for each value that an in-place write made stale, the operation that wrote.
+    """
 
     graph: Graph
     values: dict[str, Node] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
 
     def argument(self, op: Op, position: int, name: str, default: Argument = None) -> Argument:
         """An argument by position, or by name where it was given by name."""
@@ -39,8 +43,10 @@ class Lowering:
     def value(self, argument: Argument) -> Node:
         """The node an argument refers to; a bare number becomes a float64, int64 or bool constant."""
         if isinstance(argument, Ref):
+            if argument.ref in self.changed:
+                raise UnwritableError(f"an in-place write that other values may see ({self.changed[argument.ref]})")
             if argument.ref not in self.values:
-                raise UnwritableError(f"{argument.ref}, which the trace does not define or an in-place write changed")
+                raise UnwritableError(f"{argument.ref}, which the trace does not define")
             return self.values[argument.ref]
         if isinstance(argument, bool):
             return self.graph.const(argument, "bool")
@@ -170,7 +176,9 @@ def _overwrite(state: Lowering, op: Op, node: Node) -> None:
     results = {result.name for result in op.results}
     for name in [name for name in state.values if state.roots.get(name, name) == root]:
         del state.values[name]
+        state.changed[name] = op.target
     for name in {target.ref, *results}:
+        state.changed.pop(name, None)
         state.values[name] = node
         state.roots[name] = root
 

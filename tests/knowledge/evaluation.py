@@ -11,13 +11,9 @@ from typing import Any
 
 import torch
 
-from knowledge.playbook.author import SINGLE, recipes
 from knowledge.playbook.expressions import Node, postorder
 from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.operations import lower_problem
-from knowledge.playbook.partition import stages_of
 from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref
-from knowledge.playbook.recipe import Decline, Plan, Recipe
 
 Function = Callable[..., torch.Tensor]
 Values = Mapping[str, Any]
@@ -40,30 +36,6 @@ REDUCED: dict[str, Function] = {
     "amin": lambda x: x.amin(-1), "any": lambda x: x.any(-1), "all": lambda x: x.all(-1),
     "argmax": lambda x: x.argmax(-1), "argmin": lambda x: x.argmin(-1),
 }  # fmt: skip
-
-
-def answer(problem: Problem, tensors: Values) -> list[torch.Tensor] | Decline:
-    """What the first recipe that takes the problem makes of it, or why the last one does not."""
-    for recipe in recipes():
-        plan = recipe.first_plan(problem)
-        if isinstance(plan, Plan):
-            return _by(recipe, problem, tensors)
-    assert isinstance(plan, Decline)
-    return plan
-
-
-def _by(recipe: Recipe, problem: Problem, tensors: Values) -> list[torch.Tensor]:
-    """By its expressions; a product, which has none, by torch; several parts one after the other."""
-    if recipe.name == "gemm":
-        return replayed(problem, tensors)
-    if recipe.name != "stages":
-        return evaluate(problem, lower_problem(problem), tensors)
-    known = dict(tensors)
-    for part in stages_of(problem, SINGLE).parts:
-        given = {each.name: known[each.name] for each in (*part.problem.inputs, *part.problem.parameters)}
-        made = _by(part.recipe, part.problem, given)
-        known |= {each.name: value.contiguous() for each, value in zip(part.problem.outputs, made, strict=True)}
-    return [known[output.name] for output in problem.outputs]
 
 
 def replayed(problem: Problem, tensors: Values) -> list[torch.Tensor]:

@@ -105,6 +105,10 @@ CASES: dict[str, Case] = {
         lambda q, k, v: F.scaled_dot_product_attention(q, k, v, is_causal=True),
         (_randn(2, 3, 5, 4), _randn(2, 3, 5, 4) + 1, _randn(2, 3, 5, 4) - 1),
     ),
+    "attention far apart": Case(
+        lambda q, k, v: F.scaled_dot_product_attention(q, k, v, scale=0.3),
+        (_randn(2, 3, 5, 4) * 2**30, _randn(2, 3, 6, 4) * 2**30, _randn(2, 3, 6, 4)),
+    ),
     "bilinear": Case(lambda x: F.interpolate(x, scale_factor=2, mode="bilinear"), (IMAGE,)),
     "bilinear aligned": Case(lambda x: F.interpolate(x, size=(4, 11), mode="bilinear", align_corners=True), (IMAGE,)),
     "nearest": Case(lambda x: F.interpolate(x, size=(5, 11)), (IMAGE,)),

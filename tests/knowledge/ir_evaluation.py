@@ -9,7 +9,7 @@ import torch
 from evaluation import computed, reduced
 
 from knowledge.compiler.index import Axis, Data, Index, Quotient
-from knowledge.compiler.nodes import Element, Value, elements, values
+from knowledge.compiler.nodes import Element, Value, elements, neutral, values
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.lowering import Lowered
 from knowledge.playbook.problem import Problem
@@ -41,6 +41,8 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
         return body
     if value.kind == "scan":
         return CUMULATED[value.op](body, value.dim, dtype=body.dtype)
+    if not body.numel():
+        return torch.full(value.shape, neutral(value.op, value.dtype), dtype=getattr(torch, value.dtype))
     over = range(len(value.axes), len(axes))
     return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
 

@@ -148,12 +148,25 @@ def test_a_stored_kernel_is_all_that_the_next_move_needs() -> None:
 
 
 def test_the_refusal_names_the_operation_what_can_be_written_and_how_to_set_a_model() -> None:
-    problem = trace(lambda x: torch.cumsum(F.relu(x), 0), torch.randn(4, 4))
+    problem = trace(lambda x: torch.sort(F.relu(x), 0)[0], torch.randn(4, 4))
     outcome = first_draft(problem)
     assert isinstance(outcome, Decline)
-    assert "cannot write aten.cumsum.default" in outcome.reason
+    assert "cannot write aten.sort.default" in outcome.reason
     assert "relu" not in outcome.reason
     assert "elementwise" in outcome.reason and "--model openai:" in outcome.reason
+
+
+def test_what_the_recipes_for_single_kernels_decline_is_written_as_loop_nests() -> None:
+    def pooled(x: torch.Tensor) -> torch.Tensor:
+        return torch.cat((F.max_pool2d(x, 3, 2, 1), F.conv2d(x, x[:, :, :1, :1], stride=2)), 1)
+
+    problem = trace(pooled, torch.randn(2, 2, 6, 6))
+    for target, moves in {"cpu": [], "cuda": ["block size"]}.items():
+        posed = problem.model_copy(update={"target": target})
+        first, *following = moves_from(posed, written(posed), keep=True)
+        assert first.why == "plain and correct, by the loops recipe"
+        assert [draft.move for draft in following] == moves
+    assert set(writable_ops()) >= {"max_pool2d", "conv2d", "cat", "scaled_dot_product_attention"}
 
 
 def test_a_known_operation_in_an_unwritable_place_is_explained() -> None:
