@@ -1,9 +1,10 @@
-"""The IR as text, for pages and reports: one value a line, its body as a formula."""
+"""The IR as text, for pages: one value a line, its body as a formula; and what fusion makes of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from knowledge.compiler.fusion import Fused
 from knowledge.compiler.index import Atom, Axis, Data, Index, Quotient
 from knowledge.compiler.nodes import Element, Value, values
 from knowledge.playbook.expressions import Node
@@ -22,10 +23,31 @@ def shown(roots: Iterable[Node]) -> str:
     return "\n".join(lines)
 
 
+def shown_kernels(made: Fused) -> str:
+    """Every kernel: its loops, what it reduces or scans, and what it stores where. `?` marks a read that may miss."""
+    lines = []
+    for number, kernel in enumerate(made.kernels):
+        names = {key: tensor.name for key, tensor in kernel.memory.items()}
+        lines.append(f"kernel {number}: for {_loops(kernel.axes)}")
+        for name, total in kernel.totals:
+            assert total.body is not None
+            what = f"{total.op} along i{total.dim}" if kernel.scans else f"{total.op} over {_loops(kernel.reduced)}"
+            lines.append(f"  {name} = {what}: {formula(total.body, names)}")
+        for store in kernel.stores:
+            at = ", ".join(place(index, names) for index in store.indices)
+            lines.append(f"  {store.tensor.name}[{at}] = {formula(store.body, names)}")
+    held = [f"{each.name} from byte {made.places[each.name]}" for each in made.between]
+    return "\n".join([*lines, *([f"between them: {made.nbytes} bytes; {', '.join(held)}"] if held else [])])
+
+
+def _loops(axes: Iterable[Axis]) -> str:
+    return ", ".join(f"{axis.name}<{axis.extent}" for axis in axes)
+
+
 def _definition(value: Value, names: Mapping[int, str]) -> str:
     if value.kind == "source" or value.body is None:
         return "argument"
-    over = ", ".join(f"{axis.name}<{axis.extent}" for axis in (value.reduced or value.axes))
+    over = _loops(value.reduced or value.axes)
     what = f"along i{value.dim} {value.op}" if value.kind == "scan" else f"{value.op or value.kind} over {over}"
     origin = f"  # {value.origin}" if value.origin else ""
     return f"{what}: {formula(value.body, names)}{origin}"

@@ -1,0 +1,47 @@
+"""docs/compiler.md shows what the compiler does today."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+
+import torch
+from torch import nn
+from torch.nn import functional
+from traced import trace
+
+from knowledge.compiler.front import traced
+from knowledge.compiler.recipe import LoopsRecipe, compiled
+from knowledge.compiler.show import shown, shown_kernels
+from knowledge.playbook.recipe import Plan
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "compiler.md"
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.up = nn.LayerNorm(256), nn.Linear(256, 256)
+
+    def forward(self, x):
+        return x + functional.gelu(self.up(self.norm(x)))
+
+
+def parts() -> dict[str, str]:
+    """What the page prints of each stage."""
+    problem = trace(Block(), torch.randn(64, 256))
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    first = source[source.index("void loops0(") :]
+    return {
+        "module": inspect.getsource(Block),
+        "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
+        "values": shown(node for _, node in traced(problem).outputs),
+        "kernels": shown_kernels(compiled(problem).fused),
+        "source": first[: first.index("\n}") + 2],
+    }
+
+
+def test_the_page_prints_what_each_stage_gives() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    missing = [name for name, text in parts().items() if text not in page]
+    assert not missing
