@@ -23,6 +23,8 @@ from harness.trusted.trials import run_trial
 from harness.wire.job import IncumbentRunner
 from harness.wire.layout import slot_bytes
 
+pytestmark = pytest.mark.usefixtures("nobody_is_hopeless")
+
 ORDER = PLANS["elementwise"]
 
 

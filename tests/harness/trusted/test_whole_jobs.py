@@ -15,6 +15,8 @@ from harness.trusted.jobs import run_job
 from harness.wire.job import IncumbentRunner, MixJob, Shape
 from harness.wire.layout import lay_out_each
 
+pytestmark = pytest.mark.usefixtures("nobody_is_hopeless")
+
 OFF_BY_HALF = SCALED + "  floats(arguments + 3)[29] += 0.5f;\n"
 WRONG_WHEN_TIMED = "  static int calls; if (++calls > 14) return 0;\n" + SCALED
 """Seven trials and three repeats come before."""
