@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from run_samples import DEVICE
 
 from graph.model.partition import regions_of
 from graph.model.plan import plan_of
@@ -72,10 +73,9 @@ def test_the_whole_is_one_part_in_its_modules(net: Capture) -> None:
 
 
 def test_what_it_captures_can_be_planned(net: Capture) -> None:
-    facts = CpuTarget().facts()
-    plan = plan_of(net, "cpu", facts)
+    plan = plan_of(net, "cpu", DEVICE)
     assert {region.kind: len(region.places) for region in plan.regions} == {"norm": 2, "product": 2}
-    assert len(regions_of(net, Writers("cpu", facts))) == 4
+    assert len(regions_of(net, Writers("cpu", DEVICE))) == 4
 
 
 def test_of_a_model_with_control_flow_on_data_the_modules_inside_are_captured() -> None:
