@@ -148,6 +148,9 @@ class Suite:
         int | None,
         typer.Option(min=1, max=256, help="Tasks side by side.", show_default="8 on a GPU, 1 on cpu"),
     ] = None
+    pool: Annotated[
+        bool, typer.Option("--pool", help="Share the tasks among all GPUs of this machine.", show_default=False)
+    ] = False
     minutes: Annotated[
         float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
     ] = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -22,9 +23,11 @@ from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
 from graph.suites.table import figures_sheet, rows_sheet
 from graph.suites.tasks import load_suite
-from harness.judging.protocol import JudgeOrder
+from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.nouns.errors import UserError
+from nodes.settings import Settings
 from tools.judges import choose_target, open_judge
+from tools.pool import pool
 
 MOST_JOBS = 8
 TABLE_WIDTH = 152
@@ -34,13 +37,14 @@ def run(options: Suite) -> int:
     """Do the command; its exit code."""
     folder, manifest = _fresh(options) if options.resume is None else _again(options, options.resume)
     asked = manifest.settings
-    judge = open_judge(JudgeOrder(asked.target, asked.isolation, ordinal=asked.device))
-    jobs = options.jobs or default_jobs(judge.device.target)
+    judges = _judges(asked, pooled=options.pool)
+    judge = judges[0](JudgeOrder(asked.target, asked.isolation, ordinal=asked.device))
+    jobs = options.jobs or default_jobs(judge.device.target, len(judges))
     console = Console(stderr=options.json)
     if not console.is_terminal:  # a file or a pipe has no width of its own
         console.width = TABLE_WIDTH
     console.print(
-        Text(f"{manifest.name}: {len(manifest.tasks)} tasks on {judge.device.target} in {short(folder.path)}")
+        Text(f"{manifest.name}: {len(manifest.tasks)} tasks on {_devices(judge, judges)} in {short(folder.path)}")
     )
     with claimed(folder.manifest_file):
         facts = judge.facts()
@@ -58,6 +62,7 @@ def run(options: Suite) -> int:
                     minutes=options.minutes,
                     dollars=options.dollars,
                     compile_baseline=options.compile_baseline,
+                    judges=judges,
                 )
                 record = suite.run()
         except KeyboardInterrupt as error:
@@ -69,9 +74,24 @@ def run(options: Suite) -> int:
     return exit_code(record)
 
 
-def default_jobs(target: str) -> int:
+def default_jobs(target: str, devices: int = 1) -> int:
     """Runs side by side. On a GPU machine builds do not disturb the clock; on a processor they would."""
-    return max(1, min(MOST_JOBS, len(os.sched_getaffinity(0)) // 2)) if target == "cuda" else 1
+    cores = len(os.sched_getaffinity(0))
+    return max(devices, min(MOST_JOBS * devices, cores // 2)) if target == "cuda" else 1
+
+
+def _judges(settings: Settings, *, pooled: bool) -> tuple[OpenJudge, ...]:
+    if not pooled:
+        return (open_judge,)
+    if settings.device:
+        raise UserError("--pool takes all GPUs.", "Leave --set device out.")
+    if settings.target == "cpu":
+        raise UserError("--pool is of GPUs; a machine's processors are one device.", "Leave --pool out.")
+    return pool()
+
+
+def _devices(judge: Judge, judges: Sequence[OpenJudge]) -> str:
+    return judge.device.target if len(judges) == 1 else f"{len(judges)} devices of {judge.device.target}"
 
 
 def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
@@ -90,7 +110,7 @@ def _again(options: Suite, path: Path) -> tuple[SuiteFolder, SuiteManifest]:
     if given:
         raise UserError(
             "A resumed suite has its tasks and its folder already.",
-            "Beside --resume give only --jobs, --minutes, --dollars, --compile-baseline.",
+            "Beside --resume give only --jobs, --pool, --minutes, --dollars, --compile-baseline.",
         )
     folder, manifest = reopen_suite(path)
     require_same(options.settings, manifest.settings)

@@ -34,8 +34,13 @@ class Gpu:
 
 def find_gpu(ordinal: int = 0) -> Gpu | None:
     """That one of the GPUs that this process may use, or None where there are not so many."""
-    usable = visible(reported_gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
+    usable = usable_gpus()
     return usable[ordinal] if ordinal < len(usable) else None
+
+
+def usable_gpus() -> tuple[Gpu, ...]:
+    """All that this process may use, as CUDA counts them."""
+    return visible(reported_gpus(), os.environ.get("CUDA_VISIBLE_DEVICES"))
 
 
 def visible(reported: Sequence[Gpu], chosen: str | None) -> tuple[Gpu, ...]:

@@ -21,9 +21,11 @@ from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
 from graph.suites.tasks import SuiteTask
 from harness.judging.protocol import JudgeOrder, OpenJudge
+from harness.machine.gpu import Gpu
 from harness.nouns.device import DeviceName
 from harness.nouns.errors import MachineError
 from nodes.settings import Settings
+from tools.pool import pool
 
 SETTINGS = Settings(target="cpu", max_depth=1)
 
@@ -72,6 +74,22 @@ def test_a_judge_that_goes_away_costs_its_own_runs_and_no_others(tmp_path: Path)
     statuses = [row.status for row in record.rows]
     assert "machine_failed" in statuses
     assert all("Its device was lost" in row.reason for row in record.rows if row.status == "machine_failed")
+
+
+def gpu(number: int, name: str = "NVIDIA H200") -> Gpu:
+    return Gpu(f"GPU-{number}", name, (9, 0), "580.1")
+
+
+def test_a_pool_is_a_judge_of_each_gpu_and_of_gpus_of_one_kind_only() -> None:
+    opened: list[JudgeOrder] = []
+    judges = pool(lambda: (gpu(0), gpu(1)), lambda order: (opened.append(order), Scripted()(order))[1])
+    for judge in judges:
+        judge(JudgeOrder("cuda", precision="tf32"))
+    assert opened == [JudgeOrder("cuda", precision="tf32", ordinal=number) for number in (0, 1)]
+    with pytest.raises(MachineError, match="not of one kind: NVIDIA B200, NVIDIA H200"):
+        pool(lambda: (gpu(0), gpu(1, "NVIDIA B200")))
+    with pytest.raises(MachineError, match="none answers"):
+        pool(lambda: ())
 
 
 class GoesAway(Scripted):
