@@ -68,6 +68,7 @@ def _fresh(options: Model) -> tuple[ModelFolder, ModelManifest]:
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="A model")
     model = load_model(options.file, batch=options.batch, tokens=options.tokens)
+    model = model.model_copy(update={"compile_baseline": options.compile_baseline})
     return create_model(options.out, model, settings)
 
 

@@ -105,6 +105,9 @@ class Model:
     plan: Annotated[bool, typer.Option("--plan", help="Stop at the table of regions, before any kernel.")] = False
     batch: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="1")] = None
     tokens: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="128")] = None
+    compile_baseline: Annotated[
+        bool, typer.Option(help="Time torch.compile's versions of the whole in the same rounds.")
+    ] = True
     settings: RunSettings
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<model>-<id>")] = None
     resume: Annotated[Path | None, typer.Option(help="Go on with the model in this folder.", show_default=False)] = None

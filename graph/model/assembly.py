@@ -27,15 +27,18 @@ def cuts_of(capture: Capture, regions: Sequence[PlannedRegion]) -> tuple[RegionC
     return tuple(_cut(capture, region) for region in regions)
 
 
-def assembled(capture: Capture, plan: Plan, names: Sequence[str]) -> str:
-    """The file for the regions of these names."""
+def assembled(capture: Capture, plan: Plan, names: Sequence[str], *, graphs: bool = False) -> str:
+    """The file for the regions of these names; `graphs` has its calls replayed as CUDA graphs."""
     chosen = {region.name: [_place(capture, place) for place in region.places]
               for region in plan.regions if region.name in names}  # fmt: skip
-    title = f"{plan.name} with kernels in the place of some of its operations."
+    what = "with kernels in the place of some of its operations" if names else "as a CUDA graph"
+    title = f"{plan.name} {what}."
     return rendered(
         "model_fast.py.j2",
         title=json.dumps(title)[1:-1],
         regions=pprint.pformat(chosen, width=116, sort_dicts=False, compact=True),
+        parts=[part.path for part in capture.parts],
+        graphs=graphs,
     )
 
 

@@ -6,7 +6,7 @@ from graph.model.plan import Plan, PlannedRegion
 from graph.model.plan_table import places_in_words, sentences_of
 from graph.model.state import RegionOutcome
 from graph.pages.sheet import markdown
-from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
 from harness.nouns.verdict import Interval
 
 HEAD = ("region", "where", "times", "share", "alone", "inside", "at best", "what became of it")
@@ -43,7 +43,32 @@ def verdict_of(acceptance: Acceptance | None) -> list[str]:
         f"{acceptance.interval.high:.2f}): {acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
         f"{acceptance.rounds} rounds by turns. Outputs held against {acceptance.oracle}."
     )
-    return [said if acceptance.accepted else f"The model stays as it is: {said} {acceptance.reason}"]
+    told = [said if acceptance.accepted else f"The model stays as it is: {said} {acceptance.reason}"]
+    return [*told, *map(_beside, acceptance.compiled), *_graphs(acceptance), *_memory(acceptance)]
+
+
+def _beside(compiled: BesideCompiled) -> str:
+    what = "torch.compile" + ("" if compiled.mode == "default" else f" ({compiled.mode})")
+    if compiled.interval is None:
+        return f"{what} is no baseline: {compiled.failure}"
+    return f"{_factor(compiled.speedup, compiled.interval)} over {what}, {compiled.ms:.3g} ms, in the same rounds."
+
+
+def _graphs(acceptance: Acceptance) -> list[str]:
+    if not acceptance.graphs:
+        return []
+    alone = "" if acceptance.kept else "; no kernel is in it: all of the gain is that operations are started at once"
+    return [
+        f"Calls are replayed as a CUDA graph, {_factor(acceptance.graphs_speedup, acceptance.graphs_interval)} over "
+        f"the same model without{alone}."
+    ]
+
+
+def _memory(acceptance: Acceptance) -> list[str]:
+    before, after = acceptance.eager_peak_bytes, acceptance.peak_bytes
+    if before is None or after is None:
+        return []
+    return [f"Device memory at its peak: {after / 2**20:.1f} MiB, eager {before / 2**20:.1f} MiB."]
 
 
 def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, inside: Inside | None) -> tuple[str, ...]:

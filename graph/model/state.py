@@ -30,6 +30,9 @@ class ModelInput(Frozen):
     name: Label = Field(default="model", title="Name", description="What the report calls the model.")
     reads: tuple[str, ...] = Field(default=(), title="Folders", description="What the source reads beside itself.")
     only_plan: bool = Field(default=False, title="Only plan", description="Stop before any kernel is written.")
+    compile_baseline: bool = Field(
+        default=True, title="Beside torch.compile", description="Time torch.compile's versions of the whole as well."
+    )
 
 
 class RegionTask(Frozen):
@@ -64,6 +67,7 @@ class ModelState(BaseModel):
     name: Label = "model"
     reads: tuple[str, ...] = ()
     only_plan: bool = False
+    compile_baseline: bool = True
     target: TargetName | None = None
     tier: Tier | None = None
     capture: Capture | None = None
@@ -77,7 +81,13 @@ class ModelState(BaseModel):
     @property
     def model(self) -> ModelInput:
         """What it started from."""
-        return ModelInput(source=self.source, name=self.name, reads=self.reads, only_plan=self.only_plan)
+        return ModelInput(
+            source=self.source,
+            name=self.name,
+            reads=self.reads,
+            only_plan=self.only_plan,
+            compile_baseline=self.compile_baseline,
+        )
 
 
 class RegionState(BaseModel):

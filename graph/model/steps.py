@@ -72,15 +72,20 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
 
 def assembler(state: ModelState, node_context: NodeContext, _: Workbench) -> Update:
     """Write the model with every region whose kernel is faster by itself."""
-    write_assembled(state, folder_of(node_context), won(state))
+    write_assembled(state, folder_of(node_context), won(state), graphs=replayed(state))
     return {}
+
+
+def replayed(state: ModelState) -> bool:
+    """Whether calls may be replayed as CUDA graphs, of the model with kernels or without."""
+    return state.target == "cuda"
 
 
 def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
     """Hold the whole against eager; what does not gain inside it goes."""
     folder = folder_of(node_context)
     acceptance = bench.accept(state.model, folder, FILE, won(state))
-    write_assembled(state, folder, acceptance.kept)
+    write_assembled(state, folder, acceptance.kept, graphs=acceptance.accepted and acceptance.graphs)
     return {"acceptance": acceptance}
 
 
@@ -90,10 +95,10 @@ def won(state: ModelState) -> tuple[str, ...]:
     return tuple(task.name for task in state.tasks if task.name in improved)
 
 
-def write_assembled(state: ModelState, folder: Path, names: tuple[str, ...]) -> None:
-    """Write the assembled model; without regions in it none lies there. Raises `MachineError`."""
-    if names:
-        text = assembled(require(state.capture, "capture"), require(state.plan, "plan"), names)
+def write_assembled(state: ModelState, folder: Path, names: tuple[str, ...], *, graphs: bool) -> None:
+    """Write the assembled model; with neither regions in it nor CUDA graphs none lies there. Raises `MachineError`."""
+    if names or graphs:
+        text = assembled(require(state.capture, "capture"), require(state.plan, "plan"), names, graphs=graphs)
         replace_file(folder / FILE, text)
     else:
         (folder / FILE).unlink(missing_ok=True)

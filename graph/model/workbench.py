@@ -23,6 +23,9 @@ from tools.judges import choose_target
 ACCEPT_S = 12.0
 """For the rounds of one comparison of whole models."""
 
+MODES: dict[TargetName, tuple[str, ...]] = {"cpu": ("default",), "cuda": ("default", "max-autotune")}
+"""Of torch.compile, to be timed beside; on a processor the other one tunes nothing that the first does not."""
+
 
 class Workbench(Protocol):
     """One device of a machine, and how what runs there is isolated. Methods raise `UserError` and `MachineError`."""
@@ -78,7 +81,14 @@ class LocalWorkbench:
 
     def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
         """In such a child, with the kernels loaded into it."""
-        return self._on(model).accept(folder, file, regions, tolerance=self._settings.tolerance, limit_s=ACCEPT_S)
+        return self._on(model).accept(
+            folder,
+            file,
+            regions,
+            tolerance=self._settings.tolerance,
+            limit_s=ACCEPT_S,
+            modes=MODES[self.target] if model.compile_baseline else (),
+        )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:
         return ModelOnTarget(model.source, model.name, self._device, self.tier, self._settings.precision, model.reads)

@@ -9,7 +9,7 @@ from langgraph.runtime import Runtime
 from langgraph.types import Send
 
 from graph.model.state import ModelInput, ModelState, RegionState
-from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened, planner, region, won
+from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened, planner, region, replayed, won
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.runs.trust import require_harmless_files
 from harness.judging.protocol import OpenJudge
@@ -34,9 +34,9 @@ def after_planner(state: ModelState) -> Literal["cutter", "__end__"]:
 
 
 def after_cutter(state: ModelState) -> list[Send] | str:
-    """Each region through the agents' graph; the end where none is worth it."""
+    """Each region through the agents' graph; where none is worth it, what can be done without a kernel."""
     if not state.tasks:
-        return END
+        return "assembler" if replayed(state) else END
     return [
         Send("region", {"region": task, "tasks": state.tasks, "tier": state.tier, "reads": state.reads})
         for task in state.tasks
@@ -44,8 +44,8 @@ def after_cutter(state: ModelState) -> list[Send] | str:
 
 
 def after_assembler(state: ModelState) -> Literal["acceptor", "__end__"]:
-    """Without a kernel that won there is nothing to accept."""
-    return "acceptor" if won(state) else "__end__"
+    """Without a kernel that won, and without CUDA graphs, there is nothing to accept."""
+    return "acceptor" if won(state) or replayed(state) else "__end__"
 
 
 def build_model_graph(
@@ -73,7 +73,7 @@ def build_model_graph(
     graph.add_edge(START, "capture")
     graph.add_edge("capture", "planner")
     graph.add_conditional_edges("planner", after_planner)
-    graph.add_conditional_edges("cutter", after_cutter, ["region", END])
+    graph.add_conditional_edges("cutter", after_cutter, ["region", "assembler", END])
     graph.add_edge("region", "assembler")
     graph.add_conditional_edges("assembler", after_assembler)
     graph.add_edge("acceptor", END)

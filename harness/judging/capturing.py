@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import hashlib
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,20 +11,23 @@ from pydantic import ValidationError
 
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
+from harness.judging.compile_baseline import compile_order, with_compilers
 from harness.judging.device_lock import one_at_a_time
-from harness.nouns.acceptance import Acceptance
+from harness.nouns.acceptance import Acceptance, BesideCompiled
 from harness.nouns.capture import Capture
-from harness.nouns.errors import MachineError, UserError
+from harness.nouns.errors import CutegenError, MachineError, UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.task import Variant
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Precision
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
-from harness.wire.job import AcceptJob, CutJob, ReferenceJob, RegionCut
+from harness.wire.job import AcceptJob, CompileOrder, CutJob, ReferenceJob, RegionCut, WholeCompileJob
 
 Noun = TypeVar("Noun", bound=Frozen)
 LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 << 38)
+COMPILE_S = 150.0
+"""For torch.compile's work on a whole model in one mode."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,48 @@ class ModelOnTarget:
         self._run("cut", job, folder)
 
     def accept(
-        self, folder: Path, file: str, regions: tuple[str, ...], *, tolerance: float, limit_s: float
+        self,
+        folder: Path,
+        file: str,
+        regions: tuple[str, ...],
+        *,
+        tolerance: float,
+        limit_s: float,
+        modes: tuple[str, ...] = (),
     ) -> Acceptance:
-        """Hold the assembled model in `folder` against eager. Raises like `capture`."""
+        """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
+
+        What cannot be compiled within `COMPILE_S` is no baseline, and said so. Raises like `capture`.
+        """
+        order = compile_order(self._digest) if modes else None
+        late = self._compiled_ahead(order, modes) if order else {}
         job = AcceptJob(
-            **dict(self._job), folder=str(folder), file=file, regions=regions, tolerance=tolerance, limit_s=limit_s
+            **dict(self._job),
+            folder=str(folder),
+            file=file,
+            regions=regions,
+            tolerance=tolerance,
+            limit_s=limit_s,
+            compile=order,
+            modes=tuple(mode for mode in modes if mode not in late),
         )
         with scratch_folder() as scratch:
-            return self._validated(Acceptance, self._run("accept", job, scratch, read=(str(folder),)))
+            found = self._validated(Acceptance, self._run("accept", job, scratch, read=(str(folder),)))
+        absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
+        return found.model_copy(update={"compiled": (*found.compiled, *absent)})
+
+    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...]) -> dict[str, str]:
+        """Why the accepting child is not to try them, by mode; it finds filled caches for the others."""
+        late: dict[str, str] = {}
+        for mode in modes:
+            job = WholeCompileJob(**dict(self._job), compile=order, modes=(mode,))
+            try:
+                with scratch_folder() as scratch:
+                    failure = str(self._run("compile_whole", job, scratch, wall_s=COMPILE_S).get(mode, "no answer"))
+            except CutegenError as error:
+                failure = " ".join(str(error).split())[:300]
+            late |= {mode: failure} if failure else {}
+        return late
 
     @property
     def _job(self) -> ReferenceJob:
@@ -66,7 +104,14 @@ class ModelOnTarget:
             source=self.source, name=self.name, variant=Variant(), device=self.target.name, precision=self.precision
         )
 
-    def _run(self, kind: str, job: ReferenceJob, cwd: Path, read: tuple[str, ...] = ()) -> dict[str, Any]:
+    @property
+    def _digest(self) -> str:
+        return hashlib.sha256(self._job.model_dump_json().encode()).hexdigest()
+
+    def _run(
+        self, kind: str, job: ReferenceJob, cwd: Path, read: tuple[str, ...] = (), wall_s: float = LIMITS.wall_s
+    ) -> dict[str, Any]:
+        order = job.compile if isinstance(job, WholeCompileJob | AcceptJob) else None
         needs = self.target.running()
         with one_at_a_time(self.target.device):
             try:
@@ -75,8 +120,8 @@ class ModelOnTarget:
                     job.model_dump(mode="json"),
                     tier=self.tier,
                     cwd=cwd,
-                    limits=LIMITS,
-                    access=needs.access + Access(read=(*self.read, *read)),
+                    limits=replace(LIMITS, wall_s=wall_s),
+                    access=with_compilers(needs.access + Access(read=(*self.read, *read)), order),
                     gpus=needs.gpus,
                 )
             except JobDiedError as died:

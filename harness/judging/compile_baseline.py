@@ -27,13 +27,13 @@ from harness.wire.job import CompileJob, CompileOrder
 WALL_S = 600.0
 
 
-def compile_order(task: Task) -> CompileOrder:
-    """Each task has a cache of its own, because what lies there is run: no task file may write another one's.
+def compile_order(digest: str) -> CompileOrder:
+    """Each task, by its digest, has a cache of its own: what lies there is run, so no file may write another one's.
 
     Raises `MachineError` where there is no C++ compiler: Inductor starts one for GPUs, too.
     """
     compiler = host_compiler()
-    cache = cache_dir() / "inductor" / task.digest
+    cache = cache_dir() / "inductor" / digest
     cache.mkdir(parents=True, exist_ok=True)
     path = os.pathsep.join([str(Path(compiler.command[0]).parent), "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin"])
     environment = {"PATH": path, "CXX": shlex.join(compiler.command)}
@@ -59,7 +59,7 @@ def _compile_once(target: Target, tier: Tier, precision: Precision, task: Task) 
         signature=task.signature,
         device=target.name,
         precision=precision,
-        compile=compile_order(task),
+        compile=compile_order(task.digest),
     )
     with _marker(job).open("a+b") as marker:
         fcntl.flock(marker, fcntl.LOCK_EX)

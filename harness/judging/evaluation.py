@@ -135,7 +135,7 @@ class Evaluation:
         compile_baseline: bool = False,
     ) -> dict[str, Any]:
         """Start each kernel's runner in a cage of its own, and beside them the judging child that drives them."""
-        order = compile_order(task) if compile_baseline else None
+        order = compile_order(task.digest) if compile_baseline else None
         with self._stage(task, library, seed) as stage:
             links, opponent = [stage.link], None
             if incumbent:

@@ -15,10 +15,24 @@ class Inside(Frozen):
     dropped: SanitizedText = ""
 
 
+class BesideCompiled(Frozen):
+    """torch.compile's version of the whole in one of its modes, in the same rounds: compiled / assembled.
+
+    `failure` says why there is none.
+    """
+
+    mode: str
+    ms: float | None = None
+    speedup: float | None = None
+    interval: Interval | None = None
+    failure: SanitizedText = ""
+
+
 class Acceptance(Frozen):
     """The assembled model beside eager, in the same rounds. `speedup` is eager / assembled, with its 95 % interval.
 
-    `accepted` where it is right and its whole interval lies above 1. Peaks are of the device's memory, where one tells.
+    `accepted` where it is right and its whole interval lies above 1. `graphs`: it is replayed as CUDA graphs, which
+    make it faster by `graphs_speedup` (without / with). Peaks are of the device's memory, where one tells.
     """
 
     accepted: bool
@@ -29,6 +43,10 @@ class Acceptance(Frozen):
     speedup: float | None = None
     interval: Interval | None = None
     rounds: int = 0
+    compiled: tuple[BesideCompiled, ...] = ()
+    graphs: bool = False
+    graphs_speedup: float | None = None
+    graphs_interval: Interval | None = None
     errors: tuple[OutputError, ...] = ()
     oracle: SanitizedText = ""
     eager_peak_bytes: int | None = None

@@ -13,10 +13,20 @@ from harness.trusted.judging import judge
 from harness.trusted.models.accepting import accept
 from harness.trusted.models.capturing import capture
 from harness.trusted.models.cutting import cut
+from harness.trusted.models.whole_compiled import compile_whole_ahead
 from harness.trusted.reference import Reference
 from harness.trusted.timing.as_called import time_as_called
 from harness.trusted.timing.compile_ahead import compile_ahead
-from harness.wire.job import AcceptJob, AsCalledJob, CompileJob, CutJob, JudgeJob, MixJob, ReferenceJob
+from harness.wire.job import (
+    AcceptJob,
+    AsCalledJob,
+    CompileJob,
+    CutJob,
+    JudgeJob,
+    MixJob,
+    ReferenceJob,
+    WholeCompileJob,
+)
 
 PAUSING = ("judge", "mix")
 """The jobs that stop and continue another process, the candidate's; no other job may signal outside itself."""
@@ -39,6 +49,7 @@ _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "as_called": lambda payload: time_as_called(AsCalledJob.model_validate(payload)),
     "capture": lambda payload: capture(ReferenceJob.model_validate(payload)),
     "cut": lambda payload: cut(CutJob.model_validate(payload)),
+    "compile_whole": lambda payload: compile_whole_ahead(WholeCompileJob.model_validate(payload)),
     "accept": lambda payload: accept(AcceptJob.model_validate(payload)),
     "init": lambda payload: {"arguments": Reference(payload["source"], payload["name"]).plain_arguments()},
 }

@@ -41,10 +41,26 @@ class CutJob(ReferenceJob):
     inputs: str
 
 
+class CompileOrder(Frozen):
+    """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
+
+    cache: str
+    environment: dict[str, str]
+    roots: tuple[str, ...]
+
+
+class WholeCompileJob(ReferenceJob):
+    """torch.compile's work on a whole model in these of its modes, before anybody is timed."""
+
+    compile: CompileOrder
+    modes: tuple[str, ...]
+
+
 class AcceptJob(ReferenceJob):
     """An assembled model (`folder` holds `file` and the folders of its `regions`) to be held against eager.
 
-    Rounds of a comparison end after about `limit_s`.
+    `modes` of torch.compile are timed beside it, where `compile` says what that may use. Rounds of a comparison end
+    after about `limit_s`.
     """
 
     folder: str
@@ -52,14 +68,8 @@ class AcceptJob(ReferenceJob):
     regions: tuple[str, ...]
     tolerance: float
     limit_s: float
-
-
-class CompileOrder(Frozen):
-    """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
-
-    cache: str
-    environment: dict[str, str]
-    roots: tuple[str, ...]
+    compile: CompileOrder | None = None
+    modes: tuple[str, ...] = ()
 
 
 class CompileJob(ReferenceJob):

@@ -6,6 +6,7 @@ that said of a kernel's use, and never raises it.
 
 from __future__ import annotations
 
+import gc
 import importlib.util
 import os
 import time
@@ -21,11 +22,12 @@ import torch
 
 from harness.checks.errors import compare
 from harness.checks.expected import Expected
-from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
 from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.models.footprint import available_bytes
+from harness.trusted.models.whole_compiled import CompiledWhole, compile_whole
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value
 from harness.trusted.timing.statistics import median_ratio
@@ -47,19 +49,31 @@ class _Whole:
     inputs: list[Value]
     device: Device
     file: ModuleType
-    made: dict[tuple[str, ...], torch.nn.Module] = field(default_factory=dict)
+    graphs: bool = False
+    """Whether models are made that are replayed as CUDA graphs."""
+    made: dict[tuple[tuple[str, ...], bool], torch.nn.Module] = field(default_factory=dict)
 
-    def with_regions(self, names: tuple[str, ...]) -> torch.nn.Module:
+    def with_regions(self, names: tuple[str, ...], *, graphs: bool | None = None) -> torch.nn.Module:
         """The model with these regions' kernels."""
-        if names not in self.made:
+        key = (names, self.graphs if graphs is None else graphs)
+        if key not in self.made:
             args, kwargs = self.reference.arranged(self.inputs)
-            self.made[names] = self.file.accelerate(self.reference.model, args, kwargs, regions=names)
-        return self.made[names]
+            self.made[key] = self.file.accelerate(self.reference.model, args, kwargs, regions=names, graphs=key[1])
+        return self.made[key]
 
     def call(self, module: torch.nn.Module) -> Call:
         """A call on the model's own inputs."""
         args, kwargs = self.reference.arranged(self.inputs)
         return partial(module, *args, **kwargs)
+
+
+@dataclass(frozen=True)
+class _Graphs:
+    """Whether calls are replayed as CUDA graphs, and the model without them / with them."""
+
+    used: bool = False
+    speedup: float | None = None
+    interval: Interval | None = None
 
 
 def accept(job: AcceptJob) -> dict[str, Any]:
@@ -70,49 +84,96 @@ def accept(job: AcceptJob) -> dict[str, Any]:
     if device.queues:
         device.prepare(job.precision)
     reference = Reference(job.source, job.name, torch.device(job.device), variant=job.variant)
-    whole = _Whole(job, reference, reference.inputs(reference.given_seed or 0), device, _loaded(job))
+    inputs = reference.inputs(reference.given_seed or 0)
     with torch.no_grad():
-        return _accept(whole).model_dump(mode="json")
+        eager_peak = _peak(device, partial(reference.run, inputs))
+        # Before a kernel is loaded: what is compiled depends on nothing that one does.
+        compiled = compile_whole(reference, inputs, device, job.compile, job.modes) if job.compile else []
+        whole = _Whole(job, reference, inputs, device, _loaded(job))
+        found = _accept(whole, compiled)
+        compiled.clear()
+        whole.made.clear()
+        peaks = {"eager_peak_bytes": eager_peak, "peak_bytes": _fast_peak(whole, found)}
+    return found.model_copy(update=peaks).model_dump(mode="json")
 
 
-def _accept(whole: _Whole) -> Acceptance:
+def _accept(whole: _Whole, compiled: list[CompiledWhole]) -> Acceptance:
     right, wrong = _right_regions(whole)
-    if not right:
+    graphs = _graphs(whole, right)
+    whole.graphs = graphs.used
+    if not right and not graphs.used:
         return Acceptance(accepted=False, reason="No region's kernel is right inside the model.", regions=tuple(wrong))
     inside = _inside(whole, right)
     kept = tuple(each.name for each in inside if not each.dropped)
     regions = (*inside, *wrong)
-    if not kept:
+    if not kept and not graphs.used:
         return Acceptance(accepted=False, reason="No region gains inside the model.", regions=regions)
     errors, oracle = _errors(whole, kept)
     if any(error.bad_fraction for error in errors):
         return Acceptance(
             accepted=False, reason="The regions together are wrong.", regions=regions, errors=errors, oracle=oracle
         )
-    sides = {"eager": whole.reference.model, "fast": whole.with_regions(kept)}
-    times = _by_turns({name: whole.call(module) for name, module in sides.items()}, whole.device, whole.job.limit_s)
+    return _timed(whole, kept, compiled).model_copy(
+        update={
+            "regions": regions,
+            "errors": errors,
+            "oracle": oracle,
+            "graphs": graphs.used,
+            "graphs_speedup": graphs.speedup,
+            "graphs_interval": graphs.interval,
+        }
+    )
+
+
+def _timed(whole: _Whole, kept: tuple[str, ...], compiled: list[CompiledWhole]) -> Acceptance:
+    """The model with these regions by turns with eager and with what torch.compile made."""
+    fast = whole.with_regions(kept)
+    sides = {"eager": whole.call(whole.reference.model), "fast": whole.call(fast)}
+    sides |= {f"compiled {each.mode}": each.call for each in compiled if each.call}
+    times = _by_turns(sides, whole.device, whole.job.limit_s)
     speedup, interval = median_ratio(times["eager"], times["fast"])
     faster = interval.low > 1.0
     return Acceptance(
         accepted=faster,
         reason="" if faster else "The model is not shown to be faster than eager.",
-        regions=regions,
         eager_ms=median(times["eager"]) * 1e3,
         ms=median(times["fast"]) * 1e3,
         speedup=speedup,
         interval=interval,
         rounds=len(times["eager"]),
-        errors=errors,
-        oracle=oracle,
-        eager_peak_bytes=_peak(whole, whole.reference.model),
-        peak_bytes=_peak(whole, whole.with_regions(kept)),
+        compiled=tuple(_beside(each, times) for each in compiled),
     )
+
+
+def _beside(compiled: CompiledWhole, times: dict[str, list[float]]) -> BesideCompiled:
+    mine = times.get(f"compiled {compiled.mode}")
+    if mine is None:
+        return BesideCompiled(mode=compiled.mode, failure=compiled.failure)
+    speedup, interval = median_ratio(mine, times["fast"])
+    return BesideCompiled(mode=compiled.mode, ms=median(mine) * 1e3, speedup=speedup, interval=interval)
+
+
+def _graphs(whole: _Whole, names: tuple[str, ...]) -> _Graphs:
+    """Whether the model with these regions is right and faster as CUDA graphs; there are none on a processor."""
+    if not whole.device.queues:
+        return _Graphs()
+    plain = whole.with_regions(names) if names else whole.reference.model
+    replayed = whole.with_regions(names, graphs=True)
+    whole.graphs = True
+    wrong = _wrong(whole, names)
+    whole.graphs = False
+    if wrong or not replayed.kernels.replays:  # type: ignore[union-attr]
+        return _Graphs()
+    sides = {"plain": whole.call(plain), "replayed": whole.call(replayed)}
+    times = _by_turns(sides, whole.device, whole.job.limit_s / 2)
+    speedup, interval = median_ratio(times["plain"], times["replayed"])
+    return _Graphs(interval.low > 1.0, speedup, interval)
 
 
 def _right_regions(whole: _Whole) -> tuple[tuple[str, ...], list[Inside]]:
     """The regions that are right inside the model; each is asked alone where all together are not."""
     names = whole.job.regions
-    if not _wrong(whole, names):
+    if not names or not _wrong(whole, names):
         return names, []
     found = {name: _wrong(whole, (name,)) for name in names}
     dropped = [Inside(name=name, dropped=why) for name, why in found.items() if why]
@@ -174,10 +235,12 @@ def _oracle(whole: _Whole, inputs: list[Value], eager: list[torch.Tensor]) -> tu
 
 def _inside(whole: _Whole, names: tuple[str, ...]) -> list[Inside]:
     """Each region's gain inside: all regions against all but this one. Dropped where the interval is not above 1."""
+    if not names:
+        return []
     sides = {"all": whole.with_regions(names)}
     for name in names:
         rest = tuple(other for other in names if other != name)
-        sides[name] = whole.with_regions(rest) if rest else whole.reference.model
+        sides[name] = whole.with_regions(rest) if rest or whole.graphs else whole.reference.model
     times = _by_turns({name: whole.call(module) for name, module in sides.items()}, whole.device, whole.job.limit_s)
     return [_said(name, *median_ratio(times[name], times["all"])) for name in names]
 
@@ -206,12 +269,20 @@ def _by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[st
     return times
 
 
-def _peak(whole: _Whole, module: torch.nn.Module) -> int | None:
-    """The most device memory of a call, weights included; a processor does not tell."""
-    if not whole.device.queues:
+def _fast_peak(whole: _Whole, found: Acceptance) -> int | None:
+    """Of the model that is handed out, made anew and called: what a graph keeps is taken when it is captured."""
+    return _peak(whole.device, lambda: whole.call(whole.with_regions(found.kept))()) if found.accepted else None
+
+
+def _peak(device: Device, call: Call) -> int | None:
+    """The most device memory while this is done, all included that is held; a processor does not tell."""
+    if not device.queues:
         return None
+    gc.collect()
+    torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
-    whole.call(module)()
+    call()
+    device.finish()
     return int(torch.cuda.max_memory_allocated())
 
 

@@ -44,7 +44,7 @@ def compile_reference(
     Buffers that a compiled backward would give away stay: a timed one keeps its graph, as eager's does.
     """
     began = time.perf_counter()
-    _point_at(Path(order.cache), order.environment)
+    point_at(Path(order.cache), order.environment)
     torch._functorch.config.donated_buffer = False
     models: list[Model] = [torch.compile(replica) for replica in replicas]
     try:
@@ -65,7 +65,7 @@ def _warm_up(models: list[Model], prepare: Prepare, device: Device) -> None:
     device.finish()
 
 
-def _point_at(cache: Path, environment: dict[str, str]) -> None:
+def point_at(cache: Path, environment: dict[str, str]) -> None:
     """Set before Inductor is imported, which reads some of it only then. One process: no pool of compilers to leave."""
     os.environ.update(environment)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(cache)

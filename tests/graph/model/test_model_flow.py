@@ -16,7 +16,7 @@ from graph.model.state import ModelInput, RegionState, RegionTask
 from graph.model.steps import LEAST_S, allowance_s
 from graph.runs.folder import create
 from harness.judging.protocol import JudgeOrder
-from harness.nouns.acceptance import Acceptance, Inside
+from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
@@ -43,12 +43,22 @@ SETTINGS = Settings(target="cpu", max_depth=0, sanitize=False)
 
 
 class ScriptedBench:
-    """Two equal layers of three regions. The acceptance keeps what is not in `losing`; `fails` fails once each."""
+    """Two equal layers of three regions. The acceptance keeps what is not in `losing`; `fails` fails once each.
 
-    target: TargetName = "cpu"
+    On "cuda" it finds that CUDA graphs gain.
+    """
+
     tier: Tier = "landlock"
 
-    def __init__(self, *, fails: tuple[str, ...] = (), losing: tuple[str, ...] = (), no_task: str = "") -> None:
+    def __init__(
+        self,
+        *,
+        fails: tuple[str, ...] = (),
+        losing: tuple[str, ...] = (),
+        no_task: str = "",
+        target: TargetName = "cpu",
+    ) -> None:
+        self.target: TargetName = target
         self.asked: Counter[str] = Counter()
         self.fails, self.losing, self.no_task = set(fails), losing, no_task
 
@@ -83,10 +93,15 @@ class ScriptedBench:
             )
             for name in regions
         )
-        kept = [each for each in inside if not each.dropped]
+        graphs = self.target == "cuda"
+        gains = graphs or any(not each.dropped for each in inside)
+        beside = BesideCompiled(mode="default", ms=13.2, speedup=1.2, interval=Interval(low=1.1, high=1.3))
+        absent = BesideCompiled(mode="max-autotune", failure="over its time of 150 s")
         return Acceptance(
-            accepted=bool(kept), reason="" if kept else "No region gains inside the model.", regions=inside,
+            accepted=gains, reason="" if gains else "No region gains inside the model.", regions=inside,
             eager_ms=22.0, ms=11.0, speedup=2.0, interval=Interval(low=1.9, high=2.1), rounds=11,
+            compiled=(beside, absent), graphs=graphs, graphs_speedup=1.5, graphs_interval=Interval(low=1.4, high=1.6),
+            eager_peak_bytes=3 << 20, peak_bytes=5 << 20,
         )  # fmt: skip
 
 
@@ -120,6 +135,10 @@ def test_each_region_has_a_run_of_its_own_and_the_winners_are_assembled(folder: 
     assert "'norm-" not in text, "a region that does not gain inside the model goes"
     report = (folder / "report.md").read_text()
     assert "2.00x over eager" in report
+    assert "1.20x (1.10 to 1.30) over torch.compile, 13.2 ms, in the same rounds" in report
+    assert "torch.compile (max-autotune) is no baseline: over its time of 150 s" in report
+    assert "at its peak: 5.0 MiB, eager 3.0 MiB" in report
+    assert "CUDA graph" not in report
     assert "dropped: no gain is shown inside the model" in report
 
 
@@ -127,6 +146,15 @@ def test_without_a_gain_inside_no_model_is_handed_out(folder: Path) -> None:
     record = driven(folder, ScriptedBench(losing=("norm", "product")))
     assert not record.accepted
     assert not (folder / "model_fast.py").exists()
+
+
+def test_a_model_that_only_gains_as_a_cuda_graph_says_that_no_kernel_is_in_it(folder: Path) -> None:
+    record = driven(folder, ScriptedBench(losing=("norm", "product"), target="cuda"))
+    assert record.accepted
+    text = (folder / "model_fast.py").read_text()
+    assert "GRAPHS = True" in text
+    assert "REGIONS = {}" in text
+    assert "no kernel is in it" in (folder / "report.md").read_text()
 
 
 @pytest.mark.parametrize("lost", ["capture", "cut", "accept"])

@@ -44,7 +44,7 @@ def steps(monkeypatch):
 
 
 def libraries(task):
-    return {file.name for file in Path(compile_order(task).cache).rglob("*.so")}
+    return {file.name for file in Path(compile_order(task.digest).cache).rglob("*.so")}
 
 
 def test_it_is_timed_in_the_same_rounds_and_compiled_before_them(bench, steps):
@@ -84,6 +84,6 @@ def test_nobody_who_does_not_ask_waits_for_it(bench):
 def test_the_compilers_lie_where_the_child_may_read(bench, monkeypatch):
     """CC may name a compiler of another installation than CXX does; the child is shown only CXX's."""
     monkeypatch.setenv("CC", "/opt/elsewhere/bin/gcc")
-    order = compile_order(bench.task(bench.softsign))
+    order = compile_order(bench.task(bench.softsign).digest)
     cxx = order.environment["CXX"].split()[0]
     assert Path(order.environment["CC"]).parent == Path(cxx).parent
