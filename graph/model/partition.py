@@ -15,7 +15,10 @@ Kind = Literal["product", "convolution", "attention", "norm", "reduction", "recu
 LONGEST = 24
 """Operations that one region takes in at most: what is longer takes the playbook seconds to read."""
 PATIENCE = 6
-"""So many longer windows are tried after the last that could be written: a mask or a scale may lie between."""
+"""So many operations more are tried after the last that could be written: a mask or a scale may lie between."""
+LEAST_GAIN = 0.2
+"""Of a window's time: the compiler's estimate is none that less can be told by."""
+COMPILER = "loops"
 
 _KINDS: dict[Kind, frozenset[str]] = {
     "attention": frozenset({
@@ -41,6 +44,7 @@ _KINDS: dict[Kind, frozenset[str]] = {
 }  # fmt: skip
 """The heaviest first: a region is called by the first of these that it holds; what is in none is pointwise."""
 _HEAVY = ("attention", "convolution", "recurrence", "product")
+_SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
 _FOLLOWING = frozenset({
     "relu", "relu_", "gelu", "silu", "sigmoid", "tanh", "leaky_relu", "elu", "hardtanh", "hardswish", "hardsigmoid",
     "softplus", "mish", "relu6", "clamp", "add", "mul", "sub", "div", "_native_batch_norm_legit_no_training",
@@ -76,7 +80,7 @@ def _regions(part: Part, writers: Writers) -> Iterator[Region]:
         if _left_out(part.operations[start]):
             start += 1
             continue
-        region = _longest(part, start, writers) or _alone(part, start, writers)
+        region = _gaining(part, start, writers, _longest(part, start, writers)) or _alone(part, start, writers)
         yield region
         start = region.window.end
 
@@ -86,18 +90,51 @@ def _left_out(operation: Operation) -> bool:
 
 
 def _longest(part: Part, start: int, writers: Writers) -> Region | None:
-    """The region from operation `start` on that a recipe writes and that takes in most; at most one heavy operation."""
+    """The region from operation `start` on that a recipe writes and that takes in most; at most one heavy operation.
+
+    A second one after a softmax may be the other product of attention spelled out.
+    """
     found: Region | None = None
-    heavy = 0
+    heavy = tried = 0
+    attends = False
     for end in range(start + 1, min(len(part.operations), start + LONGEST) + 1):
         last = part.operations[end - 1]
         heavy += kind_of((last,)) in _HEAVY
-        if last.hindrance or heavy > 1 or end - (found.window.end if found else start) > PATIENCE:
+        attends |= heavy == 1 and last.name in _SOFTMAX
+        tried += last.name not in VIEWS
+        if last.hindrance or heavy > 1 + attends or tried > PATIENCE:
             break
         window = Window(part, start, end)
         if last.name not in VIEWS and window.connected and (recipe := writers.recipe(window)):
-            found = Region(window, kind_of(window.operations), recipe)
+            found, tried = Region(window, _named(window, recipe), recipe), 0
     return found
+
+
+def _gaining(part: Part, start: int, writers: Writers, single: Region | None) -> Region | None:
+    """The region from operation `start` on by which the compiler saves most, by its estimate; else that of one recipe.
+
+    One recipe knows its case better: the compiler's has to take in more, and to save more by the same estimate.
+    """
+    found, most = single, writers.gain_ms(single.window) if single else 0.0
+    heavy = tried = 0
+    for end in range(start + 1, min(len(part.operations), start + LONGEST) + 1):
+        last = part.operations[end - 1]
+        heavy += kind_of((last,)) in _HEAVY
+        tried += last.name not in VIEWS
+        if last.hindrance or heavy > (1 if single is None else 0) or tried > PATIENCE:
+            break
+        window = Window(part, start, end)
+        if last.name in VIEWS or (single and end <= single.window.end) or not window.connected:
+            continue
+        gain = writers.gain_ms(window)
+        if gain > max(most, LEAST_GAIN * window.ms):
+            found, most, tried = Region(window, kind_of(window.operations), COMPILER), gain, 0
+    return found
+
+
+def _named(window: Window, recipe: str) -> Kind:
+    """Attention is what its recipe writes, however it is spelled."""
+    return "attention" if recipe == "attention" else kind_of(window.operations)
 
 
 def _alone(part: Part, start: int, writers: Writers) -> Region:

@@ -1,9 +1,10 @@
-"""Who can write a window as one kernel: the playbook, told by asking its recipes, or nobody but a language model."""
+"""Who can write a window: a recipe of the playbook, its compiler, told by asking them; else a language model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from graph.model.estimate import estimate_ms
 from graph.model.window import Window
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
@@ -21,20 +22,38 @@ class Writers:
     facts: DeviceFacts
     precision: Precision = "ieee"
     _known: dict[str, str] = field(default_factory=dict)
+    _estimates: dict[str, float | None] = field(default_factory=dict)
 
     def recipe(self, window: Window) -> str:
         """The name of the playbook's recipe that writes the window as a single kernel; empty where none does."""
-        if not window.given or any(each.hindrance for each in window.operations):
-            return ""
-        if not window.inputs:  # weights alone: a constant, which is computed once
+        if not _writable(window):
             return ""
         if window.digest not in self._known:
             self._known[window.digest] = self._asked(window)
         return self._known[window.digest]
 
+    def estimate_ms(self, window: Window) -> float | None:
+        """What the compiler's kernels for the window would take; None where it writes none."""
+        if not _writable(window):
+            return None
+        if window.digest not in self._estimates:
+            problem = problem_of(window, self.target, self.facts, self.precision)
+            self._estimates[window.digest] = estimate_ms(problem, self.facts)
+        return self._estimates[window.digest]
+
+    def gain_ms(self, window: Window) -> float:
+        """What the compiler's kernels would save of a window's time at its place; negative where it writes none."""
+        estimate = self.estimate_ms(window)
+        return -1.0 if estimate is None else window.ms - estimate
+
     def _asked(self, window: Window) -> str:
         problem = problem_of(window, self.target, self.facts, self.precision)
         return next((each.name for each in SINGLE if isinstance(each.first_plan(problem), Plan)), "")
+
+
+def _writable(window: Window) -> bool:
+    """Whether anybody may write it; of weights alone it is a constant, which is computed once."""
+    return bool(window.given and window.inputs) and not any(each.hindrance for each in window.operations)
 
 
 def problem_of(window: Window, target: TargetName, facts: DeviceFacts, precision: Precision) -> Problem:

@@ -107,8 +107,10 @@ def test_the_model_put_together_again_is_right(
     assert not [each for each in acceptance.regions if "wrong" in each.dropped or "fails" in each.dropped]
     assert {each.name for each in acceptance.regions} == set(sources)
     assert all(each.speedup for each in acceptance.regions)
-    if acceptance.rounds:  # a region of these may seem to gain, and then the whole is timed beside what is compiled
-        assert [(each.mode, each.failure) for each in acceptance.compiled] == [("default", "")]
+    if acceptance.rounds:  # where a region of these seems to gain, the whole is timed beside what is compiled
+        (beside,) = acceptance.compiled
+        assert beside.mode == "default"
+        assert (beside.interval is None) == bool(beside.failure)
 
 
 def test_a_kernel_that_is_wrong_or_fails_inside_the_model_is_dropped_and_named(

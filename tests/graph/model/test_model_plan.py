@@ -11,7 +11,8 @@ from graph.model.plan import Plan, plan_of
 from graph.model.plan_table import places_in_words, sentences_of, sheet_of
 from graph.model.window import Window
 from graph.model.writers import Writers
-from harness.nouns.capture import Capture, Missed
+from harness.nouns.capture import Capture, Missed, Part
+from harness.nouns.task import Ref
 
 
 def planned(capture: Capture) -> Plan:
@@ -112,17 +113,71 @@ def test_time_between_operations_counts_for_calls_that_a_region_saves() -> None:
 
 
 def test_small_regions_and_those_that_nobody_at_hand_writes_are_not_worth_a_kernel() -> None:
-    convolution = operation("c", "conv2d.default", "x", "k", shape=(1, 4, 8, 8), ms=50.0)
+    recurrence = operation("c", "lstm.input", "x", "k", shape=(1, 4, 8, 8), ms=50.0)
     tiny = operation("t", "relu.default", "c", shape=(1, 4, 8, 8), ms=0.01, hindrance="it is kept apart")
     last = operation("e", "exp.default", "t", shape=(1, 4, 8, 8), ms=0.01)
     capture = captured(
-        part(convolution, tiny, last, inputs=(packed("x", 1, 4, 8, 8),), weights=[packed("k", 4, 4, 1, 1)]),
+        part(recurrence, tiny, last, inputs=(packed("x", 1, 4, 8, 8),), weights=[packed("k", 4, 4, 1, 1)]),
         whole_ms=50.02,
     )
     plan = planned(capture)
-    assert [region.kind for region in plan.regions] == ["convolution", "pointwise"]
+    assert [region.kind for region in plan.regions] == ["recurrence", "pointwise"]
     assert plan.worthwhile(playbook_alone=True) == ()
-    assert [region.kind for region in plan.worthwhile(playbook_alone=False)] == ["convolution"]
+    assert [region.kind for region in plan.worthwhile(playbook_alone=False)] == ["recurrence"]
+
+
+def rotated(ms: float) -> Part:
+    """Half of each row turned against the other, by numbers of which some are weights: no recipe writes it as one."""
+    half, shape = (ROWS, WIDTH // 2), (ROWS, WIDTH)
+    turned = (Ref(ref="n"), Ref(ref="a"))
+    return part(
+        operation("a", "slice.Tensor", "x", 1, 0, WIDTH // 2, shape=half, ms=0.0),
+        operation("b", "slice.Tensor", "x", 1, WIDTH // 2, WIDTH, shape=half, ms=0.0),
+        operation("n", "neg.default", "b", shape=half, ms=ms),
+        operation("r", "cat.default", turned, 1, shape=shape, ms=ms),
+        operation("s", "mul.Tensor", "r", "w", shape=shape, ms=ms),
+        operation("m", "mul.Tensor", "x", "v", shape=shape, ms=ms),
+        operation("y", "add.Tensor", "m", "s", shape=shape, ms=ms),
+        inputs=(packed("x", *shape),), weights=[packed("w", *shape), packed("v", *shape)],
+    )  # fmt: skip
+
+
+def test_what_no_recipe_writes_as_one_the_compiler_does_where_it_would_take_less_time() -> None:
+    (region,) = planned(captured(rotated(1.0), whole_ms=5.0)).regions
+    assert (region.recipe, region.writer) == ("loops", "playbook")
+    assert region.operations == ("neg", "cat", "mul", "mul", "add")
+    quick = planned(captured(rotated(1e-4), whole_ms=5e-4)).regions
+    assert "loops" not in {each.recipe for each in quick}, "no kernel is called in so little time"
+
+
+def test_a_heavy_operation_that_a_recipe_writes_is_not_left_to_the_compiler() -> None:
+    recipes = {region.recipe for region in planned(captured(two_layers(), whole_ms=22.0)).regions}
+    assert recipes == {"rows", "gemm"}
+
+
+def test_attention_spelled_out_may_hold_two_products_and_what_is_none_may_not() -> None:
+    asked: list[list[str]] = []
+
+    class Recorded(Writers):
+        def recipe(self, window: Window) -> str:
+            asked.append([each.name for each in window.operations])
+            return "attention" if asked[-1] == ["matmul", "mul", "softmax", "matmul"] else ""
+
+    def attending(between: str) -> Part:
+        shape = (2, 8, 8)
+        return part(
+            operation("p", "matmul.default", "q", "k", shape=shape),
+            operation("m", "mul.Tensor", "p", 0.5, shape=shape),
+            operation("s", between, "m", -1, shape=shape),
+            operation("y", "matmul.default", "s", "v", shape=shape),
+            inputs=tuple(packed(name, *shape) for name in "qkv"), weights=[],
+        )  # fmt: skip
+
+    (region,) = regions_of(captured(attending("softmax.int"), whole_ms=4.0), Recorded("cpu", DEVICE))
+    assert (region.kind, region.recipe) == ("attention", "attention")
+    asked.clear()
+    regions_of(captured(attending("cumsum.default"), whole_ms=4.0), Recorded("cpu", DEVICE))
+    assert all(names.count("matmul") < 2 for names in asked)
 
 
 def test_the_table_names_layers_once_and_tells_what_was_missed() -> None:
