@@ -22,6 +22,7 @@ from graph.routing import (
 )
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
+from nodes.cancelling import cancellable
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
 from nodes.intake import intake
@@ -81,7 +82,8 @@ def build_graph(
     for agent, description in NODES:
         name = agent.__name__
         turn = TURN if name in get_args(Speaker) else None
-        graph.add_node(name, as_node(agent, shelf, turn, admit, open_judge), metadata={"description": description})
+        node = cancellable(as_node(agent, shelf, turn, admit, open_judge))
+        graph.add_node(name, node, metadata={"description": description})
     graph.add_edge(START, "intake")
     for name, route in ROUTES.items():
         graph.add_conditional_edges(name, _router(route), list(targets(route)))

@@ -13,7 +13,9 @@ from langgraph.types import Overwrite
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from harness.judging.protocol import OpenJudge
+from harness.wire.stopping import raise_if_stopped
 from nodes.node_context import ModelCache, NodeContext
+from nodes.progress import reporting, tell_of
 from nodes.protocols import Clock
 from nodes.settings import Settings
 from nodes.state import Usage
@@ -54,26 +56,35 @@ def as_node(
     What an agent overwrites begins anew; it is written in place of the sum. Seconds of an agent's own are a correction
     of the clock: those of nodes that ran side by side count once.
     """
+    name = getattr(agent, "__name__", "node")
 
     def node(state: Run, *, runtime: Runtime[Settings]) -> Update:
+        raise_if_stopped()
         started = time.monotonic()
         node_context = node_context_of(runtime, shelf, open_judge)
-        if admit:
-            admit(node_context.settings, state)
-        given = agent(state, node_context if turn is None else replace(node_context, turn=turn))
-        begun = {field: value.value for field, value in given.items() if isinstance(value, Overwrite)}
-        update = {field: value for field, value in given.items() if field not in begun}
-        # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
-        spoken: Usage = update.get("usage", Usage())
-        seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
-        steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
-        corrected = seconds + update.get("seconds", 0.0)
-        timed = {**update, "seconds": corrected, **({"history": steps} if steps else {})}
-        schema = cast("type[BaseModel]", type(state))
-        checked = validated(begun | timed, schema, writer=getattr(agent, "__name__", "a node"))
-        return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}
+        with reporting(name, runtime.stream_writer, cast("BaseModel", state)):
+            if admit:
+                admit(node_context.settings, state)
+            given = agent(state, node_context if turn is None else replace(node_context, turn=turn))
+            return _written(given, cast("BaseModel", state), started, name)
 
+    node.__name__ = name
     return node
+
+
+def _written(given: Update, state: BaseModel, started: float, writer: str) -> Update:
+    """What an agent gives, with the time that it took, checked and told."""
+    begun = {field: value.value for field, value in given.items() if isinstance(value, Overwrite)}
+    update = {field: value for field, value in given.items() if field not in begun}
+    # A turn that was broken off and went on here took longer than this clock has seen, its kernels' runs included.
+    spoken: Usage = update.get("usage", Usage())
+    seconds = max(time.monotonic() - started, spoken.seconds + spoken.device_seconds)
+    steps = tuple(step.model_copy(update={"seconds": seconds}) for step in update.get("history", ()))
+    corrected = seconds + update.get("seconds", 0.0)
+    timed = {**update, "seconds": corrected, **({"history": steps} if steps else {})}
+    checked = validated(begun | timed, type(state), writer=writer)
+    tell_of(checked, state)
+    return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}
 
 
 def node_context_of(runtime: Runtime[Settings], shelf: ModelCache, open_judge: OpenJudge) -> NodeContext:

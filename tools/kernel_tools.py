@@ -14,11 +14,13 @@ from pydantic import BaseModel, ConfigDict, Field
 from harness.judging.protocol import Judge
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.events import Judged
 from harness.nouns.profile import Profile
 from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.profile.render import render
+from harness.wire.telling import tell
 from tools.wording import say_build, say_sanitizers, say_verdict
 
 
@@ -103,6 +105,7 @@ class KernelTools:
         known = self._builds.get(candidate.digest)  # else the judge builds, after its screen
         verdict = self._judge.evaluate(self._task, candidate, known, seed=self._seed, incumbent=self._incumbent)
         self._verdicts[candidate.digest] = verdict
+        tell(Judged.of(verdict))
         return verdict
 
 

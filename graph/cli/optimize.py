@@ -16,7 +16,8 @@ from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
 from graph.runs.folder import Kind, Manifest, RunFolder, reopen
-from graph.runs.progress import Terminal, spent, table
+from graph.runs.now import spent
+from graph.runs.progress import Terminal, table
 from graph.runs.record import Outcome, RunRecord
 from harness.nouns.errors import CutegenError, UserError, at_fault
 from harness.nouns.frozen import Frozen, printable

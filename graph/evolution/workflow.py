@@ -12,6 +12,7 @@ from langgraph.types import Send
 from graph.evolution.reporter import reporter
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
+from nodes.cancelling import cancellable
 from nodes.evolution.archivist import archivist
 from nodes.evolution.breeder import breeder
 from nodes.evolution.ends import intake, sanitizer
@@ -51,10 +52,13 @@ def build_graph(
     shelf = ModelCache(open_model)
     graph = StateGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
     for agent in (intake, breeder, builder, tester, archivist, sanitizer, reporter):
-        graph.add_node(agent.__name__, as_node(agent, shelf, None, admit, open_judge), metadata=_about(agent.__name__))
-    speaking: Any = as_node(proposer, shelf, TURN, admit, open_judge)
+        node = cancellable(as_node(agent, shelf, None, admit, open_judge))
+        graph.add_node(agent.__name__, node, metadata=_about(agent.__name__))
+    speaking: Any = cancellable(as_node(proposer, shelf, TURN, admit, open_judge))
     graph.add_node("proposer", speaking, input_schema=Brief, metadata=_about("proposer"))
-    graph.add_node("sifter", as_node(sifter, shelf, None, admit, open_judge), defer=True, metadata=_about("sifter"))
+    graph.add_node(
+        "sifter", cancellable(as_node(sifter, shelf, None, admit, open_judge)), defer=True, metadata=_about("sifter")
+    )
     graph.add_edge(START, "intake")
     graph.add_edge("intake", "breeder")
     graph.add_conditional_edges("breeder", after_breeder, ["proposer", "sanitizer"])

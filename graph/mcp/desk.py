@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -36,8 +35,6 @@ MOST_KERNELS = 256
 """Of a task. What was judged longest ago is forgotten first, the best kernel never."""
 BEST, NONE = "best", "none"
 
-Say = Callable[[str], None]
-"""Is told what is being done, for who waits."""
 Held = TypeVar("Held")
 
 
@@ -69,10 +66,9 @@ class Desk:
         """Opened when it is first needed: a machine that lacks something is told to who asked."""
         return self._open(self._order)
 
-    def open_task(self, source: str, path: str, name: str, say: Say = lambda _: None) -> answers.TaskCard:
+    def open_task(self, source: str, path: str, name: str) -> answers.TaskCard:
         """Describe the task of a KernelBench-style file and remember it."""
         given = self._given_task(source, path, name)
-        say("tracing the reference")
         task = self.judge.describe(given.source, name=given.name)
         with self._lock:
             shelf = self._shelves.setdefault(task.digest, Shelf(task))
@@ -83,38 +79,32 @@ class Desk:
         """The source that a kernel for the task starts from."""
         return stub(self._shelf(task).task, self.judge.device.target)
 
-    def compile(self, task: str, kernel: str, source: str, path: str, say: Say = lambda _: None) -> answers.Compiled:
+    def compile(self, task: str, kernel: str, source: str, path: str) -> answers.Compiled:
         """Build a kernel."""
         shelf = self._shelf(task)
         candidate = self._candidate(shelf, kernel, source, path)
         if refusal := self.judge.screen(shelf.task, candidate):
             return answers.Compiled(kernel=candidate.digest, succeeded=False, words=f"It is not compiled: {refusal}")
-        say("compiling")
         build = self.judge.build(shelf.task, candidate)
         return answers.Compiled(kernel=candidate.digest, succeeded=build.succeeded, words=say_build(build))
 
-    def verify(
-        self, task: str, kernel: str, source: str, path: str, against: str, say: Say = lambda _: None
-    ) -> answers.Judged:
+    def verify(self, task: str, kernel: str, source: str, path: str, against: str) -> answers.Judged:
         """Judge a kernel; a pass also meets another in the same rounds, the best so far where none is named."""
         shelf = self._shelf(task)
         candidate = self._candidate(shelf, kernel, source, path)
         incumbent = self._incumbent(shelf, against, candidate)
-        say("compiling")
         build = None if self.judge.screen(shelf.task, candidate) else self.judge.build(shelf.task, candidate)
-        say("comparing with the reference, then timing")
         verdict = self.judge.evaluate(shelf.task, candidate, build, incumbent=incumbent)
         _record(shelf, candidate, verdict)
         return self._judged(shelf, candidate, verdict)
 
-    def profile(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Profiled:
+    def profile(self, task: str, kernel: str) -> answers.Profiled:
         """What limits a kernel that passed."""
         shelf = self._shelf(task)
         candidate = self._named(shelf, kernel)
         verdict = shelf.verdicts.get(candidate.digest)
         if verdict is None or not verdict.passed:
             raise UserError("Only a kernel that has passed can be profiled.", "Call verify first.")
-        say("profiling")
         profile = self.judge.profile(shelf.task, candidate, verdict)
         return answers.Profiled(
             kernel=candidate.digest,
@@ -124,13 +114,12 @@ class Desk:
             words=render(profile),
         )
 
-    def sanitize(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Watched:
+    def sanitize(self, task: str, kernel: str) -> answers.Watched:
         """Watch every access of a kernel, right or wrong. A best kernel that is found out is the best no longer."""
         shelf = self._shelf(task)
         candidate = self._named(shelf, kernel)
         if refusal := self.judge.screen(shelf.task, candidate):
             raise UserError(f"The kernel is not run: {refusal}")
-        say("watching every access")
         runs = self.judge.sanitize(shelf.task, candidate)
         verdict = shelf.verdicts.get(candidate.digest)
         if verdict is not None:
@@ -154,14 +143,13 @@ class Desk:
         candidate = self._named(self._shelf(task), kernel)
         return answers.KernelText(kernel=candidate.digest, source=candidate.source)
 
-    def export(self, task: str, kernel: str, say: Say = lambda _: None) -> answers.Exported:
+    def export(self, task: str, kernel: str) -> answers.Exported:
         """Write a kernel that passed, and its drop-in, into a folder of their own below `out`."""
         shelf = self._shelf(task)
         candidate = self._named(shelf, kernel)
         verdict = shelf.verdicts.get(candidate.digest)
         if verdict is None or not verdict.passed:
             raise UserError("Only a kernel that has passed is exported.", "Call verify first.")
-        say("writing the drop-in")
         folder = self._out / f"{shelf.task.digest}-{candidate.digest}"
         library = judged_library(candidate, verdict.tier)
         texts = {"kernel.cu": candidate.source} | drop_in_files(shelf.task, candidate, library)

@@ -20,9 +20,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
 from graph.mcp import answers
-from graph.mcp.desk import BEST, Desk, Say
+from graph.mcp.desk import BEST, Desk
 from graph.runs.machine import cutegen_version
 from harness.nouns.errors import CutegenError, MachineError
+from harness.nouns.events import Event
+from harness.wire.telling import telling
 
 AT_ONCE = 4
 """Calls that are worked on; the device takes one of them at a time."""
@@ -63,17 +65,17 @@ class Door:
         name: Annotated[str, Field(description="What to call a task given as text.")] = "",
     ) -> answers.TaskCard:
         """Describe a PyTorch module as a task: what a kernel gets and gives, what it costs, what it is held to."""
-        return await self._served(ctx, lambda say: self._desk.open_task(source, path, name, say))
+        return await self._served(ctx, lambda: self._desk.open_task(source, path, name))
 
     async def entry_stub(self, ctx: Context, task: TaskDigest) -> str:
         """The C++ that a kernel for the task starts from: headers, the contract, the entry point and its export."""
-        return await self._served(ctx, lambda say: self._desk.entry_stub(task))
+        return await self._served(ctx, lambda: self._desk.entry_stub(task))
 
     async def compile_kernel(
         self, ctx: Context, task: TaskDigest, kernel: Named = "", source: Source = "", path: KernelPath = ""
     ) -> answers.Compiled:
         """Compile a kernel in isolation: the compiler's errors by line, or its remarks, registers and spills."""
-        return await self._served(ctx, lambda say: self._desk.compile(task, kernel, source, path, say))
+        return await self._served(ctx, lambda: self._desk.compile(task, kernel, source, path))
 
     async def verify_kernel(
         self,
@@ -87,35 +89,35 @@ class Door:
         ] = BEST,
     ) -> answers.Judged:
         """Compile, compare with the reference, and time a kernel. A pass that beats the best one becomes the best."""
-        return await self._served(ctx, lambda say: self._desk.verify(task, kernel, source, path, against, say))
+        return await self._served(ctx, lambda: self._desk.verify(task, kernel, source, path, against))
 
     async def profile_kernel(self, ctx: Context, task: TaskDigest, kernel: Kernel = BEST) -> answers.Profiled:
         """What limits the speed of a kernel that passed: its bound, its distance to the roof, the bottlenecks."""
-        return await self._served(ctx, lambda say: self._desk.profile(task, kernel, say))
+        return await self._served(ctx, lambda: self._desk.profile(task, kernel))
 
     async def sanitize_kernel(self, ctx: Context, task: TaskDigest, kernel: Kernel = BEST) -> answers.Watched:
         """Watch every access of a kernel for memory errors and races. A finding withdraws a kernel that passed."""
-        return await self._served(ctx, lambda say: self._desk.sanitize(task, kernel, say))
+        return await self._served(ctx, lambda: self._desk.sanitize(task, kernel))
 
     async def standing(self, ctx: Context, task: TaskDigest) -> answers.Standing:
         """The task's best kernel, and every one that was judged."""
-        return await self._served(ctx, lambda say: self._desk.standing(task))
+        return await self._served(ctx, lambda: self._desk.standing(task))
 
     async def kernel_source(self, ctx: Context, task: TaskDigest, kernel: Kernel = BEST) -> answers.KernelText:
         """A kernel's text."""
-        return await self._served(ctx, lambda say: self._desk.kernel_source(task, kernel))
+        return await self._served(ctx, lambda: self._desk.kernel_source(task, kernel))
 
     async def look_up(
         self, ctx: Context, query: Annotated[str, Field(description="A CuTe function, a message, a metric, a symptom.")]
     ) -> answers.Guides:
         """Sections of the guides on CuTe, debugging, optimization and profiler metrics."""
-        return await self._served(ctx, lambda say: self._desk.look_up(query))
+        return await self._served(ctx, lambda: self._desk.look_up(query))
 
     async def export_kernel(self, ctx: Context, task: TaskDigest, kernel: Kernel = BEST) -> answers.Exported:
         """Write a kernel that passed and its drop-in, model_new.py, into a folder."""
-        return await self._served(ctx, lambda say: self._desk.export(task, kernel, say))
+        return await self._served(ctx, lambda: self._desk.export(task, kernel))
 
-    async def _served(self, ctx: Context, work: Callable[[Say], Answer]) -> Answer:
+    async def _served(self, ctx: Context, work: Callable[[], Answer]) -> Answer:
         """Raises `ToolError` with the sentence of an error of ours, and where too many wait already."""
         if self._calls >= AT_ONCE + MOST_WAITING:
             raise ToolError(f"{self._calls} calls are waiting already. Ask again when some are answered.")
@@ -126,7 +128,7 @@ class Door:
             async with anyio.create_task_group() as beside:
                 beside.start_soon(_tell, ctx, phase)
                 answer = await anyio.to_thread.run_sync(
-                    partial(_worked, work, partial(phase.__setitem__, 0)),
+                    partial(_worked, work, phase),
                     limiter=self._limiter,
                     abandon_on_cancel=True,
                 )
@@ -176,11 +178,16 @@ def serve_http(server: MCPServer, host: str, port: int, token: str) -> None:
     uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
-def _worked(work: Callable[[Say], Answer], say: Say) -> Answer | CutegenError:
-    """An error of ours is an answer: within a task group it would come out wrapped."""
-    say("working")
+def _worked(work: Callable[[], Answer], phase: list[str]) -> Answer | CutegenError:
+    """An error of ours is an answer: within a task group it would come out wrapped. `phase` says what is done now."""
+
+    def note(event: Event) -> None:
+        phase[0] = event.words or phase[0]
+
+    phase[0] = "working"
     try:
-        return work(say)
+        with telling(note):
+            return work()
     except CutegenError as error:
         return error
 

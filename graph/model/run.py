@@ -125,12 +125,12 @@ def drive_model(
             checkpointer=saver, interrupt_after=["planner"] if planned else None
         )
         thread = GraphThread(graph, manifest.id)
-        thread.take_on(manifest.model, manifest.settings, observers, usage=Usage())
+        thread.take_on(manifest.model, manifest.settings, observers)
         state = _state(thread, manifest)
         if planned and state.plan is not None:
             planned(state.plan)
         if graph.get_state(thread.config).next:
-            thread.take_on(manifest.model, manifest.settings, observers, usage=state.usage)
+            thread.take_on(manifest.model, manifest.settings, observers)
         record = _record(_state(thread, manifest), manifest)
         replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
         replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))

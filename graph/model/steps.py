@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import contextvars
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
@@ -19,6 +19,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.reading import read_bounded
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.progress import apart
 from nodes.settings import Settings
 from nodes.state import require
 
@@ -63,8 +64,7 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
             begun = (
                 reopen(run.path) if run.manifest_file.exists() else _begin(run, state, folder, node_context.settings)
             )
-            # A context of its own: the agents' graph must not take itself for a part of this one.
-            record = contextvars.Context().run(drive, *begun, open_judge=node_context.open_judge)
+            record = apart(partial(drive, *begun, open_judge=node_context.open_judge))
     except UserError as error:
         return {"outcomes": (RegionOutcome(name=task.name, improved=False, reason=str(error)),)}
     return {"outcomes": (outcome_of(task.name, record),), "usage": record.usage}

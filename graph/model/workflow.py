@@ -13,6 +13,7 @@ from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.runs.trust import require_harmless_files
 from harness.judging.protocol import OpenJudge
+from nodes.cancelling import cancellable
 from nodes.models.select import open_model
 from nodes.node import Admission, Update, as_node
 from nodes.node_context import ModelCache
@@ -61,7 +62,7 @@ def build_model_graph(
     shelf = ModelCache(open_model)
     graph = StateGraph(ModelState, context_schema=Settings, input_schema=ModelInput)
     for step, description in STEPS:
-        node = as_node(opened(step, open_workbench), shelf, None, admit, open_judge)
+        node = cancellable(as_node(opened(step, open_workbench), shelf, None, admit, open_judge))
         joins = step is assembler
         graph.add_node(step.__name__, node, metadata={"description": description}, defer=joins)
     within = as_node(region, shelf, None, admit, open_judge)
@@ -69,7 +70,9 @@ def build_model_graph(
     def region_node(state: Any, *, runtime: Runtime[Settings]) -> Update:
         return within(RegionState.model_validate(state), runtime=runtime)
 
-    graph.add_node("region", region_node, metadata={"description": "One region's run of the agents' graph."})
+    graph.add_node(
+        "region", cancellable(region_node), metadata={"description": "One region's run of the agents' graph."}
+    )
     graph.add_edge(START, "capture")
     graph.add_edge("capture", "planner")
     graph.add_conditional_edges("planner", after_planner)

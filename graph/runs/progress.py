@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -17,7 +15,9 @@ from rich.text import Text
 
 from graph.runs.folder import machine_error
 from graph.runs.interrupts import raise_if_stopped
-from nodes.state import FellBack, Step, Usage
+from graph.runs.now import Now
+from nodes.events import Progress
+from nodes.state import FellBack, Step
 
 DOING = {
     "intake": "reading the task",
@@ -37,7 +37,6 @@ DOING = {
     "archivist": "writing the archive",
 }
 MOVE_WIDTH = 46
-LONG_SILENCE_S = 5.0
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
 
 
@@ -53,41 +52,12 @@ class Observer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Speech:
-    """What a model is doing, or the tool that runs right now, whoever called it.
-
-    `silent_since` (time.monotonic), the last piece of its answer or else the question, is absent between questions.
-    Pieces without characters are those of its thinking. `usage` is the run's.
-    """
-
-    silent_since: float | None
-    pieces: int
-    characters: int
-    failed_tries: int
-    usage: Usage
-    tool: str = ""
-
-    def text(self) -> str:
-        """On one line: the tool, the answer so far or how long there has been none, and the cost so far."""
-        tried = f"try {self.failed_tries + 1}" if self.failed_tries else ""
-        return ", ".join(part for part in (self.tool, self._present(), tried, spent(self.usage)) if part)
-
-    def _present(self) -> str:
-        if self.silent_since is None:
-            return ""
-        silent = time.monotonic() - self.silent_since
-        far = f"{self.characters:,} characters so far" if self.characters else "thinking" if self.pieces > 1 else ""
-        waited = f"no word for {silent:.0f} s" if not far or silent >= LONG_SILENCE_S else ""
-        return ", ".join(part for part in (far, waited) if part)
-
-
 @runtime_checkable
 class Listener(Protocol):
-    """An observer that is also told about the models while they answer."""
+    """An observer that is also told every event, from whichever thread it happens in."""
 
-    def heard(self, speech: Speech) -> None:
-        """A question was put, a piece of its answer came in, or the last one."""
+    def heard(self, progress: Progress) -> None:
+        """Something happened."""
         ...
 
 
@@ -110,7 +80,7 @@ class Terminal:
     def __init__(self, console: Console) -> None:
         self.console = console
         self._status: Status | None = None
-        self._doing = _Doing()
+        self._now = Now()
         self._headed = False
         self.judged: set[str | None] = set()
         self._fell_back: set[FellBack] = set()
@@ -121,13 +91,12 @@ class Terminal:
         if not self.console.is_terminal:
             return
         self.stop()
-        self._doing = _Doing(DOING.get(agent, agent))
-        self._status = self.console.status(self._doing)
+        self._status = self.console.status(_Doing(DOING.get(agent, agent), self._now))
         self._status.start()
 
-    def heard(self, speech: Speech) -> None:
-        """Show how far a model's answer is, and what the run has cost."""
-        self._doing.speech = speech
+    def heard(self, progress: Progress) -> None:
+        """Show what happens, and what the run has cost."""
+        self._now.heard(progress)
 
     def stepped(self, step: Step) -> None:
         """Print the step's line."""
@@ -149,16 +118,15 @@ class Terminal:
             self._status = None
 
 
-@dataclass
 class _Doing:
     """What is being done right now. Drawn anew several times a second, so that a silence is seen to last."""
 
-    what: str = ""
-    speech: Speech | None = None
+    def __init__(self, what: str, now: Now) -> None:
+        self._what, self._now = what, now
 
     def __rich__(self) -> Text:
-        told = self.speech.text() if self.speech else ""
-        return Text(f"{self.what}: {told}" if told else self.what, style="dim")
+        told = self._now.text()
+        return Text(f"{self._what}: {told}" if told else self._what, style="dim")
 
 
 class Log:
@@ -204,13 +172,6 @@ def line(step: Step) -> Text:
     cost = step.usage.cost if step.usage.tokens else ""
     text.append(f"  {cost}" if cost else "")
     return text
-
-
-def spent(usage: Usage) -> str:
-    """What was used so far, in few words; nothing where no tokens were."""
-    if not usage.tokens and not usage.unpriced_calls:
-        return ""
-    return f"{usage.calls} calls, {usage.tokens:,} tokens, {usage.cost}"
 
 
 def table(steps: tuple[Step, ...]) -> Table:

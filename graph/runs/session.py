@@ -108,7 +108,6 @@ class Session(GraphThread):
             TaskInput(source=self.manifest.source, name=self.manifest.name),
             self.manifest.settings,
             (_Keeper(self), *observers),
-            usage=self.state().usage,
             control=control,
             answer=answer,
             anew=deeper,

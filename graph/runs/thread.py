@@ -13,11 +13,11 @@ from langgraph.runtime import RunControl
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from graph.runs.meter import Meter
 from graph.runs.progress import Listener, Observer
+from nodes.events import Progress
 from nodes.models.manual import Question
+from nodes.progress import listening
 from nodes.settings import Settings
-from nodes.state import Usage
 
 Early = Literal["waiting", "interrupted"]
 
@@ -40,15 +40,14 @@ class GraphThread:
         settings: Settings,
         observers: tuple[Observer, ...] = (),
         *,
-        usage: Usage,
         control: RunControl | None = None,
         answer: str | None = None,
         anew: bool = False,
     ) -> Early | None:
         """Take the graph to its end; otherwise say what ended it before.
 
-        A thread that has not begun is `given` its input, one that has ended only where it is to begin `anew`. `usage`
-        is what its models had cost by now, for those who listen. An `answer` is that to the question that waits.
+        A thread that has not begun is `given` its input, one that has ended only where it is to begin `anew`. An
+        `answer` is that to the question that waits.
         """
         snapshot = self.graph.get_state(self.config)
         if snapshot.interrupts and answer is None:
@@ -57,10 +56,15 @@ class GraphThread:
         if snapshot.created_at is not None and not snapshot.tasks and not anew:
             return None
         way_on: Command[Any] | BaseModel | None = None if snapshot.tasks else given
-        meter = Meter([each for each in observers if isinstance(each, Listener)], usage)
+        listeners = [each for each in observers if isinstance(each, Listener)]
+
+        def listen(progress: Progress) -> None:
+            for listener in listeners:
+                listener.heard(progress)
+
         stream = self.graph.stream(
             way_on if answer is None else Command(resume=answer),
-            {**self.config, "callbacks": [meter]},
+            self.config,
             context=settings,
             stream_mode=["tasks", "updates"],
             durability="sync",
@@ -68,7 +72,7 @@ class GraphThread:
         )
         try:
             # Closed, it waits for nodes that still run side by side: the checkpoints they write to are closed next.
-            with closing(cast("Generator[tuple[str, dict[str, Any]]]", stream)) as told:
+            with listening(listen), closing(cast("Generator[tuple[str, dict[str, Any]]]", stream)) as told:
                 for mode, chunk in told:
                     _tell(observers, mode, chunk)
         except GraphDrained:

@@ -11,10 +11,12 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from graph.runs.progress import DOING, Observer, Speech
+from graph.runs.now import Now
+from graph.runs.progress import DOING, Observer
 from graph.suites.record import Row
 from graph.suites.table import STATUS, interval
 from graph.suites.tasks import SuiteTask
+from nodes.events import Progress
 from nodes.state import Step
 
 STYLES = {"improved": "bold green", "nothing_faster": "", "interrupted": "yellow"}
@@ -29,7 +31,7 @@ class Running:
     doing: str = "starting"
     depth: int = 0
     speedup: float | None = None
-    speech: Speech | None = None
+    now: Now = field(default_factory=Now)
     began: float = field(default_factory=time.monotonic)
 
 
@@ -87,9 +89,9 @@ class _Watch:
         """Note what is being done."""
         self._running.doing = DOING.get(agent, agent)
 
-    def heard(self, speech: Speech) -> None:
-        """Note how far an answer is, and the cost."""
-        self._running.speech = speech
+    def heard(self, progress: Progress) -> None:
+        """Note what happens, and the cost."""
+        self._running.now.heard(progress)
 
     def stepped(self, step: Step) -> None:
         """Note depth and best speed-up."""
@@ -98,7 +100,7 @@ class _Watch:
 
 
 def _doing(running: Running) -> str:
-    told = running.speech.text() if running.speech else ""
+    told = running.now.text()
     return f"{running.doing}: {told}" if told else running.doing
 
 

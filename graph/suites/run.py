@@ -15,7 +15,8 @@ from langgraph.runtime import RunControl
 
 from graph.runs.loop import drive
 from graph.runs.machine import this_machine
-from graph.runs.progress import Observer, Quiet, Speech
+from graph.runs.now import Now
+from graph.runs.progress import Observer, Quiet
 from graph.suites.compare import compare
 from graph.suites.folder import SuiteFolder, SuiteManifest
 from graph.suites.record import Row, RowStatus, SuiteRecord, waiting
@@ -23,6 +24,7 @@ from graph.suites.tasks import SuiteTask
 from harness.judging.protocol import OpenJudge
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError, UserError
+from nodes.events import Progress
 from tools.judges import open_judge
 
 
@@ -42,11 +44,12 @@ class _Purse(Quiet):
     """Reports what one run has cost so far, after each answer of its models."""
 
     def __init__(self, report: Callable[[float], None]) -> None:
-        self._report = report
+        self._report, self._now = report, Now()
 
-    def heard(self, speech: Speech) -> None:
+    def heard(self, progress: Progress) -> None:
         """Report it."""
-        self._report(speech.usage.dollars)
+        self._now.heard(progress)
+        self._report(self._now.usage.dollars)
 
 
 class SuiteRun:

@@ -22,8 +22,10 @@ from harness.isolation.policy import Limits
 from harness.nouns import build
 from harness.nouns.build import Build, Diagnostic, Resources
 from harness.nouns.candidate import Candidate
+from harness.nouns.events import BuildEnded, BuildStarted
 from harness.nouns.frozen import Frozen
 from harness.nouns.tier import Tier
+from harness.wire.telling import tell
 
 LIBRARY = "kernel.so"
 OBJECT = "kernel.o"
@@ -88,6 +90,13 @@ def compile_candidate(candidate: Candidate, toolchain: Toolchain, *, tier: Tier,
 
     A compiler that meets the limits is a failed build: the source asked for too much.
     """
+    tell(BuildStarted(candidate=candidate.digest, target=candidate.target))
+    made = _compiled(candidate, toolchain, tier, limits)
+    tell(BuildEnded(candidate=candidate.digest, succeeded=made.succeeded, known=made.cached, seconds=made.seconds))
+    return made
+
+
+def _compiled(candidate: Candidate, toolchain: Toolchain, tier: Tier, limits: Limits) -> Build:
     started = time.monotonic()
     key = _key(candidate, toolchain, tier)
     entry = LIBRARIES.entry(key)

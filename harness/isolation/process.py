@@ -20,6 +20,7 @@ from harness.isolation.start import make_order, start
 from harness.isolation.tree import descendants, folder_bytes, kill_tree, weigh
 from harness.nouns.errors import MachineError
 from harness.nouns.tier import Tier
+from harness.wire.stopping import woken_by
 
 __all__ = ["Completed", "IsolatedProcess", "Outcome", "run_isolated"]
 
@@ -102,7 +103,7 @@ class IsolatedProcess:
         self._launched = start(make_order(argv, cwd, access, limits, environment, tier), stdin, pass_fds)
         self.pid = self._launched.process.pid
         self._output = Output(self._launched.process, limits.output_bytes)
-        self._asked: tuple[Outcome, str] | None = None  # written by the owner's thread only
+        self._asked: tuple[Outcome, str] | None = None  # written by the owner, and by who stops it
         self._broken: tuple[Outcome, str] | None = None  # written by the watcher only
         self._peak = 0
         self._completed: Completed | None = None
@@ -145,13 +146,17 @@ class IsolatedProcess:
         return not self._done.is_set()
 
     def wait(self, timeout_s: float) -> Completed:
-        """How it ended; after `timeout_s` seconds it is killed and has timed out."""
-        self._done.wait(timeout_s)
+        """How it ended; after `timeout_s` seconds it is killed and has timed out. Raises `StoppedError`."""
+        with woken_by(self._give_up):
+            self._done.wait(timeout_s)
         return self._end("timed_out", f"over its time of {timeout_s:g} s")
 
     def kill(self) -> Completed:
         """Kill it if it still runs: then it has been "signalled" by SIGKILL."""
         return self._end("signalled", "killed by its owner")
+
+    def _give_up(self) -> None:
+        self._asked = self._asked or ("signalled", "given up")
 
     def _end(self, outcome: Outcome, note: str) -> Completed:
         if not self._done.is_set():

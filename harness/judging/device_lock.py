@@ -8,11 +8,16 @@ import re
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import IO
 
 from harness.machine.cache import cache_dir
 from harness.nouns.device import DeviceName
+from harness.nouns.events import DeviceAwaited, DeviceTaken
+from harness.wire.stopping import woken_by
+from harness.wire.telling import tell
 
 PLACES = 4
 """Evaluations that may share a device: each starts several processes, and none should keep the others from ending."""
@@ -32,7 +37,9 @@ def one_at_a_time(device: DeviceName) -> Iterator[None]:
     Threads of this process take turns, and so do processes, by the device's UUID.
     """
     with ExitStack() as held:
-        _enter(held, _lock(device, "timing"), fcntl.LOCK_EX, _lock(device, "next"))
+        wait = _Wait(device)
+        _enter(held, wait, fcntl.LOCK_EX)
+        wait.over()
         with counted():
             yield
 
@@ -45,8 +52,10 @@ def beside_others(device: DeviceName) -> Iterator[None]:
     those inside have left, however many stand behind.
     """
     with ExitStack() as held:
-        _take(held, _lock(device, f"place-{random.randrange(PLACES)}"), fcntl.LOCK_EX)  # before any turn is awaited
-        _enter(held, _lock(device, "timing"), fcntl.LOCK_SH, _lock(device, "next"))
+        wait = _Wait(device)
+        _take(held, wait, f"place-{random.randrange(PLACES)}", fcntl.LOCK_EX)  # before any turn is awaited
+        _enter(held, wait, fcntl.LOCK_SH)
+        wait.over()
         with counted():
             yield
 
@@ -56,17 +65,76 @@ def held_s() -> float:
     return _held.seconds
 
 
-def _enter(held: ExitStack, device: Path, how: int, queue: Path) -> None:
+class _Wait:
+    """A wait for a device, told of where there is one."""
+
+    def __init__(self, device: DeviceName) -> None:
+        self.device = device
+        self._began: float | None = None
+
+    def begins(self) -> None:
+        """Another one has it."""
+        if self._began is None:
+            self._began = time.monotonic()
+            tell(DeviceAwaited(target=self.device.target))
+
+    def over(self) -> None:
+        """It is ours."""
+        if self._began is not None:
+            tell(DeviceTaken(target=self.device.target, seconds=time.monotonic() - self._began))
+
+
+def _enter(held: ExitStack, wait: _Wait, how: int) -> None:
     """Take the device. Only who stands first in the queue may wait for it, and the next one stands first after that."""
     with ExitStack() as waiting:
-        _take(waiting, queue, fcntl.LOCK_EX)
-        _take(held, device, how)
+        _take(waiting, wait, "next", fcntl.LOCK_EX)
+        _take(held, wait, "timing", how)
 
 
-def _take(held: ExitStack, path: Path, how: int) -> None:
+def _take(held: ExitStack, wait: _Wait, kind: str, how: int) -> None:
     """Wait for the lock of a file. Each opening of it counts by itself, so that threads exclude each other, too."""
+    path = _lock(wait.device, kind)
     path.parent.mkdir(parents=True, exist_ok=True)
-    fcntl.flock(held.enter_context(path.open("w")), how)
+    file = path.open("w")
+    try:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        wait.begins()
+        _await(file, how)
+    except OSError:
+        file.close()
+        raise
+    held.enter_context(file)
+
+
+def _await(file: IO[str], how: int) -> None:
+    """Wait for a lock in a thread of its own: nothing wakes one that waits in the kernel.
+
+    Who gives up leaves it its file, which it closes, and the lock with it, as soon as it has it.
+    """
+    turn = Future[None]()
+
+    def lock() -> None:
+        failed: OSError | None = None
+        try:
+            fcntl.flock(file, how)
+        except OSError as error:
+            failed = error
+        if not turn.set_running_or_notify_cancel():
+            file.close()
+        elif failed:
+            turn.set_exception(failed)
+        else:
+            turn.set_result(None)
+
+    threading.Thread(target=lock, name="device", daemon=True).start()
+    try:
+        with woken_by(turn.cancel):
+            turn.result()
+    except BaseException:
+        if not turn.cancel():  # it has come all the same
+            file.close()
+        raise
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
+from harness.nouns.events import Describing, Profiling, Sanitizing
 from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -29,6 +30,7 @@ from harness.screen.load_time import screen_load_time
 from harness.screen.source import screen_source
 from harness.targets.target import Target
 from harness.tasks.describing import describe_task
+from harness.wire.telling import tell
 
 
 class LocalJudge:
@@ -51,6 +53,7 @@ class LocalJudge:
 
     def describe(self, source: str, *, name: str) -> Task:
         """Import, run and trace the file in a locked child."""
+        tell(Describing(name=name))
         return describe_task(source, name=name, tier=self.tier)
 
     def facts(self) -> DeviceFacts:
@@ -102,12 +105,14 @@ class LocalJudge:
             raise MachineError("A kernel that passed does not compile here.", "Is its compiler that of `record.json`?")
         first = verdict.workloads[0].timing if verdict.workloads else None
         with one_at_a_time(self.target.device):
+            tell(Profiling(candidate=candidate.digest))
             return self.target.profile(task.workloads[0], first or verdict.timing, build, tier=self.tier)
 
     def sanitize(self, task: Task, candidate: Candidate) -> tuple[SanitizerRun, ...]:
         """By the target's own tools. Timing waits no longer than one workload's tools take."""
         if refusal := self.screen(task, candidate):
             raise ValueError(str(refusal))
+        tell(Sanitizing(candidate=candidate.digest))
         return Watcher(self.target, self.tier, self._right).watch(task, candidate)
 
     def as_called(self, task: Task, candidate: Candidate, verdict: Verdict, drop_in: Mapping[str, str]) -> Verdict:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import os
 import signal
 import socket
@@ -11,7 +12,7 @@ import sys
 import threading
 import time
 from dataclasses import asdict
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from harness.isolation.policy import Access, Limits
 from harness.isolation.start import interpreter_paths
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.tier import Tier
-from harness.wire import channel
+from harness.wire import channel, telling
+from harness.wire.stopping import woken_by
 
 _DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 ROOT = Path(__file__).resolve().parents[2]
@@ -71,7 +73,8 @@ class WarmParent:
     ) -> dict[str, Any]:
         """The job's result. Of the GPUs that it has access to it sees `gpus` (as CUDA_VISIBLE_DEVICES), where given.
 
-        Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`.
+        Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`. Stopped, it has the child
+        killed.
         """
         readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
         allowed = Access(read=readable, write=(str(cwd),)) + (access or Access())
@@ -95,7 +98,9 @@ class WarmParent:
             except OSError as error:
                 raise MachineError("The warm parent process ended.", f"Run the command again ({error}).") from error
             theirs.close()
-            return _unwrap(_collect(ours, limits.wall_s))
+            with woken_by(partial(_hang_up, ours)):
+                answer = _collect(ours, limits.wall_s)
+            return _unwrap(answer)
 
     def close(self) -> None:
         """End the process and every child of it."""
@@ -145,14 +150,22 @@ def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
     while "exit" not in merged:
         link.settimeout(max(0.001, deadline - time.monotonic()))
         try:
-            merged |= channel.receive(link, deadline)
+            answer = channel.receive(link, deadline)
         except TimeoutError as error:
             raise JobDiedError(f"over its time of {wall_s:g} s") from error
         except channel.NotAFrameError as error:
             raise JobDiedError(f"with an answer that is none: {error}") from error
         except channel.ChannelClosedError as error:
             raise MachineError("The warm parent process ended.", "Run the command again.") from error
+        telling.pass_on(answer.pop(telling.FRAME, None))
+        merged |= answer
     return merged
+
+
+def _hang_up(link: socket.socket) -> None:
+    """Both sides see the end: the server kills the child whose client has gone."""
+    with contextlib.suppress(OSError):
+        link.shutdown(socket.SHUT_RDWR)
 
 
 def _unwrap(answer: dict[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from itertools import groupby
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def sanitize_on_device(
         return with_unwatched(run, library.parent / CudaToolchain.source_name)
 
     with ThreadPoolExecutor(len(TOOLS) if at_once else 1) as pool:
-        return tuple(pool.map(run, TOOLS))
+        running = [pool.submit(copy_context().run, run, name) for name in TOOLS]
+        return tuple(each.result() for each in running)
 
 
 def _tool(name: str, program: Path, needs: Needs, values: Path | None, limit_s: float) -> Tool:

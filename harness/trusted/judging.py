@@ -14,6 +14,7 @@ from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
 from harness.checks.filters import defect_of, sample
 from harness.nouns.errors import MachineError, UserError
+from harness.nouns.events import Checking
 from harness.nouns.task import Signature
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_weights
@@ -41,6 +42,7 @@ from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import plan_trials, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
 from harness.wire.layout import slot_bytes
+from harness.wire.telling import tell
 
 MAX_SLOTS = 256
 """A burst calls each slot once, and takes about a millisecond for the smallest of kernels with this many."""
@@ -187,6 +189,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         if _spent_enough(bench.link, usual_s):
             bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
             continue
+        tell(Checking(distribution=distribution, trials=len(trials)))
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
         if trial is not None:

@@ -5,8 +5,8 @@ thread. It holds no secret, never touches `torch.cuda`, and never runs foreign c
 imports it, is left to the children: it takes its folders from the environment when imported, and those are the child's.
 
 A job arrives on the control socket as one frame with the job's own socket attached. The child answers there with one
-frame; when it has ended, the parent adds {"exit": wait status} and closes. A client that hangs up early has the
-child's whole tree killed.
+frame, before which others may tell what it is doing; when it has ended, the parent adds {"exit": wait status} and
+closes. A client that hangs up early has the child's whole tree killed.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from harness.isolation.policy import Access, Limits
 from harness.isolation.tree import kill_tree
 from harness.nouns.errors import MachineError, UserError
 from harness.trusted.jobs import PAUSING, run_job
-from harness.wire import channel
+from harness.wire import channel, telling
 
 
 class Server:
@@ -125,7 +125,9 @@ def _child(job: dict[str, Any], link: socket.socket, descriptors: list[int], ser
             other.close()
         show_gpus(job)
         os.environ["CUTEGEN_EXPORTED"] = job["exported"]  # where the task files of live modules look for theirs
-        channel.send(link, _answer(job, descriptors))
+        with telling.telling(telling.over(link)):
+            answer = _answer(job, descriptors)
+        channel.send(link, answer)
         status = 0
     except BaseException as error:  # noqa: BLE001 (a forked child must never return into the parent's loop)
         with contextlib.suppress(BaseException):  # the task file's own class may fail to say what it is

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import Any, cast
 
 import httpx2
 import openai
+
+from harness.wire.stopping import Stop, present
 
 MAX_BODY_BYTES = 16 << 20
 MAX_STREAM_BYTES = 256 << 20
@@ -24,18 +29,33 @@ class BorderClient(openai.DefaultHttpxClient):
     A redirect is an answer like any other: followed, it would hand the prompt to a host that nobody named. Bodies are
     asked for uncompressed; one that is compressed anyway is inflated here in small steps, for the library would inflate
     all that it has received at once. A body takes at most the request's own limit for a read, however it trickles.
+    Each request has a connection of its own, which is cut where its context's work is given up, be it before a header
+    has come: most endpoints go on with an answer, and with its bill, until their client has gone.
     """
 
     def __init__(self) -> None:
-        super().__init__(follow_redirects=False)
+        super().__init__(follow_redirects=False, limits=httpx2.Limits(max_keepalive_connections=0))
 
     def send(self, request: httpx2.Request, *, stream: bool = False, **kwargs: Any) -> httpx2.Response:
         request.headers["Accept-Encoding"] = "identity"
+        if stop := present():
+            request.extensions["trace"] = partial(_cut_by, stop)
         response = super().send(request, stream=True, **kwargs | {"follow_redirects": False})
         response.stream = _Body(response, request)
         if not stream:
             response.read()
         return response
+
+
+def _cut_by(stop: Stop, event: str, told: dict[str, Any]) -> None:
+    """Have `stop` cut a connection that has just been made. Wrapped in TLS, its socket is another one."""
+    if event in ("connection.connect_tcp.complete", "connection.start_tls.complete"):
+        stop.add(partial(_shut, told["return_value"].get_extra_info("socket")))
+
+
+def _shut(connected: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        connected.shutdown(socket.SHUT_RDWR)
 
 
 class _Body(httpx2.SyncByteStream):

@@ -19,6 +19,7 @@ from langchain_openai import ChatOpenAI
 from pydantic import PrivateAttr, SecretStr
 from tenacity import Retrying, retry_if_exception, stop_after_attempt, stop_any, stop_before_delay
 
+from harness.wire.stopping import pause
 from nodes.models.address import NO_KEY, Address
 from nodes.models.answered import lost_cost, message_of
 from nodes.models.border import BorderClient
@@ -132,6 +133,7 @@ class Endpoint(ChatOpenAI):
             stop=stop_any(stop_after_attempt(self.tries), stop_before_delay(left_s()), NoUse()),
             wait=lambda state: pause_s(state.outcome.exception() if state.outcome else None, state.attempt_number),
             retry=retry_if_exception(may_pass),
+            sleep=pause,
             before_sleep=run_manager.on_retry if run_manager else None,
             reraise=True,
         )

@@ -7,6 +7,8 @@ import time
 
 from langchain_core.rate_limiters import BaseRateLimiter, InMemoryRateLimiter
 
+from harness.wire.stopping import pause
+
 _LOOK_EVERY_S = 0.05
 
 _lock = threading.Lock()
@@ -31,5 +33,5 @@ def take_turn(limiter: BaseRateLimiter, within_s: float) -> bool:
     while not limiter.acquire(blocking=False):
         if time.monotonic() >= until:
             return False
-        time.sleep(_LOOK_EVERY_S)
+        pause(_LOOK_EVERY_S)
     return True

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from queue import Empty, SimpleQueue
 from typing import Generic, TypeVar
 
+from harness.wire.stopping import Stop, raise_if_stopped, stoppable, woken_by
 from nodes.models.endpoint_errors import OutOfTimeError, SilentError
 
 Item = TypeVar("Item")
@@ -22,26 +23,29 @@ class _Reader(Generic[Item]):
     def __init__(self, make: Callable[[], Iterator[Item]]) -> None:
         self._make = make
         self._box: SimpleQueue[tuple[Item] | Exception | None] = SimpleQueue()
-        self._given_up = threading.Event()
+        self._given_up = Stop()
         threading.Thread(target=self._read, name="endpoint", daemon=True).start()
 
     def next(self, seconds: float) -> tuple[Item] | None:
-        """The next item, in a tuple; absent at the end. Raises what the making raised, and `Empty` out of time."""
-        found = self._box.get(timeout=min(max(0.0, seconds), _LONGEST_WAIT_S))
+        """The next item, in a tuple; absent at the end. Raises what the making raised, `Empty` out of time, and
+        `StoppedError`."""
+        with woken_by(lambda: self._box.put(None)):
+            found = self._box.get(timeout=min(max(0.0, seconds), _LONGEST_WAIT_S))
         if isinstance(found, Exception):
             raise found
         return found
 
     def give_up(self) -> None:
-        """Nobody waits any more: the thread ends with the next thing that arrives, or with the request's own limit."""
-        self._given_up.set()
+        """Nobody waits any more: its connection is cut, and the endpoint need not go on with an answer."""
+        self._given_up.ask()
 
     def _read(self) -> None:
         try:
-            for item in self._make():
-                if self._given_up.is_set():
-                    return
-                self._box.put((item,))
+            with stoppable(self._given_up):
+                for item in self._make():
+                    if self._given_up.asked:
+                        return
+                    self._box.put((item,))
             self._box.put(None)
         except Exception as error:  # noqa: BLE001 - it is raised where the items are awaited
             self._box.put(error)
@@ -53,6 +57,7 @@ def watched(make: Callable[[], Iterator[Item]], *, silence_s: float, answer_s: f
     Raises `SilentError` where none comes for `silence_s`, `OutOfTimeError` where they have not ended after `answer_s`.
     No part of the way there can hold the clock up: a name that is looked up, headers that trickle, comments, a parser.
     """
+    raise_if_stopped()
     until = time.monotonic() + answer_s
     reader = _Reader(make)
     try:

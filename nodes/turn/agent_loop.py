@@ -18,6 +18,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from pydantic import BaseModel, ConfigDict
 
+from harness.wire.stopping import raise_if_stopped
 from nodes.models.conversation import exchange
 from nodes.models.deadline import within
 from nodes.models.errors import ModelUnavailableError
@@ -145,6 +146,7 @@ def build_turn() -> TurnGraph:
 
 
 def _asked(turn: TurnState, context: TurnContext) -> tuple[AIMessage, Usage]:
+    raise_if_stopped()
     messages = [*context.prompt, *turn.messages]
     started = time.monotonic()
     message = whole_characters(_speaker(turn, context).invoke(messages))

@@ -16,8 +16,10 @@ from scripted_judge import judging_here
 from softsign_script import FASTER, SOURCE, written
 
 from graph.api import RunResult, optimize, resume
-from graph.runs.progress import Observer, Quiet, Speech
+from graph.runs.now import Now
+from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
+from nodes.events import Progress
 from nodes.models.errors import ModelUnavailableError
 from nodes.state import TaskInput
 
@@ -200,17 +202,18 @@ class Ear(Quiet):
     """Listens to the models like a terminal does."""
 
     def __init__(self) -> None:
-        self.told: list[str] = []
+        self.now, self.told = Now(), list[str]()
 
-    def heard(self, speech: Speech) -> None:
-        self.told.append(speech.text())
+    def heard(self, progress: Progress) -> None:
+        self.now.heard(progress)
+        self.told.append(self.now.text())
 
 
 def test_who_watches_a_run_hears_its_models(run: Path) -> None:
     ear = Ear()
     with chat_endpoint(answer="DONE: nothing is left") as endpoint:
         go_on(run, endpoint.base_url, observer=ear)
-    assert ear.told[0] == "no word for 0 s, 1 calls, 18 tokens, $0.0025"
+    assert "no word for 0 s, 1 calls, 18 tokens, $0.0025" in ear.told
     assert any(told.startswith("21 characters so far") for told in ear.told)
     assert ear.told[-1] == "2 calls, 36 tokens, $0.0050"
 

@@ -15,21 +15,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chat_server import ChatEndpoint, chat_endpoint
 from free_port import free_port
 from langgraph_sdk import get_client
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 
+from nodes.events import Progress
 from nodes.roles import Agent
 from nodes.state import Result, RunState, Step
 
 STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);"
 ROOT = Path(__file__).resolve().parents[2]
 UP_WITHIN_S = 90.0
+LONG_S = 100.0
 QUIET = {
     "LANGSMITH_TRACING": "false",
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
+    "NO_PROXY": "127.0.0.1",
 }
 
 
@@ -159,6 +163,8 @@ def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
 
 
 def test_a_task_runs_to_its_result(url: str) -> None:
+    told: list[Progress] = []
+
     async def run() -> tuple[list[Step], Any]:
         client = get_client(url=url)
         thread = await client.threads.create()
@@ -168,10 +174,11 @@ def test_a_task_runs_to_its_result(url: str) -> None:
             await assistant(client),
             input={"source": SOURCE, "name": "softsign"},
             context={"target": "cpu", "max_depth": 1, "sanitize": False},
-            stream_mode="updates",
+            stream_mode=["updates", "custom"],
             stream_subgraphs=True,
         ):
             assert event.event != "error", event.data
+            told.extend([Progress.model_validate(event.data)] if event.event == "custom" else [])
             turns.append(event.event)
             for update in (event.data or {}).values() if event.event == "updates" else ():
                 steps += [Step.model_validate(step) for step in update.get("history", ())]
@@ -185,6 +192,34 @@ def test_a_task_runs_to_its_result(url: str) -> None:
     assert result.best is not None
     assert result.best.verdict.passed
     assert result.stop.name in ("depth", "no_moves_left")
+    kinds = {(each.agent, each.event.kind) for each in told}
+    assert {
+        ("generator", "asked"), ("generator", "answered"), ("tester", "build_started"), ("tester", "build_ended"),
+        ("tester", "checking"), ("tester", "verdict"), ("tester", "new_best"), ("optimizer", "agent_ended"),
+    } <= kinds  # fmt: skip
+
+
+def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: str) -> None:
+    """Before a header of the answer has come: nothing but the end of its connection tells the endpoint."""
+
+    async def cancel(endpoint: ChatEndpoint) -> tuple[Any, Any]:
+        client = get_client(url=url)
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        asking = {"model": "openai:m", "base_url": endpoint.base_url, "target": "cpu"}
+        task = {"source": SOURCE, "name": "softsign"}
+        run = await client.runs.create(thread, name, input=task, context=asking)
+        assert await asyncio.to_thread(endpoint.reached.wait, LONG_S)
+        await client.runs.cancel(thread, run["run_id"], wait=True)
+        assert await asyncio.to_thread(endpoint.left.wait, LONG_S), "the connection was never cut"
+        ended = await client.runs.get(thread, run["run_id"])
+        await client.runs.wait(thread, name, input=None, context={"model": "manual", "target": "cpu"})
+        return ended, await client.threads.get_state(thread)
+
+    with chat_endpoint("hung_up_on") as endpoint:
+        ended, state = asyncio.run(cancel(endpoint))
+    assert ended["status"] == "interrupted"
+    assert len(endpoint.requests) == 1
+    assert [task["interrupts"][0]["value"]["role"] for task in state["tasks"]] == ["generator"]
 
 
 def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:

@@ -19,7 +19,7 @@ Behaviour = Literal[
     "other_json", "too_long", "unknown_model", "no_usage", "script", "quota", "bad_event", "error_event", "odd_usage",
     "tells_the_key", "answers_the_key", "endless", "looks_up",
     "redirect", "squeezed", "squeezed_bomb", "squeezed_error", "comments", "blank_tokens", "slow_headers",
-    "endless_line", "raw", "key_everywhere", "thinks",
+    "endless_line", "raw", "key_everywhere", "thinks", "hung_up_on",
 ]  # fmt: skip
 
 USAGE = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18, "cost": 0.0025}
@@ -57,7 +57,8 @@ class ChatEndpoint:
 
     `script` is what the behaviour "script" answers, one a request. `usage` is what the others report, `retry_after`
     what "limited" asks for. Each request takes `delay_s`; `at_once` is the most that were under way together, `began`
-    when each came in (time.monotonic). "redirect" sends `elsewhere`, "raw" answers `raw`, as one event or as the body.
+    when each came in (time.monotonic), `reached` that one has. "hung_up_on"
+    sets `left` when its client has. "redirect" sends `elsewhere`, "raw" answers `raw`, as one event or as the body.
     """
 
     behaviours: list[Behaviour]
@@ -72,6 +73,8 @@ class ChatEndpoint:
     elsewhere: str = ""
     raw: str = ""
     delay_s: float = 0.0
+    reached: threading.Event = field(default_factory=threading.Event)
+    left: threading.Event = field(default_factory=threading.Event)
     lookups: int = 0
     at_once: int = 0
     began: list[float] = field(default_factory=list)
@@ -86,6 +89,7 @@ class ChatEndpoint:
             self.keys.append(key)
             self.began.append(time.monotonic())
             self._under_way += 1
+            self.reached.set()
             self.at_once = max(self.at_once, self._under_way)
             behaviour = self.next_behaviour()
         try:
@@ -198,6 +202,12 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _hang(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
         endpoint.released.wait(30)
+        self.close_connection = True
+
+    def _hung_up_on(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:
+        """No byte is sent. Until the client has gone."""
+        if self.connection.recv(1) == b"":
+            endpoint.left.set()
         self.close_connection = True
 
     def _comments(self, endpoint: ChatEndpoint, body: dict[str, Any]) -> None:

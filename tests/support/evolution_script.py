@@ -22,7 +22,7 @@ from harness.nouns.errors import MachineError
 from nodes.evolution.state import EvolutionState
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings
-from nodes.state import Step, TaskInput, Usage
+from nodes.state import Step, TaskInput
 from nodes.turn.request import Request
 
 Author = Callable[[Request], "str | AIMessage"]
@@ -85,7 +85,7 @@ class Evolved:
             thread = GraphThread(graph, self.thread)
             try:
                 given = TaskInput(source=SOURCE, name="softsign")
-                thread.take_on(given, self.settings, observers, usage=Usage(), anew=anew, **options)
+                thread.take_on(given, self.settings, observers, anew=anew, **options)
             finally:
                 self.state = EvolutionState.model_validate({"source": SOURCE, **graph.get_state(thread.config).values})
         return self.state

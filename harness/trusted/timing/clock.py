@@ -10,6 +10,7 @@ from statistics import median
 
 import torch
 
+from harness.nouns import events
 from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 from harness.trusted.bench import Bench
 from harness.trusted.link import CandidateFailedError
@@ -31,6 +32,7 @@ from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
+from harness.wire.telling import EVERY_S, tell
 
 CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incumbent"
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
@@ -132,6 +134,7 @@ class Rounds:
         self.samples: dict[str, list[float]] = {name: [] for name in sides}
         self.bench = bench
         self._pace, self._sides, self._late = pace, sides, late
+        self._told_s = time.monotonic()
 
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
@@ -144,6 +147,17 @@ class Rounds:
             self.samples[names[place]].append(self._sides[names[place]](turn))
         if self._late:
             self._late.after_round()
+        if time.monotonic() - self._told_s >= EVERY_S:
+            self._told_s = time.monotonic()
+            self._tell(incumbent=EAGER not in names)
+
+    def _tell(self, *, incumbent: bool) -> None:
+        """How far the rounds are, without the doubt that the verdict's interval includes."""
+        ratio, against = (faster_half_ratio, INCUMBENT) if incumbent else (median_ratio, EAGER)
+        if against in self.samples:
+            speedup, interval = ratio(self.samples[against], self.samples[CANDIDATE])
+            played = len(self.samples[CANDIDATE])
+            tell(events.Timing(rounds=played, speedup=speedup, interval=interval, incumbent=incumbent))
 
 
 def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tuple[list[Conditions], list[Reading]]:

@@ -17,6 +17,8 @@ from graph.mcp import server as server_module
 from graph.mcp.desk import Desk
 from graph.mcp.server import server_of
 from harness.judging.protocol import JudgeOrder
+from harness.nouns.events import Describing
+from harness.wire.telling import tell
 
 
 class Agent:
@@ -158,16 +160,16 @@ def test_a_flood_is_turned_away_and_who_waits_hears_what_for(desk, monkeypatch):
     monkeypatch.setattr(server_module, "TICK_S", 0.01)
     agent, go_on, real = Agent(desk), threading.Event(), desk.open_task
 
-    def slow(source: str, path: str, name: str, say: Any) -> Any:
-        say("thinking")
+    def slow(source: str, path: str, name: str) -> Any:
+        tell(Describing(name="one"))
         go_on.wait(30)
-        return real(source, path, name, say)
+        return real(source, path, name)
 
     monkeypatch.setattr(desk, "open_task", slow)
 
     async def flood() -> list[Any]:
         calls = asyncio.create_task(agent.all(*[("open_task", {"source": SOURCE})] * 4))
-        while {"thinking", "waiting for other calls"} - set(agent.said):
+        while {"tracing the reference", "waiting for other calls"} - set(agent.said):
             await asyncio.sleep(0.01)
         go_on.set()
         return await calls

@@ -19,7 +19,7 @@ from nodes.models.scripted import ScriptedModel
 from nodes.node import StateWriteError, as_node
 from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
-from nodes.state import Step, Usage
+from nodes.state import Step
 
 
 class Heard:
@@ -48,7 +48,7 @@ class Driven:
         self.settings = Settings(**settings)
 
     def go(self, *observers: Observer, **options: Any) -> Early | None:
-        return self.thread.take_on(Pool(), self.settings, observers, usage=Usage(), **options)
+        return self.thread.take_on(Pool(), self.settings, observers, **options)
 
     @property
     def state(self) -> Pool:

@@ -3,7 +3,8 @@
 import io
 import json
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,12 @@ from chat_server import chat_endpoint
 from pydantic import ValidationError
 from rich.console import Console
 
-from graph.runs.meter import Meter
-from graph.runs.progress import HEAD, Speech, Terminal, line, open_log, table
+from graph.runs.now import Now
+from graph.runs.progress import HEAD, Terminal, line, open_log, table
+from nodes.events import Answering, Asked, Progress
 from nodes.models.select import ModelOptions, open_model
-from nodes.state import FellBack, Step, Usage
+from nodes.progress import listening, reporting
+from nodes.state import FellBack, RunState, Step, Usage
 from tools.library_tool import LOOK_UP
 
 PASSED = Step(
@@ -84,46 +87,61 @@ class Ear:
     """Listens like a terminal does."""
 
     def __init__(self) -> None:
+        self.now = Now()
         self.told: list[str] = []
 
-    def heard(self, speech: Speech) -> None:
-        self.told.append(speech.text())
+    def heard(self, progress: Progress) -> None:
+        self.now.heard(progress)
+        self.told.append(self.now.text())
+
+
+@contextmanager
+def heard_by(ear: Ear) -> Iterator[None]:
+    """What a node would tell of, told to the ear."""
+    state = RunState(source="", usage=Usage(calls=1, input_tokens=1000, dollars=0.5))
+    with listening(ear.heard), reporting("generator", lambda _: None, state):
+        yield
 
 
 def test_an_answer_is_followed_while_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     ear = Ear()
-    meter = Meter([ear], Usage(calls=1, input_tokens=1000, dollars=0.5))
-    with chat_endpoint("broken", "answer", answer="one\ntwo") as endpoint:
-        open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=1)).invoke(
-            "Write.", config={"callbacks": [meter]}
-        )
-    assert ear.told[0] == "no word for 0 s, 1 calls, 1,000 tokens, $0.50"
+    with chat_endpoint("broken", "answer", answer="one\ntwo") as endpoint, heard_by(ear):
+        open_model("openai:m", ModelOptions(base_url=endpoint.base_url, max_retries=1)).invoke("Write.")
+    assert "no word for 0 s, 1 calls, 1,000 tokens, $0.50" in ear.told
     assert "no word for 0 s, try 2, 1 calls, 1,000 tokens, $0.50" in ear.told
-    assert any(told.startswith("7 characters so far") for told in ear.told)
+    assert any("characters so far" in told for told in ear.told)
     assert ear.told[-1].endswith("2 calls, 1,018 tokens, $0.50")
 
 
 def test_a_tool_is_named_while_it_runs() -> None:
     ear = Ear()
-    meter = Meter([ear], Usage())
-    LOOK_UP["cpu"].invoke({"query": "tile"}, config={"callbacks": [meter]})
-    assert ear.told == ["look_up", ""]
-    with pytest.raises(ValidationError):
-        LOOK_UP["cpu"].invoke({"query": 3}, config={"callbacks": [meter]})
-    assert ear.told[2:] == ["look_up", ""]
+    with heard_by(ear):
+        LOOK_UP["cpu"].invoke({"query": "tile"})
+        with pytest.raises(ValidationError):
+            LOOK_UP["cpu"].invoke({"query": 3})
+    cost = "1 calls, 1,000 tokens, $0.50"
+    assert ear.told == [cost, f"look_up, {cost}", cost, f"look_up, {cost}", cost, cost]
 
 
-def test_a_silence_is_seen_to_last() -> None:
-    speech = Speech(silent_since=time.monotonic() - 42, pieces=0, characters=0, failed_tries=0, usage=Usage())
-    assert speech.text() == "no word for 42 s"
-    assert replace(speech, pieces=9).text() == "thinking, no word for 42 s"
-    assert replace(speech, pieces=9, characters=1200).text() == "1,200 characters so far, no word for 42 s"
-    assert replace(speech, silent_since=time.monotonic(), pieces=9).text() == "thinking"
+def test_a_silence_is_seen_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
     text = io.StringIO()
     display = Terminal(Console(file=text, force_terminal=True, width=100, color_system=None))
     display.started("generator")
-    display.heard(speech)
+    now, later = Now(), time.monotonic() + 42
+    for heard in (now.heard, display.heard):
+        heard(Progress(agent="generator", seconds=0.0, event=Asked()))
+    now._silent_since = later - 42
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "monotonic", lambda: later)
+        assert now.text() == "no word for 42 s"
+    for pieces, characters, far in ((9, 0, "thinking"), (9, 1200, "1,200 characters so far")):
+        now.heard(Progress(agent="generator", seconds=0.0, event=Answering(pieces=pieces, characters=characters)))
+        assert now.text() == far
+        now._silent_since = later - 42
+        with monkeypatch.context() as patched:
+            patched.setattr(time, "monotonic", lambda: later)
+            assert now.text() == f"{far}, no word for 42 s"
     display.stop()
     assert "writing a first kernel" in text.getvalue()
 
