@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from harness.nouns.candidate import Candidate
+from nodes.evolution.archivist import inspirations
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.state import RunState, Step, Stop, require
 from nodes.turn.agent_common import author, ended, request_for, require_untried
 from nodes.turn.answers import Declined, Written, parse_kernel
+from nodes.turn.request import Search
 from nodes.turn.speak import TurnEndedError, speak
 from nodes.turn.toolbox import tools_for
 
@@ -15,7 +17,11 @@ from nodes.turn.toolbox import tools_for
 def generator(state: RunState, node_context: NodeContext) -> Update:
     """Write a kernel from the task alone; a new start is shown the kernel that failed and why."""
     tools = tools_for("generator", state, node_context)
-    request = request_for("generator", state, node_context, tools, candidate=state.candidate, verdict=state.verdict)
+    shown, _ = inspirations(state, node_context, node_context.settings.first_inspirations)
+    request = request_for(
+        "generator", state, node_context, tools, candidate=state.candidate, verdict=state.verdict,
+        search=Search(operator="translation", inspiration=shown) if shown else None,
+    )  # fmt: skip
 
     def written(text: str) -> Written | Declined:
         answer = parse_kernel(text, move_required=False)

@@ -14,6 +14,7 @@ from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
 from nodes.roles import Voice
+from tools.opinions import Verifier
 
 SHORT_NAMES = {"max_depth": "depth"}
 """What the Python API and the command line call a setting for short."""
@@ -68,6 +69,12 @@ class Models(Group):
     diagnoser_model: str = Field(default="", title="Diagnoser's model", description="Empty: the model above.")
     repairer_model: str = Field(default="", title="Repairer's model", description="Empty: the model above.")
     optimizer_model: str = Field(default="", title="Optimizer's model", description="Empty: the model above.")
+    verifier_model: str = Field(
+        default="", title="Verifiers' model", description="Of an evolution's verifiers. Empty: the model above."
+    )
+    summarizer_model: str = Field(
+        default="", title="Summarizer's model", description="Of an evolution's profiles. Empty: the model above."
+    )
     fallback_model: str = Field(
         default="",
         title="Fall-back model",
@@ -186,6 +193,13 @@ class Search(Group):
         description="every: each, before its repair. when_needed: a build that fails for the first time is repaired at "
         "once, by what the compiler says.",
     )
+    first_inspirations: int = Field(
+        default=0,
+        ge=0,
+        le=8,
+        title="Kernels of near tasks for the generator",
+        description="Shown to it, out of the archive of evolutions.",
+    )
     max_regenerations: int = Field(
         default=2, ge=0, le=100, title="Regenerations", description="New starts while no kernel has passed yet."
     )
@@ -299,6 +313,24 @@ class Evolution(Group):
     )
     inspirations: int = Field(
         default=2, ge=0, le=8, title="Kernels of near tasks", description="Shown to proposers, out of the archive."
+    )
+    verifiers: tuple[Verifier, ...] = Field(
+        default=("static",),
+        title="Verifiers",
+        description="Look at kernels before they are judged: static (warnings, machine code), sanitizers (one watched "
+        "call), and by model compile, memory, numerics. They say in which order.",
+    )
+    drop_below: float = Field(
+        default=0.05,
+        ge=0,
+        le=1,
+        title="Drop below",
+        description="A kernel to which the verifiers give a smaller probability of being right is not judged. 0: none.",
+    )
+    recommendations: bool = Field(
+        default=True,
+        title="Recommendations",
+        description="Three of them for proposers, by a model, from the best kernel's profile. The playbook gives none.",
     )
     held_out: float = Field(
         default=0.25,

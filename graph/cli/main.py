@@ -10,7 +10,8 @@ import typer
 from graph.cli import options as of
 from graph.cli.command import LateCommand, Options, function_of
 
-EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed; check-task: it is sound);
+EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed; check-task: it is sound;
+verifiers: half of the wrong kernels are caught, and no right one);
 1 nothing faster (verify: it did not pass; check-task: it is degenerate);
 2 something is wrong with what you gave; 3 something is wrong with this machine; 4 a question waits for its
 answer; 70 a defect of cutegen's own; 130 interrupted."""
@@ -115,6 +116,14 @@ def verify(options: of.Verify) -> int:
 def check_task(options: of.CheckTask) -> int:
     """Say whether the module in FILE is worth a kernel: do its outputs vary, is it exact, what does it cost?"""
     from graph.cli.check_task import run
+
+    return run(options)
+
+
+@command("verifiers", of.Verifiers)
+def verifiers(options: of.Verifiers) -> int:
+    """Measure who looks at kernels before the judge: what of a corpus of right and wrong ones would be dropped?"""
+    from graph.cli.verifiers import run
 
     return run(options)
 

@@ -212,6 +212,25 @@ class CheckTask:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Verifiers:
+    """Of `cutegen verifiers`."""
+
+    action: Annotated[
+        Literal["bench"], typer.Argument(help="bench: show them right kernels, and mutants that the judge finds wrong.")
+    ]
+    mutants: Annotated[int, typer.Option(min=1, max=100, help="Of each right kernel.")] = 3
+    settings: Annotated[Given, Offer("target", "isolation", "model", "base_url", others=True)]
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of what was judged; a second go does not judge it again.",
+            show_default="runs/verifiers-<target>",
+        ),
+    ] = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Prompts:
     """Of `cutegen prompts`."""
 

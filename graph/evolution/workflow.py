@@ -20,7 +20,9 @@ from nodes.evolution.proposer import proposer
 from nodes.evolution.selection import by_speed
 from nodes.evolution.sifter import builder, sifter
 from nodes.evolution.state import Brief, EvolutionState, Order, Proposal
+from nodes.evolution.summarizer import summarizer
 from nodes.evolution.trial import tester
+from nodes.evolution.verifier import ranker, verifier
 from nodes.models.select import open_model
 from nodes.node import Admission, as_node
 from nodes.node_context import ModelCache, OpenModel
@@ -31,6 +33,7 @@ from nodes.turn.agent_loop import TURN
 from tools.judges import open_judge
 
 AfterJudging = Literal["tester", "archivist"]
+AfterBuilding = list[Send] | AfterJudging
 
 ABOUT = {
     "intake": "Describes the task and settles where its kernels run.",
@@ -38,8 +41,11 @@ ABOUT = {
     "proposer": "Writes one kernel; the proposers of a generation work side by side.",
     "sifter": "Joins the proposals and drops what is no new kernel.",
     "builder": "Builds what is left side by side, and drops what came to known machine code.",
+    "verifier": "Looks at one kernel before it is judged; the verifiers of a generation work side by side.",
+    "ranker": "Drops what the verifiers think too little of.",
     "tester": "Judges one kernel and keeps it where it is the fastest.",
     "archivist": "Puts what was judged into the archive.",
+    "summarizer": "Draws three recommendations from the best kernel's profile.",
     "sanitizer": "Watches the best kernel for memory errors and races.",
     "reporter": "Sums the run up.",
 }
@@ -54,19 +60,25 @@ def build_graph(
     for agent in (intake, breeder, builder, tester, archivist, sanitizer, reporter):
         node = cancellable(as_node(agent, shelf, None, admit, open_judge))
         graph.add_node(agent.__name__, node, metadata=_about(agent.__name__))
-    speaking: Any = cancellable(as_node(proposer, shelf, TURN, admit, open_judge))
-    graph.add_node("proposer", speaking, input_schema=Brief, metadata=_about("proposer"))
-    graph.add_node(
-        "sifter", cancellable(as_node(sifter, shelf, None, admit, open_judge)), defer=True, metadata=_about("sifter")
-    )
+    for author in (proposer, verifier):
+        speaking: Any = cancellable(as_node(author, shelf, TURN, admit, open_judge))
+        graph.add_node(author.__name__, speaking, input_schema=Brief, metadata=_about(author.__name__))
+    advising = cancellable(as_node(summarizer, shelf, TURN, admit, open_judge))
+    graph.add_node("summarizer", advising, metadata=_about("summarizer"))
+    for joining in (sifter, ranker):
+        joined = cancellable(as_node(joining, shelf, None, admit, open_judge))
+        graph.add_node(joining.__name__, joined, defer=True, metadata=_about(joining.__name__))
     graph.add_edge(START, "intake")
     graph.add_edge("intake", "breeder")
     graph.add_conditional_edges("breeder", after_breeder, ["proposer", "sanitizer"])
     graph.add_edge("proposer", "sifter")
     graph.add_edge("sifter", "builder")
-    for name in ("builder", "tester"):
+    graph.add_conditional_edges("builder", _after_building, ["verifier", "tester", "archivist"])
+    graph.add_edge("verifier", "ranker")
+    for name in ("ranker", "tester"):
         graph.add_conditional_edges(name, _after_judging, ["tester", "archivist"])
-    graph.add_edge("archivist", "breeder")
+    graph.add_edge("archivist", "summarizer")
+    graph.add_edge("summarizer", "breeder")
     graph.add_edge("sanitizer", "reporter")
     graph.add_edge("reporter", END)
     return graph
@@ -85,6 +97,16 @@ def after_judging(state: EvolutionState, settings: Settings) -> AfterJudging:
     return "tester" if waits and over_budget(state, settings) is None else "archivist"
 
 
+def after_building(state: EvolutionState, settings: Settings) -> AfterBuilding:
+    """Every kernel that waits goes to the verifiers, where there are any and the budgets last."""
+    after = after_judging(state, settings)
+    if after != "tester" or not settings.verifiers:
+        return after
+    waiting = [each for each in state.pool if each.waits and not each.opinions]
+    looked_at = [brief_for(each.order, state).model_copy(update={"pool": (each,)}) for each in waiting]
+    return [Send("verifier", brief) for brief in looked_at] or after
+
+
 def brief_for(order: Order, state: EvolutionState) -> Brief:
     """As much of the run as one proposer needs: all else would be written into the checkpoint once for each."""
     return Brief(
@@ -97,6 +119,7 @@ def brief_for(order: Order, state: EvolutionState) -> Brief:
         pool=_shown(order, state.pool),
         taken=tuple(each.digest for each in state.pool if each.digest),
         inspiration=state.inspiration,
+        recommendations=state.recommendations,
         attempts=state.attempts,
         usage=state.usage,
         seconds=state.seconds,
@@ -120,10 +143,18 @@ def _about(name: str) -> dict[str, str]:
     return {"description": ABOUT[name]}
 
 
+def _after_building(state: EvolutionState) -> AfterBuilding:
+    return after_building(state, _settings())
+
+
 def _after_judging(state: EvolutionState) -> AfterJudging:
-    """With the settings of the run, or the defaults where somebody edits a state, as in Studio."""
+    return after_judging(state, _settings())
+
+
+def _settings() -> Settings:
+    """Those of the run, or the defaults where somebody edits a state, as in Studio."""
     runtime: Runtime[Settings] | None = get_runtime(Settings)
-    return after_judging(state, (runtime and runtime.context) or Settings())
+    return (runtime and runtime.context) or Settings()
 
 
 graph = build_graph(admit=require_harmless).compile(name="evolve")

@@ -19,7 +19,7 @@ from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
 from harness.nouns.tier import Tier
 from nodes.models.address import OPENAI, find
-from nodes.roles import Speaker
+from nodes.roles import Voice
 from nodes.settings import Settings
 from tools.archive import NONE
 
@@ -97,7 +97,7 @@ def risks(settings: Settings) -> Iterator[str]:
     if settings.archive not in ("", NONE):
         yield f"would write into the archive {settings.archive}"
     proposing = (each.model for each in settings.proposers)
-    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Speaker)), *proposing}):
+    for spec in sorted({settings.fallback_model, *map(settings.model_for, get_args(Voice)), *proposing}):
         kind, _, name = spec.strip().partition(":")
         if kind == "openai" and name:
             yield from _sent(name, settings.base_url)

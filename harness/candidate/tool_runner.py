@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import random
 import struct
@@ -30,6 +31,13 @@ else:
     import cuda_driver
 
 FAILED = 3
+UNWRITTEN = "unwritten"
+"""The first word of the line on stderr that names an output of which a call on the processor has left elements."""
+_POISON = bytes.fromhex("b1a1edfe")
+"""What outputs on the processor hold before a call, over and over: as float32 -1.6e38, as int32 -17981007, and in two
+elements of 16 bits side by side as unlikely."""
+_LOOKED_THROUGH = 1 << 28
+"""Bytes of an output at most."""
 _ALIGNMENT = 256
 _BLOCK = 1 << 16
 """Numbers drawn; they repeat through a tensor."""
@@ -68,6 +76,14 @@ class Memory(Protocol):
         """Tell the tool to watch from here on, or no longer."""
         ...
 
+    def poison(self, address: int, size: int) -> None:
+        """Fill a new output with what no kernel computes, where the tool does not follow what is written by itself."""
+        ...
+
+    def unwritten(self, address: int, size: int) -> tuple[int, int]:
+        """How many words of 4 bytes are still as `poison` left them, and the first one's place."""
+        ...
+
 
 class HostMemory:
     """The C library's heap, which is the sanitizer's where one is preloaded."""
@@ -98,6 +114,17 @@ class HostMemory:
 
     def watch(self, on: bool) -> None:
         """A sanitizer watches all the time."""
+
+    def poison(self, address: int, size: int) -> None:
+        """See `Memory`. AddressSanitizer takes what was never written for what was."""
+        fill(self, address, size, _POISON)
+
+    def unwritten(self, address: int, size: int) -> tuple[int, int]:
+        """See `Memory`."""
+        words = array("I", ctypes.string_at(address, min(size, _LOOKED_THROUGH) // 4 * 4))
+        poison = array("I", _POISON)[0]
+        count = words.count(poison)
+        return count, words.index(poison) if count else 0
 
 
 class CudaMemory:
@@ -132,6 +159,13 @@ class CudaMemory:
         """See `Memory`."""
         self._driver.call("cuProfilerStart" if on else "cuProfilerStop")
 
+    def poison(self, address: int, size: int) -> None:
+        """See `Memory`. initcheck follows by itself what was written."""
+
+    def unwritten(self, address: int, size: int) -> tuple[int, int]:
+        """See `Memory`."""
+        return 0, 0
+
 
 def numbers(dtype: str) -> bytes:
     """A block of elements for a tensor without values of its own: in [0, 1) where they are floating-point, else zero,
@@ -163,13 +197,15 @@ def fill(memory: Memory, address: int, size: int, block: bytes) -> None:
 
 
 def argument(memory: Memory, spec: dict[str, Any]) -> abi.DLTensor | float | int | bool:
-    """The call argument of one entry of the order; outputs stay as the allocator gave them."""
+    """The call argument of one entry of the order; outputs hold nothing that they could have been given."""
     if spec["kind"] == "scalar":
         return {"float": float, "int": int, "bool": bool}[spec["type"]](spec["value"])  # type: ignore[no-any-return]
     address = memory.allocate(max(spec["bytes"], 1))
     if spec["filled"] and spec["bytes"]:
         block = Path(spec["values"]).read_bytes() if spec["values"] else numbers(spec["dtype"])
         fill(memory, address, spec["bytes"], block)
+    elif spec["bytes"]:
+        memory.poison(address, spec["bytes"])
     tensor = abi.tensor(address, spec["shape"], spec["strides"], spec["dtype"])
     tensor.device = abi.DLDevice(memory.device, 0)
     return tensor
@@ -192,6 +228,17 @@ def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
             raise SoloError(abi.raised_message(runtime))
         memory.finish()
     memory.watch(False)
+    for spec, tensor in zip(order["arguments"], arguments, strict=True):
+        if isinstance(tensor, abi.DLTensor) and not spec["filled"] and is_dense(spec):
+            count, first = memory.unwritten(tensor.data, spec["bytes"])
+            if count:
+                sys.stderr.write(f"{UNWRITTEN} {spec['name']}: {count} of {spec['bytes'] // 4}, the first at {first}\n")
+
+
+def is_dense(spec: dict[str, Any]) -> bool:
+    """Whether every byte of a tensor is some element's, of 16 bits at least."""
+    bits = abi.DTYPE_CODES[spec["dtype"]][1]
+    return bool(bits >= 16 and spec["bytes"] == math.prod(spec["shape"]) * bits // 8)
 
 
 def main() -> int:

@@ -19,6 +19,8 @@ from harness.wire.layout import span_bytes, values_file
 
 _SOLO = PROGRAMS / "tool_runner.py"
 _ORDER = "order.json"
+CALL_FAILED = "the call failed"
+"""Begins the sentence on a kernel that raised an error, on arguments of its own task."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +67,7 @@ def why_unfinished(done: Completed) -> str:
     if done.outcome == "timed_out":
         return f"it did not end within {done.wall_s:.0f} s at these shapes"
     if done.outcome == "exited" and done.exit_code == FAILED:
-        return f"the call failed: {done.stderr.decode(errors='replace').strip()[-300:]}"
+        return f"{CALL_FAILED}: {done.stderr.decode(errors='replace').strip()[-300:]}"
     ended = done.note or done.signal or f"exit code {done.exit_code}"
     return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
 

@@ -34,12 +34,12 @@ def archivist(state: EvolutionState, node_context: NodeContext) -> Update:
     return {"archived": (*state.archived, *(each.digest for each in new))}
 
 
-def inspirations(run: JudgedRun, node_context: NodeContext) -> tuple[tuple[Shown, ...], str]:
-    """Kernels of the nearest tasks, and a sentence where there is something to say of the archive.
+def inspirations(run: JudgedRun, node_context: NodeContext, most: int) -> tuple[tuple[Shown, ...], str]:
+    """At most so many kernels of the nearest tasks, and a sentence where there is something to say of the archive.
 
     Raises `UserError` for an archive of another version; one that cannot be used just now gives none.
     """
-    archive, most = Archive.named(node_context.settings.archive), node_context.settings.inspirations
+    archive = Archive.named(node_context.settings.archive)
     if archive is None or most == 0:
         return (), ""
     try:

@@ -9,6 +9,7 @@ from harness.tasks.direction import directed
 from nodes.evolution.archivist import inspirations
 from nodes.evolution.selection import by_speed
 from nodes.evolution.state import EvolutionState
+from nodes.evolution.verifier import require_verifiers
 from nodes.intake import described
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -21,14 +22,16 @@ from tools.wording import say_sanitizers
 def intake(state: EvolutionState, node_context: NodeContext) -> Update:
     """Describe the task and settle where its kernels run; a run that had ended goes on from its kernels.
 
-    Raises `UserError` for a file that is no task, `MachineError` where nothing can run it.
+    Raises `UserError` for a file that is no task and for verifiers without a model, `MachineError` where nothing can
+    run it.
     """
+    require_verifiers(node_context.settings)
     judge, direction = node_context.any_judge(), node_context.settings.direction
     if state.task is not None and state.task.source != directed(state.source, direction):
         raise UserError("This thread holds the evolution of another task.", "Begin a new one.")
     task = state.task or described(judge, state.source, state.name, direction)
     found: Update = {"task": task, "target": judge.device.target, "tier": judge.tier}
-    shown, told = inspirations(state.model_copy(update=found), node_context)
+    shown, told = inspirations(state.model_copy(update=found), node_context, node_context.settings.inspirations)
     steps = (Step(depth=state.begun, agent="archivist", message=told),) if told else ()
     ended = {"stop_reason": None, "result": None}
     return {"name": state.name, **found, **ended, "inspiration": shown, "history": steps}

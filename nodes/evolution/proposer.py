@@ -85,8 +85,9 @@ def request_of(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool
             operator=order.operator,
             second=parents[1].candidate if len(parents) > 1 else None,
             best=_best(brief, settings.shown_kernels),
-            errors=_errors(brief.pool),
+            errors=latest_errors(brief.pool),
             inspiration=brief.inspiration,
+            recommendations=brief.recommendations,
             turn=order.turn,
             taken=brief.taken,
         ),
@@ -115,7 +116,7 @@ def _best(brief: Brief, most: int) -> tuple[Shown, ...]:
     )
 
 
-def _errors(pool: Sequence[Proposal]) -> tuple[str, ...]:
+def latest_errors(pool: Sequence[Proposal]) -> tuple[str, ...]:
     """What the latest failures died of, each once, the latest last."""
     failed = [each for each in pool if each.verdict and each.speedup is None]
     told = [f"{each.move}: {each.verdict.status}: {each.verdict.message}" for each in failed if each.verdict]

@@ -15,10 +15,7 @@ from tools.kernel_tools import call_tool
 
 
 def sifter(state: EvolutionState, node_context: NodeContext) -> Update:
-    """Join the proposals of a generation, and drop what has the source of an earlier one.
-
-    Who looks at kernels before the hardware does (ranks them, drops the least likely) has its place here.
-    """
+    """Join the proposals of a generation, and drop what has the source of an earlier one."""
     fresh = [each for each in state.pool if each.order.generation == state.generation]
     spent = [each.seconds for each in fresh]
     dropped = repeats(state.pool, lambda each: each.digest, "the same source")

@@ -15,6 +15,7 @@ from harness.nouns.verdict import Verdict
 from nodes.settings import Operator
 from nodes.state import Best, Result, Step, Stop, Usage, append
 from nodes.turn.request import Shown
+from tools.opinions import Opinion, score_of
 
 EXCHANGES_OF_A_TURN = 1000
 """No turn has more; proposal number n numbers its exchanges from n times as many, whoever speaks beside it."""
@@ -40,7 +41,8 @@ class Order(Frozen):
 class Proposal(Frozen):
     """One kernel on its way: ordered, then written or declined, then dropped or judged.
 
-    `dropped` says why it was never judged. `machine_code` is the fingerprint of what was built of it.
+    `dropped` says why it was never judged. `machine_code` is the fingerprint of what was built of it, `opinions` are
+    the verifiers'.
     """
 
     order: Order
@@ -48,6 +50,7 @@ class Proposal(Frozen):
     move: SanitizedText = ""
     dropped: SanitizedText = ""
     machine_code: str = ""
+    opinions: tuple[Opinion, ...] = ()
     verdict: Verdict | None = None
     usage: Usage = Usage()
     seconds: float = 0.0
@@ -71,6 +74,12 @@ class Proposal(Frozen):
         return self.verdict is None and not self.dropped
 
     @property
+    def promise(self) -> tuple[float, int]:
+        """What the verifiers think of it, to be compared: how likely it is right, then how little of its move is
+        missing."""
+        return score_of(self.opinions), -sum(len(each.unmet) for each in self.opinions)
+
+    @property
     def speedup(self) -> float | None:
         """Over the baseline; absent where it did not pass."""
         return self.verdict.timing.speedup if self.verdict and self.verdict.timing else None
@@ -82,10 +91,10 @@ def put(left: tuple[Proposal, ...], right: tuple[Proposal, ...]) -> tuple[Propos
 
 
 class Brief(Frozen):
-    """What goes out to one proposer: its order, and as much of the run as it and its tools need.
+    """What goes out to one proposer or verifier: an order, and as much of the run as they and their tools need.
 
-    `pool` holds what it may be shown: its parents, the best kernels, the latest failures. `taken` are the digests of
-    all kernels of the run.
+    `pool` holds what a proposer may be shown: its parents, the best kernels, the latest failures; of a verifier the
+    kernel to look at. `taken` are the digests of all kernels of the run.
     """
 
     order: Order
@@ -97,6 +106,7 @@ class Brief(Frozen):
     pool: tuple[Proposal, ...] = ()
     taken: tuple[str, ...] = ()
     inspiration: tuple[Shown, ...] = ()
+    recommendations: tuple[SanitizedText, ...] = ()
     history: tuple[Step, ...] = ()
     attempts: int
     usage: Usage
@@ -110,6 +120,7 @@ class EvolutionState(BaseModel):
     `orders` are those of the present generation, whose number is `generation`. `best` is the fastest kernel by
     head-to-heads; `verdict` the last word on one. `attempts` counts kernels judged, and `withdrawn` names those with
     which a sanitizer found fault, `archived` those that the archive has. `inspiration` came from there.
+    `recommendations` were drawn from the profile of the kernel `summarized`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -127,6 +138,8 @@ class EvolutionState(BaseModel):
     withdrawn: tuple[str, ...] = ()
     archived: tuple[str, ...] = ()
     inspiration: tuple[Shown, ...] = ()
+    recommendations: tuple[SanitizedText, ...] = ()
+    summarized: str = ""
     attempts: int = 0
     history: Annotated[tuple[Step, ...], append] = ()
     usage: Annotated[Usage, add] = Usage()

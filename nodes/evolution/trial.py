@@ -15,8 +15,9 @@ from tools.kernel_tools import call_tool
 
 
 def tester(state: EvolutionState, node_context: NodeContext) -> Update:
-    """Judge the first proposal that waits, beside the best kernel, and keep it where it is faster beyond the noise."""
-    proposal = next(each for each in state.pool if each.waits)
+    """Judge the most promising proposal that waits, of equals the first, beside the best kernel; keep it where it is
+    faster beyond the noise."""
+    proposal = max((each for each in state.pool if each.waits), key=lambda each: each.promise)
     candidate = require(proposal.candidate, "candidate")
     before = held_s()
     verdict: Verdict = call_tool(node_context.tools(state).run_kernel, candidate.source)

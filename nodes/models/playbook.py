@@ -41,6 +41,10 @@ class PlaybookModel(LocalModel):
                 return AIMessage(_repair(request))
             case "proposer":
                 return AIMessage(_propose(request))
+            case "verifier" | "summarizer":
+                return AIMessage(
+                    _declined("CANNOT", Decline("The playbook writes kernels, and has no opinion on them."))
+                )
 
 
 def problem_of(request: Request) -> Problem | Decline:

@@ -11,6 +11,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ValidationError
 
 from harness.nouns.frozen import Frozen, SanitizedText
+from nodes.assessment import Assessment, Recommendations
 from nodes.diagnosis import Diagnosis
 from nodes.models.usage import Bill
 from nodes.turn.fences import Block, split
@@ -138,6 +139,16 @@ def parse_move(answer: str, present: str, *, max_sweep: int) -> Written | Declin
 def parse_diagnosis(answer: str) -> Diagnosis:
     """The diagnoser's answer. Raises `AnswerError`."""
     return _model(Diagnosis, _json(_readable(answer)))
+
+
+def parse_assessment(answer: str) -> Assessment:
+    """A verifier's answer. Raises `AnswerError`."""
+    return _model(Assessment, _json(_readable(answer)))
+
+
+def parse_recommendations(answer: str) -> Recommendations:
+    """The summarizer's answer. Raises `AnswerError`."""
+    return _model(Recommendations, _json(_readable(answer)))
 
 
 def parse_patch(answer: str) -> Patch | Declined:

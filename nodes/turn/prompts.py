@@ -9,15 +9,17 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from langchain_core.messages import BaseMessage, HumanMessage, SystemMessage
+from pydantic import BaseModel
 
 from harness.profile.render import render
 from knowledge import library
 from knowledge.exemplars.source import Exemplar, representative
+from nodes.assessment import Assessment
 from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, tried_from
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
 from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
-from nodes.turn.request import Request, Search
+from nodes.turn.request import Request, Review, Search
 from tools.patch import numbered
 from tools.wording import say_verdict
 
@@ -89,6 +91,7 @@ def _facts(request: Request) -> dict[str, Any]:
         "profile": render(request.profile) if request.profile else "",
         "diagnosis_text": _said_of(request.diagnosis) if request.diagnosis else "",
         "diagnosis_form": _form(Diagnosis),
+        **_review(request.review),
         **_kernel(request),
         **_knowledge(request),
         **_search(request.search or Search(operator="translation")),
@@ -103,6 +106,16 @@ def _search(search: Search) -> dict[str, Any]:
         "best_kernels": search.best,
         "errors": search.errors,
         "inspiration": search.inspiration,
+        "recommendations": search.recommendations,
+    }
+
+
+def _review(review: Review | None) -> dict[str, Any]:
+    """What a verifier looks for, and what it said before."""
+    return {
+        "aspect": review.aspect if review else "",
+        "before": review.before.model_dump_json(indent=1) if review and review.before else "",
+        "assessment_form": _form(Assessment),
     }
 
 
@@ -190,7 +203,7 @@ def _said_of(diagnosis: Diagnosis) -> str:
     return "\n".join(f"{name}: {said}" for name, said in diagnosis.model_dump().items())
 
 
-def _form(kind: type[Diagnosis]) -> str:
+def _form(kind: type[BaseModel]) -> str:
     """The fields of an answer, each with what belongs there."""
     lines = (f' "{name}": "<{field.description}>"' for name, field in kind.model_fields.items())
     return "{\n" + ",\n".join(lines) + "\n}"

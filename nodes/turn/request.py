@@ -10,10 +10,12 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Precision, Verdict
+from nodes.assessment import Assessment
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Voice
 from nodes.settings import ExemplarChoice, Operator
 from nodes.state import Step
+from tools.opinions import Verifier
 
 
 class Left(Frozen):
@@ -43,7 +45,8 @@ class Search(Frozen):
     """What an evolution tells a proposer beside its parents.
 
     `second` is a crossover's other parent. `best` are the fastest kernels by now, `errors` what went wrong lately,
-    `inspiration` kernels of other tasks.
+    `inspiration` kernels of other tasks, `recommendations` what a summarizer drew from the best one's profile. A
+    generator is told of inspiration alone.
     `taken` are the digests of all kernels so far and `turn` counts the orders that are otherwise the same: by them an
     author that answers by rule knows which of its kernels to give.
     """
@@ -53,17 +56,25 @@ class Search(Frozen):
     best: tuple[Shown, ...] = ()
     errors: tuple[SanitizedText, ...] = ()
     inspiration: tuple[Shown, ...] = ()
+    recommendations: tuple[SanitizedText, ...] = ()
     turn: int = 0
     taken: tuple[str, ...] = ()
+
+
+class Review(Frozen):
+    """What one verifier is asked to look for, and in the second round what it said in the first."""
+
+    aspect: Verifier
+    before: Assessment | None = None
 
 
 class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
-    sweep. `search` is there where an evolution asks. `compiled_with` names the compilers and CUTLASS with their
-    versions. The request travels as it is in the human message's `additional_kwargs["request"]`, so that a rule-based
-    model can answer without reading prose; no endpoint is sent it.
+    sweep. `search` is there where an evolution asks, `review` where a verifier is asked. `compiled_with` names the
+    compilers and CUTLASS with their versions. The request travels as it is in the human message's
+    `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no endpoint is sent it.
     """
 
     role: Voice
@@ -83,6 +94,7 @@ class Request(Frozen):
     max_sweep: int = 1
     exemplar: ExemplarChoice = "representative"
     search: Search | None = None
+    review: Review | None = None
 
     @property
     def architecture(self) -> str:

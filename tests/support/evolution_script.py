@@ -69,7 +69,9 @@ class Evolved:
         self.judges = Scripted()
         self._open_judge: OpenJudge = judge or self.judges
         self.authors = authors
-        self.settings = Settings(**{"model": "one", "operators": ("mutation",), "archive": "none", **settings})
+        self.settings = Settings(
+            **{"model": "one", "operators": ("mutation",), "archive": "none", "recommendations": False, **settings}
+        )
         self.state = EvolutionState(source=SOURCE)
         self.models: dict[str, ScriptedModel] = {}
 

@@ -15,7 +15,7 @@ KERNEL = """\
 void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {
   auto in = static_cast<const float*>(x.data_ptr());
   auto out = static_cast<float*>(y.data_ptr());
-  const int64_t n = x.numel();
+  const int64_t n = x.numel() - (bug == 8);
   auto tensor = cute::make_tensor(out, cute::make_layout(n));
 #pragma omp parallel for
   for (int64_t i = 0; i < n; ++i) tensor(i) = 2 * in[i];
@@ -68,6 +68,12 @@ def test_a_bug_is_found_with_its_line(bug, line, words):
     finding = first_finding((run,))
     assert finding.line == line and f"line {line}" in finding.message
     assert all(word in finding.message for word in words), finding.message
+
+
+def test_an_output_that_is_not_written_everywhere_is_named():
+    finding = first_finding((run_with(8),))
+    assert finding.kind == "unwritten output"
+    assert finding.message == "y is not written everywhere: 1 of the 40 words of 4 bytes, from word 39 on."
 
 
 def test_what_says_nothing_of_the_kernel_is_skipped_with_the_reason():

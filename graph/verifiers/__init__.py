@@ -1,0 +1,1 @@
+"""How good the verifiers are: a corpus of right kernels and of mutants that the judge has found wrong."""

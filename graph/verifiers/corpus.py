@@ -1,0 +1,116 @@
+"""Right kernels to begin with: the exemplars, and what playbook and compiler write, for small tasks of odd sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from harness.building.versions import compiled_with
+from harness.judging.protocol import Judge
+from harness.nouns.candidate import Candidate
+from harness.nouns.task import Task
+from harness.wire.entry import stub
+from knowledge.exemplars.source import PROCESSOR, load
+from knowledge.playbook.recipe import Decline
+from knowledge.playbook.variations import translations
+from nodes.models.playbook import problem_of
+from nodes.turn.request import Request
+
+_DRAFTS = 3
+"""Of those that the playbook makes for a task, the first and the one after so many moves."""
+_EXTENT = re.compile(r"^(using \w+ = Int<)\d+(>;)", re.MULTILINE)
+_FRAME = '''import torch
+from torch import nn
+
+
+class Model(nn.Module):
+    """One operation at a size that is no multiple of anything."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = {inner}
+
+    def forward(self, {names}):
+        return {forward}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+'''
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel that should be right. `name` tells the task and the author."""
+
+    name: str
+    task: Task
+    candidate: Candidate
+
+
+def _text(forward: str, inputs: Sequence[str], inner: str = "nn.Identity()") -> str:
+    names = ", ".join("xyz"[: len(inputs)])
+    return _FRAME.format(inner=inner, forward=forward, names=names, inputs=", ".join(inputs))
+
+
+_ROWS = (37, 1003)
+_PRODUCT = (69, 77, 150)
+_TASKS = {
+    "swish": _text("x * torch.sigmoid(x)", ["torch.randn(37, 1003)"]),
+    "softmax": _text("torch.softmax(x, -1)", ["torch.randn(37, 1003)"]),
+    "matmul": _text("x @ y", ["torch.randn(69, 150)", "torch.randn(150, 77)"]),
+    "linear_relu": _text("torch.relu(self.inner(x))", ["torch.randn(45, 131)"], "nn.Linear(131, 67)"),
+    "layer_norm": _text("self.inner(x)", ["torch.randn(19, 517)"], "nn.LayerNorm(517)"),
+    "max_pool": _text("self.inner(x)", ["torch.randn(2, 3, 37, 41)"], "nn.MaxPool2d(3)"),
+    "row_sums": _text("torch.sum(x, -1) * 0.125", ["torch.randn(67, 301)"]),
+}
+_EXEMPLARS = {
+    "cpu_pointwise": ("swish", _ROWS),
+    "cpu_softmax": ("softmax", _ROWS),
+    "cpu_gemm_plain": ("matmul", _PRODUCT),
+    "cpu_gemm": ("matmul", _PRODUCT),
+}
+
+
+def right_kernels(judge: Judge) -> Iterator[Kernel]:
+    """All of them, on the judge's target. Raises `MachineError`."""
+    for name, source in _TASKS.items():
+        task = judge.describe(source, name=name)
+        if judge.device.target == PROCESSOR:
+            yield from _exemplars(name, task)
+        yield from _written(name, task, judge)
+
+
+def _exemplars(name: str, task: Task) -> Iterator[Kernel]:
+    for exemplar, (of, extents) in _EXEMPLARS.items():
+        if of == name:
+            candidate = Candidate(source=_resized(exemplar, extents), target="cpu", author="exemplar")
+            yield Kernel(f"{name}: exemplar {exemplar}", task, candidate)
+
+
+def _resized(name: str, extents: Sequence[int]) -> str:
+    """The exemplar for other extents, in the order in which it names its own."""
+    exemplar, sizes = load(name), iter(extents)
+    problem = _EXTENT.sub(lambda found: f"{found[1]}{next(sizes)}{found[2]}", exemplar.section("problem"))
+    text = exemplar.with_sections(problem=problem)
+    return re.sub(r"^// (?:begin|end) \w+\n", "", text, flags=re.MULTILINE)
+
+
+def _written(name: str, task: Task, judge: Judge) -> Iterator[Kernel]:
+    """The playbook's first kernel, and one that a move or more made of it."""
+    target = judge.device.target
+    request = Request(
+        role="generator", task=task, target=target, precision="ieee", device=judge.facts(),
+        compiled_with=compiled_with(target), stub=stub(task, target),
+    )  # fmt: skip
+    problem = problem_of(request)
+    drafts = [] if isinstance(problem, Decline) else list(islice(translations(problem, 1), _DRAFTS + 1))
+    for number in sorted({0, len(drafts) - 1} if drafts else set()):
+        candidate = Candidate(source=drafts[number].source, target=target, author="playbook")
+        yield Kernel(f"{name}: playbook, {drafts[number].move}", task, candidate)
