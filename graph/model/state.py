@@ -97,6 +97,7 @@ class RegionState(BaseModel):
 
     region: RegionTask
     tasks: tuple[RegionTask, ...]
+    target: TargetName | None = None
     tier: Tier | None = None
     outcomes: tuple[RegionOutcome, ...] = ()
     usage: Usage = Usage()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -10,24 +9,18 @@ from pathlib import Path
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
 from graph.model.plan import plan_of
 from graph.model.state import ModelState, RegionOutcome, RegionState, RegionTask
+from graph.model.turns import allowance_s, beginning, turn
 from graph.model.workbench import OpenWorkbench, Workbench
 from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
 from graph.runs.loop import drive
 from graph.runs.record import RunRecord
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
-from harness.nouns.reading import read_bounded
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.progress import apart
 from nodes.settings import Settings
 from nodes.state import require
-
-LEAST_S = 20.0
-"""No region's run is given less, however little of the budget is left for it."""
-
-_turn = threading.Lock()
-"""One region at a time: what one leaves of the budget goes to those after it."""
 
 Step = Callable[[ModelState, NodeContext, Workbench], Update]
 
@@ -60,10 +53,10 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
     folder = folder_of(node_context) / REGIONS
     task, run = state.region, RunFolder(folder / state.region.name)
     try:
-        with _turn:
-            begun = (
-                reopen(run.path) if run.manifest_file.exists() else _begin(run, state, folder, node_context.settings)
-            )
+        with turn(state.target):
+            with beginning:
+                known = run.manifest_file.exists()
+                begun = reopen(run.path) if known else _begin(run, state, folder, node_context.settings)
             record = apart(partial(drive, *begun, open_judge=node_context.open_judge))
     except UserError as error:
         return {"outcomes": (RegionOutcome(name=task.name, improved=False, reason=str(error)),)}
@@ -129,25 +122,10 @@ def folder_of(node_context: NodeContext) -> Path:
     return folder
 
 
-def allowance_s(state: RegionState, folder: Path, budget_s: float) -> float:
-    """This region's share of what is left of the budget, by its gain among those whose runs have not begun."""
-    begun = [task for task in state.tasks if RunFolder(folder / task.name).manifest_file.exists()]
-    left = budget_s - sum(_spent_s(RunFolder(folder / task.name)) for task in begun)
-    waiting = sum(task.gain_ms for task in state.tasks if task not in begun)
-    return max(LEAST_S, left * state.region.gain_ms / waiting) if waiting else LEAST_S
-
-
 def _begin(run: RunFolder, state: RegionState, folder: Path, settings: Settings) -> tuple[RunFolder, Manifest]:
     seconds = allowance_s(state, folder, settings.max_wall_s)
     own = settings.model_copy(update={"max_wall_s": seconds, "run_dir": None})
     return create(run.path, name=state.region.name, source=state.region.source, settings=own)
-
-
-def _spent_s(run: RunFolder) -> float:
-    try:
-        return RunRecord.model_validate_json(read_bounded(run.record)).seconds
-    except (OSError, ValueError):
-        return 0.0
 
 
 def opened(step: Step, open_workbench: OpenWorkbench) -> Callable[[ModelState, NodeContext], Update]:

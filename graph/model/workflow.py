@@ -39,7 +39,10 @@ def after_cutter(state: ModelState) -> list[Send] | str:
     if not state.tasks:
         return "assembler" if replayed(state) else END
     return [
-        Send("region", {"region": task, "tasks": state.tasks, "tier": state.tier, "reads": state.reads})
+        Send(
+            "region",
+            {"region": task, "tasks": state.tasks, "target": state.target, "tier": state.tier, "reads": state.reads},
+        )
         for task in state.tasks
     ]
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from pathlib import Path
 
 import pytest
 from captures import captured, two_layers
+from report_records import full_record
 from run_samples import DEVICE
 from scripted_judge import ScriptedJudge
 
 from graph.model.plan import Plan
 from graph.model.run import ModelRecord, create_model, drive_model, reopen_model
 from graph.model.state import ModelInput, RegionState, RegionTask
-from graph.model.steps import LEAST_S, allowance_s
+from graph.model.turns import LEAST_S, allowance_s
 from graph.runs.folder import create
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
@@ -190,10 +192,21 @@ def test_the_budget_is_shared_out_by_gain_and_what_is_left_goes_on(tmp_path: Pat
     large, small = (RegionTask(name=name, source=name, gain_ms=gain) for name, gain in (("a", 30.0), ("b", 10.0)))
     first = RegionState(region=large, tasks=(large, small))
     assert allowance_s(first, tmp_path, 400.0) == pytest.approx(300.0)
-    create(tmp_path / "a", name="a", source="a", settings=SETTINGS)
+    settings = SETTINGS.model_copy(update={"max_wall_s": 300.0})
+    run, _ = create(tmp_path / "a", name="a", source="a", settings=settings)
     second = RegionState(region=small, tasks=(large, small))
-    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(400.0), "the first one spent nothing"
+    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(100.0), "the first one is on its way"
+    ended = full_record()
+    run.record.write_text(ended.model_dump_json())
+    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(400.0 - ended.seconds)
     assert allowance_s(second, tmp_path, 1.0) == LEAST_S
+
+
+def test_beside_a_gpu_regions_go_side_by_side_and_none_has_more_than_the_whole_budget(tmp_path: Path) -> None:
+    tasks = tuple(RegionTask(name=name, source=name, gain_ms=1.0) for name in "abcd")
+    cores = len(os.sched_getaffinity(0))
+    share = allowance_s(RegionState(region=tasks[0], tasks=tasks, target="cuda"), tmp_path, 400.0)
+    assert share == pytest.approx(min(400.0, 100.0 * max(1, min(8, cores // 2))))
 
 
 def test_a_folder_that_holds_something_is_refused(folder: Path) -> None:
