@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -40,6 +43,48 @@ class Model(nn.Module):  # {name}
 
 def get_inputs():
     return [torch.rand(16)]
+"""
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path[:0] = sys.argv[1].split(":")
+import test_model_flow as flow
+from graph.model import steps
+from scripted_judge import ScriptedJudge
+
+folder, log = Path(sys.argv[2]), Path(sys.argv[3])
+write = steps.write_assembled
+
+def asked(what):
+    with log.open("a") as file:
+        file.write(what + " ")
+    if what == lost:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+class Bench(flow.ScriptedBench):
+    def _ask(self, what):
+        asked(what)
+
+    def facts(self):
+        asked("facts")
+        return super().facts()
+
+class Judge(ScriptedJudge):
+    def build(self, task, candidate):
+        asked("build")
+        return super().build(task, candidate)
+
+def write_assembled(*args, **more):
+    asked("assemble")
+    write(*args, **more)
+
+steps.write_assembled = write_assembled
+for lost in ("capture", "facts", "cut", "build", "assemble", "accept", ""):
+    child = os.fork()
+    if not child:
+        record = flow.drive_model(*flow.reopen_model(folder), open_workbench=lambda _: Bench(), open_judge=Judge)
+        os._exit(0 if record.accepted else 1)
+    print(lost, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 SETTINGS = Settings(target="cpu", max_depth=0, sanitize=False)
 
@@ -168,6 +213,22 @@ def test_what_was_done_before_the_machine_failed_is_not_done_again(folder: Path,
     assert bench.asked == Counter(capture=1, cut=1, accept=1) + Counter([lost])
     assert driven(folder, bench).accepted, "an ended one is only read"
     assert bench.asked["accept"] <= 2
+
+
+def test_after_kill_9_in_each_node_only_that_node_is_begun_again(folder: Path, tmp_path: Path) -> None:
+    """A process of its own for each, forked from one that has all imported."""
+    here, log = Path(__file__).parent, tmp_path / "asked"
+    paths = f"{here}:{here.parents[1] / 'support'}"
+    run = subprocess.run(
+        [sys.executable, "-c", KILLED, paths, str(folder), str(log)], capture_output=True, text=True, check=False
+    )
+    ends = dict(line.split(" ") for line in run.stdout.splitlines())
+    nodes = ("capture", "facts", "cut", "build", "assemble", "accept")
+    assert ends == {**{node: str(-signal.SIGKILL) for node in nodes}, "": "0"}, run.stderr
+    # Three regions, each built once; the acceptor writes the model once more.
+    once = Counter({"capture": 1, "facts": 1, "cut": 1, "build": 3, "assemble": 2, "accept": 1})
+    assert Counter(log.read_text().split()) == once + Counter(nodes)
+    assert "2.00x over eager" in (folder / "report.md").read_text()
 
 
 def test_a_region_that_is_no_task_leaves_the_others(folder: Path) -> None:
