@@ -89,12 +89,17 @@ class Archive:
             return None
         return cls(Path(setting).expanduser() if setting else cache_dir() / "archive.sqlite")
 
-    def put(self, run: str, task: Task, device: str, entries: Sequence[Entry]) -> None:
-        """Write kernels of one run, or write them again. Raises `UserError` for a file that is no such archive."""
+    def put(self, run: str, task: Task, device: str, entries: Sequence[Entry]) -> int:
+        """Write kernels of one run, or write them again; how many of that run's are there then.
+
+        Raises `UserError` for a file that is no such archive.
+        """
         rows = [_row(run, task, device, entry) for entry in entries]
         marks = ", ".join("?" * len(_COLUMNS))
         with self._open() as connection, connection:
             connection.executemany(f"INSERT OR REPLACE INTO kernels ({', '.join(_COLUMNS)}) VALUES ({marks})", rows)
+            [held] = connection.execute("SELECT count(*) FROM kernels WHERE run = ?", (run,)).fetchone()
+        return int(held)
 
     def nearest(self, task: Task, target: TargetName, most: int, *, but: str = "") -> tuple[Found, ...]:
         """The fastest kernels of the tasks most like this one, the nearest first, those of the run `but` left out.

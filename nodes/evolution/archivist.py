@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
-from harness.nouns.errors import MachineError
+from harness.nouns.errors import CutegenError, MachineError
 from nodes.evolution.state import EvolutionState, Proposal
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -16,19 +17,22 @@ from tools.archive import Archive, Entry, Found
 
 
 def archivist(state: EvolutionState, node_context: NodeContext) -> Update:
-    """Write what was judged since the last time. An archive that cannot be used is said so, and tried again later."""
+    """Write what was judged since the last time, or all of it where the archive has less than it was given.
+
+    An archive that cannot be used, or is none any more, is said so, and tried again later: the run's own folder has
+    every kernel.
+    """
     archive = Archive.named(node_context.settings.archive)
     new = [each for each in state.pool if each.verdict and each.digest not in state.archived]
     if archive is None or not new:
         return {}
+    put = partial(
+        archive.put, node_context.thread_id or "", require(state.task, "task"), node_context.judge(state).facts().device
+    )
     try:
-        archive.put(
-            node_context.thread_id or "",
-            require(state.task, "task"),
-            node_context.judge(state).facts().device,
-            [_entry(each) for each in new],
-        )
-    except MachineError as error:
+        if put([_entry(each) for each in new]) < len(state.archived) + len(new):
+            put([_entry(each) for each in state.pool if each.verdict])
+    except CutegenError as error:
         step = Step(depth=state.generation, agent="archivist", message=str(error), speedup=best_speedup(state.best))
         return {"history": (step,)}
     return {"archived": (*state.archived, *(each.digest for each in new))}

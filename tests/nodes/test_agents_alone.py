@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,9 @@ from nodes.optimizer import optimizer
 from nodes.repairer import repairer
 from nodes.settings import Gates, Settings
 from nodes.state import FellBack, RunState, Variant
+from nodes.turn.prompts import parts_of
 from nodes.turn.request import Request
+from tools.archive import Archive, Entry
 
 LOOP = "#pragma omp parallel for\n"
 FIRST = best(source="int first;\n")
@@ -45,6 +48,18 @@ def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[
     assert update["usage"].calls == len(answers)
     assert update["history"][-1].usage == update["usage"]
     return update, list(model.requests)
+
+
+def test_a_generator_is_shown_kernels_of_near_tasks_where_the_settings_ask_for_some(tmp_path: Path) -> None:
+    there, archive = kernel("int there;\n"), Archive(tmp_path / "archive.sqlite")
+    told: dict[str, Any] = {"operator": "mutation", "move": "m", "parents": (), "dollars": 0.0, "seconds": 1.0}
+    archive.put("other", run().task, "elsewhere", [Entry(candidate=there, verdict=passed(there, 2.0), **told)])
+    answered = f"```cpp\n{LOOP}TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n```"
+    for most in (0, 1):
+        begun = {"candidate": None, "verdict": None, "best": None}
+        _, [request] = asked(generator, run(**begun), answered, first_inspirations=most, archive=str(archive.path))
+        assert ("int there;" in parts_of(request).question) == bool(most)
+        assert (request.search is None) == (most == 0)
 
 
 def test_a_repair_is_the_failing_kernel_with_its_edits() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from unittest import mock
@@ -12,7 +14,7 @@ from evolution_script import Cut, Evolved, answer, name_of
 from scripted_judge import softsign_task
 
 from graph.runs.progress import Quiet
-from harness.nouns.errors import MachineError
+from harness.nouns.errors import MachineError, UserError
 from nodes.state import Step
 from nodes.turn.request import Request
 from tools.archive import Archive
@@ -137,3 +139,46 @@ def test_an_archive_that_is_locked_costs_the_run_nothing(tmp_path: Path) -> None
     assert "locked by another program" in told
     with closing(sqlite3.connect(file)) as found:
         assert found.execute("SELECT count(*) FROM kernels").fetchone() == (2,), "written with the next generation's"
+
+
+class Between(Quiet):
+    """Does something to a file when the second generation is proposed."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+
+    def stepped(self, step: Step) -> None:
+        if step.agent == "proposer" and step.depth == 1:
+            self.act()
+
+
+def test_an_archive_that_goes_away_is_made_again_with_all_that_was_in_it(tmp_path: Path) -> None:
+    file = tmp_path / "shared" / "archive.sqlite"
+    evolved = Evolved(tmp_path, rising, generations=2, proposals=2, archive=str(file))
+    evolved.go(Between(lambda: shutil.rmtree(file.parent, ignore_errors=True)))
+    with closing(sqlite3.connect(file)) as found:
+        assert found.execute("SELECT count(*) FROM kernels").fetchone() == (4,)
+
+
+def with_schema(file: Path, version: int) -> None:
+    with closing(sqlite3.connect(file)) as other:
+        other.execute(f"PRAGMA user_version = {version}")
+
+
+def test_an_archive_that_becomes_another_version_s_costs_the_run_nothing(tmp_path: Path) -> None:
+    file = tmp_path / "archive.sqlite"
+    evolved = Evolved(tmp_path, rising, generations=2, proposals=1, archive=str(file))
+    end = evolved.go(Between(lambda: with_schema(file, 99)))
+    [told] = [step.message for step in end.history if step.agent == "archivist"]
+    assert "is of schema 99" in told and end.attempts == 2
+    with closing(sqlite3.connect(file)) as found:
+        assert found.execute("SELECT count(*) FROM kernels").fetchone() == (1,), "left as it was"
+
+
+def test_with_an_archive_of_another_version_no_run_is_begun(tmp_path: Path) -> None:
+    file = tmp_path / "archive.sqlite"
+    with_schema(file, 99)
+    evolved = Evolved(tmp_path, rising, generations=1, proposals=1, archive=str(file))
+    with pytest.raises(UserError, match="is of schema 99"):
+        evolved.go()
+    assert evolved.judged() == [] and evolved.models == {}
