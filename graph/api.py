@@ -192,16 +192,18 @@ def accelerate(
     *,
     budget: float | None = None,
     out: str | Path | None = None,
+    compile_baseline: bool = True,
     **settings: Any,
 ) -> ModelResult:
     """Make a whole model faster: the regions worth a kernel, each by the agents, and kept where it gains inside.
 
     `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
-    is the seconds that all regions' runs have together. `result.module()` is the fast one, `result.record` says all.
+    is the seconds that all regions' runs have together. `result.module()` is the fast one, `result.record` says all,
+    with `compile_baseline` also how torch.compile does in the same rounds.
     Raises `UserError` and `MachineError`.
     """
     more = settings if budget is None else settings | {"max_wall_s": budget}
-    return accelerate_model(module, inputs, make_settings(more), out)
+    return accelerate_model(module, inputs, make_settings(more), out, compile_baseline=compile_baseline)
 
 
 def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:

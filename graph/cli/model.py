@@ -102,7 +102,7 @@ def _finish(record: ModelRecord, folder: ModelFolder, console: Console, *, as_js
         console.print(drawn(Sheet("", HEAD, region_rows(record.plan, record.outcomes, record.acceptance))))
     for sentence in verdict_of(record.acceptance):
         console.print(Text(sentence), soft_wrap=True)
-    written = [file.name for file in (folder.assembled, folder.report, folder.record) if file.exists()]
+    written = [file.name for file in (folder.assembled, folder.tree, folder.report, folder.record) if file.exists()]
     console.print(Text(f"In {short(folder.path)}: {' '.join(written)}"), soft_wrap=True)
 
 

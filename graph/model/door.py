@@ -62,9 +62,15 @@ def plan_model(given: ModelInput, settings: Settings, open_workbench: OpenWorkbe
 
 
 def accelerate_model(
-    source: Any, inputs: Sequence[Any] | Mapping[str, Any] | None, settings: Settings, out: str | Path | None
+    source: Any,
+    inputs: Sequence[Any] | Mapping[str, Any] | None,
+    settings: Settings,
+    out: str | Path | None,
+    *,
+    compile_baseline: bool = True,
 ) -> ModelResult:
     """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`."""
-    folder, manifest = create_model(Path(out) if out is not None else None, load_model(source, inputs), settings)
+    model = load_model(source, inputs).model_copy(update={"compile_baseline": compile_baseline})
+    folder, manifest = create_model(Path(out) if out is not None else None, model, settings)
     live = source if inputs is not None else None
     return ModelResult(folder, drive_model(folder, manifest), live, inputs)

@@ -13,6 +13,7 @@ from graph.model.assembly import FILE
 from graph.model.plan import Plan
 from graph.model.report import page
 from graph.model.state import ModelInput, ModelState, RegionOutcome
+from graph.model.tree_page import tree_page
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
 from graph.runs.folder import RUNS, claimed, machine_error, new_id, replace_file
@@ -61,13 +62,14 @@ class ModelRecord(Frozen):
 
 
 class ModelFolder:
-    """`model.json`, `record.json`, `report.md`, `model_fast.py`, and a run folder a region below `regions/`."""
+    """`model.json`, `record.json`, two reports, `model_fast.py`, and a run folder a region below `regions/`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest_file = path / "model.json"
         self.record = path / "record.json"
         self.report = path / "report.md"
+        self.tree = path / "report.html"
         self.assembled = path / FILE
         self.checkpoints = path / "checkpoints.sqlite"
 
@@ -134,6 +136,8 @@ def drive_model(
         record = _record(_state(thread, manifest), manifest)
         replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
         replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))
+        if record.plan is not None:
+            replace_file(folder.tree, tree_page(record.name, record.plan, record.outcomes, record.acceptance))
         return record
 
 

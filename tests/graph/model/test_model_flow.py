@@ -186,6 +186,10 @@ def test_each_region_has_a_run_of_its_own_and_the_winners_are_assembled(folder: 
     assert "torch.compile (max-autotune) is no baseline: over its time of 150 s" in report
     assert "at its peak: 5.0 MiB, eager 3.0 MiB" in report
     assert "CUDA graph" not in report
+    tree = (folder / "report.html").read_text()
+    assert tree.count('<tr class="kept">') == 4, "two regions at two places each"
+    assert tree.count('<tr class="dropped">') == 2
+    assert "2.00x over eager" in tree
     assert "dropped: no gain is shown inside the model" in report
 
 
