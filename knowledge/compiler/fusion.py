@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from knowledge.compiler.index import Axis, Index, along, linear, unravelled
+from knowledge.compiler.inlining import Inliner
 from knowledge.compiler.nodes import Element, Value, Values, elements, reads, values
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.lowering import Lowered
@@ -95,7 +96,6 @@ class _Fusion:
         given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
         self.kept = self._kept()
-        self.bodies: dict[int, Node] = {}
         self.kernels: list[_Open] = []
         self.made_by: dict[int, int] = {}
 
@@ -126,31 +126,12 @@ class _Fusion:
 
     def result(self) -> Fused:
         """All values that lie in memory, each in the first kernel that can make it."""
+        inliner = Inliner(self.graph, lambda value: id(value) in self.kept)
         for value in self.order:
             if value.kind != "source" and id(value) in self.kept:
-                self._place(value, self._inlined(value))
+                self._place(value, inliner.body(value))
         self._hand_on()
         return self._allocated()
-
-    def _inlined(self, value: Value) -> Node:
-        """The value's body down to what lies in memory."""
-        if id(value) not in self.bodies:
-            assert value.body is not None
-            self.bodies[id(value)] = self.graph.rewritten(value.body, {}, self._read)
-        return self.bodies[id(value)]
-
-    def _read(self, read: Element) -> Node:
-        value = read.value
-        if value is None or id(value) in self.kept:
-            return read
-        places = dict(zip(value.axes, read.indices, strict=True))
-        body = self.graph.rewritten(self._inlined(value), places, lambda inner: inner)
-        if not read.partial:
-            return body
-        inside: Node = self.graph.const(True, "bool")
-        for index, extent in zip(read.indices, value.shape, strict=True):
-            inside = self.graph.element("and", "bool", self.graph.within(index, extent), inside)
-        return self.graph.element("select", body.dtype, inside, body, self.graph.const(0, body.dtype))
 
     def _place(self, value: Value, body: Node) -> None:
         needs = max(

@@ -178,7 +178,9 @@ def _any_convolution(state: Lowering, op: Op) -> Node:
 
 
 def _attention(state: Lowering, op: Op) -> Node:
-    """softmax(q k^T * scale + mask) v; a row with nothing to attend to is NaN, as torch's plain form has it."""
+    """softmax(q k^T * scale + mask) v; under a mask, a row with nothing to attend to is 0."""
+    if state.argument(op, 4, "dropout_p", 0.0):
+        raise UnwritableError(f"{op.target} with dropout")
     graph, (q, k, v) = values_of(state), _operands(state, op, 0, 1, 2)
     dtype = q.dtype
     f = Terms(graph, dtype)
@@ -199,8 +201,12 @@ def _attention(state: Lowering, op: Op) -> Node:
         seen = graph.map(scores.shape, graph.within(row - column, scores.shape[-2] + scores.shape[-1]))
         scores = f("select", seen, scores, -math.inf)
     last = (len(scores.shape) - 1,)
-    powers = f("exp", f("sub", scores, graph.reduce("amax", dtype, scores, last, True)))
-    return product(graph, f("div", powers, graph.reduce("sum", dtype, powers, last, True)), v)
+    most = graph.reduce("amax", dtype, scores, last, True)
+    powers = f("exp", f("sub", scores, most))
+    weights = f("div", powers, graph.reduce("sum", dtype, powers, last, True))
+    if isinstance(mask, Ref):
+        weights = f("select", f("eq", most, -math.inf), f.number(0.0), weights)
+    return product(graph, weights, v)
 
 
 def _permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> Indices:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from knowledge.compiler.attention_recipe import AttentionRecipe
 from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.recipe import LoopsRecipe
 from knowledge.playbook.gemm import GemmRecipe
@@ -27,7 +28,7 @@ WHAT_IT_WRITES = (
 )
 
 
-SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe())
+SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe())
 
 
 def recipes() -> tuple[Recipe, ...]:

@@ -21,6 +21,7 @@ _CLUSTER = re.compile(r"__cluster_dims__\((\d+)\) (\w+)\(")
 _SHARED = re.compile(r"__shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)(?P<extents>(?:\[[^;]*\])+);")
 _DYNAMIC = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)\[\];")
 MACHINE = Path(__file__).with_name("emulated_machine.hpp")
+MATRICES = Path(__file__).with_name("emulated_matrices.hpp")
 FLUSHED = "static float flushed(float a) { return std::abs(a) < 1.17549435e-38f ? 0.0f : a; }\n"
 
 
@@ -45,7 +46,7 @@ def own_memory(text: str) -> str:
 
 
 def emulated(source: str) -> str:
-    """A kernel as a C++ source file: pointwise, along rows, or a product without wgmma and ldmatrix."""
+    """A kernel as a C++ source file: pointwise, along rows, attention, or a product without wgmma."""
     text = re.sub(r"#include <(cute/arch|cutlass/arch)/.*>\n", "", source)
     text = re.sub(r"(__shared__ .*\]), (\w+\[)", r"\1; __shared__ T \2", text)
     text = re.sub(r"#(define|undef) UNROLL.*\n", "", text)
@@ -63,4 +64,5 @@ def emulated(source: str) -> str:
 
     host, count = _LAUNCH.subn(launched, body)
     assert count and "<<<" not in host
-    return f'{head}#include "{MACHINE}"\n{FLUSHED}{plain_functions(own_memory(host))}'
+    machine = "".join(f'#include "{each}"\n' for each in ((MACHINE, MATRICES) if "LDSM" in host else (MACHINE,)))
+    return f"{head}{machine}{FLUSHED}{plain_functions(own_memory(host))}"

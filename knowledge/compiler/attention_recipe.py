@@ -1,0 +1,85 @@
+"""Attention as a recipe of the playbook: one kernel that never writes the scores."""
+
+from __future__ import annotations
+
+from knowledge.compiler import attention_cuda
+from knowledge.compiler.attention import Attention, attention_of
+from knowledge.playbook.expressions import UnwritableError
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.source_text import BYTES
+
+# Tensor cores with asynchronous copies.
+LEAST_ARCHITECTURE = 80
+
+
+class AttentionRecipe:
+    """Tiles of rows and keys on tensor cores from the start; moves are other tiles."""
+
+    name = "attention"
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """The largest of the tiles that fit, or why it is no attention that this writes."""
+        if problem.target == "cpu" or _generation(problem) < LEAST_ARCHITECTURE:
+            return Decline("attention as one kernel needs a GPU of at least sm_80")
+        try:
+            form = attention_of(problem)
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        found = plans(problem, form)
+        return found[0] if found else Decline("attention whose tiles have no room in shared memory")
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """Another tile: how many rows a block has and how many keys are on the way, a trial tells."""
+        why = "rows a warp, keys a tile and blocks a multiprocessor trade reads of shared memory against latency"
+        return tuple(
+            Move(f"tile of {_rows(each)} rows, {each.knobs['keys']} keys, {each.knobs['stages']} stages", why, each,
+                 ("occupancy", "latency", "on_chip", "compute"))
+            for each in plans(problem, attention_of(problem)) if each != plan
+        )  # fmt: skip
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source."""
+        return attention_cuda.render(problem, attention_of(problem), plan)
+
+
+def _rows(plan: Plan) -> int:
+    return int(plan.knobs["rows"]) * int(plan.knobs["warps"])
+
+
+def _generation(problem: Problem) -> int:
+    digits = "".join(each for each in problem.device.architecture if each.isdigit())
+    return int(digits or 0)
+
+
+# For heads of so many columns: rows a warp, warps, keys, stages, blocks; the fastest first. An H200 takes for bfloat16,
+# 4 x 32 heads of 4096 x 128, 3.66, 3.71 and 4.20 ms, 16 heads more of 1024 x 64, causal, 0.063, 0.065 and 0.065; for
+# float32 8 x 16 heads of 2048 x 64, 2.14, 2.43 and 2.57, 128 x 8 of 512 x 96, causal, 1.21, 1.39 and 1.19.
+Tile = tuple[int, int, int, int, int]
+_NARROW: dict[int, tuple[Tile, ...]] = {
+    64: ((16, 4, 64, 2, 2), (16, 8, 128, 2, 1), (32, 4, 64, 2, 1)),
+    128: ((32, 4, 64, 2, 1), (32, 4, 32, 3, 2), (16, 8, 128, 2, 1)),
+    256: ((16, 8, 64, 2, 1),),
+}
+_WIDE: dict[int, tuple[Tile, ...]] = {
+    64: ((32, 4, 32, 2, 1), (16, 4, 64, 2, 1), (16, 4, 32, 2, 2)),
+    128: ((16, 4, 32, 2, 2), (16, 8, 32, 2, 1), (32, 4, 32, 2, 1)),
+    256: (),
+}
+_SMALL: tuple[Tile, ...] = ((16, 4, 32, 2, 1), (16, 2, 32, 2, 1))
+# A block of more rows has too little to do.
+FEW_ROWS = 64
+
+
+def plans(problem: Problem, form: Attention) -> list[Plan]:
+    """All tiles that fit into shared memory, the most promising first."""
+    columns = max(form.inner, form.outer)
+    tiles = (_WIDE if BYTES[form.dtype] == 4 else _NARROW)[next(most for most in _WIDE if columns <= most)]
+    made = []
+    for rows, warps, keys, stages, blocks in (*tiles, *_SMALL):
+        knobs: dict[str, int | str] = {"rows": rows, "warps": warps, "keys": keys, "stages": stages, "blocks": blocks}
+        plan = Plan(AttentionRecipe.name, knobs)
+        few = form.row.extent > FEW_ROWS or rows * warps <= FEW_ROWS
+        if few and attention_cuda.fits(form, plan, problem.device):
+            made.append(plan)
+    return made

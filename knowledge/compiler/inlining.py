@@ -1,0 +1,38 @@
+"""A value's body down to what is kept: the maps in between are computed where they are read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from knowledge.compiler.nodes import Element, Value, Values
+from knowledge.playbook.expressions import Node
+
+
+class Inliner:
+    """Bodies whose reads are all of values for which `kept` is true."""
+
+    def __init__(self, graph: Values, kept: Callable[[Value], bool]) -> None:
+        self.graph = graph
+        self.kept = kept
+        self.bodies: dict[int, Node] = {}
+
+    def body(self, value: Value) -> Node:
+        """The value's element over its own axes."""
+        if id(value) not in self.bodies:
+            assert value.body is not None
+            self.bodies[id(value)] = self.graph.rewritten(value.body, {}, self.read)
+        return self.bodies[id(value)]
+
+    def read(self, read: Element) -> Node:
+        """What a read becomes: 0 where one that may miss its value does."""
+        value = read.value
+        if value is None or self.kept(value):
+            return read
+        places = dict(zip(value.axes, read.indices, strict=True))
+        body = self.graph.rewritten(self.body(value), places, lambda inner: inner)
+        if not read.partial:
+            return body
+        inside: Node = self.graph.const(True, "bool")
+        for index, extent in zip(read.indices, value.shape, strict=True):
+            inside = self.graph.element("and", "bool", self.graph.within(index, extent), inside)
+        return self.graph.element("select", body.dtype, inside, body, self.graph.const(0, body.dtype))

@@ -1,0 +1,198 @@
+"""Attention as one kernel: which forwards are one, and that the kernels for GPUs are right where no GPU is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from emulated import emulated
+from goldens import Golden
+from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
+from traced import Compiler, assert_close, call
+
+from knowledge.compiler.attention import attention_of
+from knowledge.compiler.attention_recipe import AttentionRecipe
+from knowledge.playbook.author import SINGLE, first_draft
+from knowledge.playbook.partition import stages_of
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan
+
+RECIPE = AttentionRecipe()
+HEADS = 2
+
+
+def _randn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def plain(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v)
+
+
+def causal(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+
+def grouped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True, scale=0.3)
+
+
+def masked(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, k, attn_mask=mask)
+
+
+def spelled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
+    seen = torch.ones(scores.shape[-2:]).tril() == 0
+    return torch.softmax(scores.masked_fill(seen, -math.inf), -1) @ v
+
+
+def added(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    below = torch.triu(torch.full((q.shape[2], k.shape[2]), -math.inf), 1)
+    return torch.einsum("bhqk,bhkd->bqhd", torch.softmax(torch.einsum("bhqd,bhkd->bhqk", q * 0.25, k) + below, -1), v)
+
+
+def packed(x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """q, k, v as views of one projection, a mask from a buffer, the heads side by side again."""
+    batch, rows, columns = x.shape
+    q, k, v = (each.view(batch, rows, HEADS, -1).transpose(1, 2) for each in x.split(columns // 3, 2))
+    scores = (q @ k.transpose(-2, -1)) * (1.0 / math.sqrt(k.size(-1)))
+    scores = scores.masked_fill(mask[:, :, :rows, :rows] == 0, -math.inf)
+    weights = F.dropout(F.softmax(scores, -1), 0.1, training=False)
+    return (weights @ v).transpose(1, 2).contiguous().view(batch, rows, columns // 3)
+
+
+def three(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)), -1), v)
+
+
+def qkv(batch: int, heads: int, rows: int, keys: int, columns: int) -> tuple[torch.Tensor, ...]:
+    shapes = ((rows, columns), (keys, columns), (keys, columns))
+    return tuple(_randn(batch, heads, *shape) + 0.1 * place for place, shape in enumerate(shapes))
+
+
+def _unseen(rows: int, keys: int) -> torch.Tensor:
+    """A mask with a row that sees nothing."""
+    mask = torch.rand(rows, keys, generator=torch.Generator().manual_seed(3)) > 0.4
+    mask[1] = False
+    return mask
+
+
+NARROW = {"rows": 32, "warps": 2, "keys": 32, "stages": 3, "blocks": 1}
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int | str]]
+CASES: dict[str, Case] = {
+    "plain, odd": (plain, qkv(1, 2, 37, 70, 19), {}),
+    "causal, tiles skipped": (causal, qkv(1, 1, 70, 100, 40), {}),
+    "a mask": (masked, (*qkv(2, 1, 9, 33, 16)[:2], _unseen(9, 33)), {}),
+    "a mask added": (masked, (*qkv(1, 2, 9, 33, 16)[:2], torch.zeros(9, 33).masked_fill(~_unseen(9, 33), -math.inf)),
+                     {}),
+    "spelled out": (spelled, qkv(1, 2, 35, 35, 16), {}),
+    "added, transposed": (added, qkv(1, 3, 20, 20, 8), {}),
+    "packed": (packed, (_randn(1, 34, 3 * 24), torch.ones(1, 1, 40, 40).tril()), {}),
+    "three dimensions": (three, tuple(each[0] for each in qkv(1, 3, 17, 40, 64)), {}),
+    "grouped, one row": (grouped, (_randn(1, 4, 1, 16), _randn(1, 2, 45, 16), _randn(1, 2, 45, 16) + 1), {}),
+    "nothing but one": (plain, qkv(1, 1, 1, 1, 1), {}),
+    "bfloat16": (causal, tuple(each.bfloat16() for each in qkv(1, 2, 75, 75, 24)), NARROW),
+    "float16, odd": (plain, tuple(each.half() for each in qkv(1, 1, 20, 70, 7)), {}),
+    "float16, packed": (packed, (_randn(1, 20, 3 * 32).half(), torch.ones(1, 1, 20, 20).tril()), {}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, tuple[Problem, str]]:
+    """All cases."""
+    found = {}
+    for name, (function, given, knobs) in CASES.items():
+        problem = traced(function, *given, device=A100)
+        plan = RECIPE.first_plan(problem)
+        assert isinstance(plan, Plan), (name, plan)
+        found[name] = problem, RECIPE.render(problem, Plan(plan.recipe, {**plan.knobs, **knobs}))
+    return found
+
+
+def test_emulated_kernels_are_as_right_as_torch(
+    golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]]
+) -> None:
+    texts = [emulated(source) for _, source in sources.values()]
+    if golden.holds(texts, *compiler.flags):
+        return
+    for (name, (function, given, _)), kernel in zip(CASES.items(), compiler.build_all(texts), strict=True):
+        (got,) = call(kernel, sources[name][0], given)
+        doubles = [each.double() if each.is_floating_point() else each for each in given]
+        assert_close(got, function(*given), function(*doubles), name)
+
+
+def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Problem, str]], tmp_path: Any) -> None:
+    shown = [sources[name][1] for name in ("packed", "bfloat16")]
+    if golden.holds(for_nvcc(shown, "sm_80")):
+        return
+    for number, source in enumerate(shown):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        assert compiled_as_it_is(folder, source, "sm_80") == ""
+
+
+@pytest.mark.parametrize(("name", "diagonal", "plain_scores"), [
+    ("plain, odd", None, True), ("causal, tiles skipped", 0, True), ("spelled out", 0, True),
+    ("added, transposed", 0, True), ("a mask", None, False), ("packed", None, False),
+])  # fmt: skip
+def test_masks_by_position_are_told_from_others(name: str, diagonal: int | None, plain_scores: bool) -> None:
+    function, given, _ = CASES[name]
+    form = attention_of(traced(function, *given))
+    assert (form.diagonal, form.score is None) == (diagonal, plain_scores)
+    assert form.safe == (name == "a mask")
+
+
+def test_what_is_no_softmax_of_scores_is_declined() -> None:
+    q, k, v = qkv(1, 2, 9, 9, 8)
+    others: dict[str, Callable[..., torch.Tensor]] = {
+        "relu": lambda q, k, v: torch.relu(q @ k.mT) @ v,
+        "of other rows": lambda q, k, v: torch.softmax(q @ k.mT, -2) @ v,
+        "twice": lambda q, k, v: torch.softmax(torch.softmax(q @ k.mT, -1), -1) @ v,
+        "not by its sum": lambda q, k, v: (torch.exp(q @ k.mT) / torch.exp(q @ k.mT).amax(-1, True)) @ v,
+        "values computed": lambda q, k, v: torch.softmax(q @ k.mT, -1) @ torch.exp(v),
+    }
+    for name, function in others.items():
+        assert isinstance(RECIPE.first_plan(traced(function, q, k, v)), Decline), name
+    wide = qkv(1, 1, 4, 4, 300)
+    answer = RECIPE.first_plan(traced(plain, *wide))
+    assert isinstance(answer, Decline) and "256 columns" in answer.reason
+
+
+def test_dropout_is_not_left_out() -> None:
+    def dropped(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, dropout_p=0.5)
+
+    answer = RECIPE.first_plan(traced(dropped, *qkv(1, 2, 9, 9, 8)))
+    assert isinstance(answer, Decline) and "dropout" in answer.reason
+
+
+def test_a_layer_is_a_product_an_attention_and_a_product() -> None:
+    class Layer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.into, self.out = torch.nn.Linear(16, 48), torch.nn.Linear(16, 16)
+            self.register_buffer("mask", torch.ones(1, 1, 12, 12).tril())
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return self.out(packed(self.into(x), self.mask))
+
+    problem = traced(Layer(), _randn(2, 10, 16), device=H200)
+    assert [stage.recipe.name for stage in stages_of(problem, SINGLE).parts] == ["gemm", "attention", "gemm"]
+
+
+def test_every_tile_fits_and_older_gpus_are_told() -> None:
+    problem = traced(plain, *qkv(1, 2, 200, 200, 128))
+    assert len(RECIPE.moves(problem, RECIPE.first_plan(problem))) > 1  # type: ignore[arg-type]
+    small = problem.model_copy(update={"device": A100.model_copy(update={"shared_bytes": 99 << 10})})
+    for plan in (RECIPE.first_plan(small), *(move.plan for move in RECIPE.moves(small, RECIPE.first_plan(small)))):  # type: ignore[arg-type]
+        assert isinstance(plan, Plan)
+        assert int(RECIPE.render(small, plan).split("shared memory: ")[1].split(" ")[0]) <= 99 << 10
+    old = problem.model_copy(update={"device": A100.model_copy(update={"architecture": "sm_75"})})
+    assert isinstance(RECIPE.first_plan(old), Decline)
+    draft = first_draft(problem)
+    assert isinstance(draft, Draft) and "attention recipe" in draft.why
