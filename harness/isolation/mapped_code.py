@@ -55,11 +55,18 @@ def unsealed(process: int, guard: int) -> str:
     filters more than the launcher, its guard."""
     if any("w" in rights for _, rights, _ in _executable(process)):
         return "code that it can write"
+    return "a thread that can still map code" if filtered_twice(process, guard) is False else ""
+
+
+def filtered_twice(process: int, guard: int) -> bool | None:
+    """Whether each thread of a process has two filters more than its guard; None where the system does not tell.
+
+    OSError where one of the two has ended.
+    """
     outside = _filters(f"/proc/{guard}")
-    for thread in Path(f"/proc/{process}/task").iterdir():
-        if outside is not None and (_filters(str(thread)) or 0) < outside + 2:
-            return "a thread that can still map code"
-    return ""
+    if outside is None:
+        return None
+    return all((_filters(str(thread)) or 0) >= outside + 2 for thread in Path(f"/proc/{process}/task").iterdir())
 
 
 def _filters(process: str) -> int | None:

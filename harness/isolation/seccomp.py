@@ -39,18 +39,21 @@ _AARCH64 = {
     "bpf": 280, "userfaultfd": 282, "kexec_file_load": 294, "sched_setaffinity": 122,
 }  # fmt: skip
 # What gives a process code that it did not have: mappings that may be executed, and other programs. A signal's handler
-# is code that runs when the process is told to go on, before it is asked for anything.
+# is code that runs when the process is told to go on, before it is asked for anything. Another process would have to be
+# looked for whenever this one is to stand still.
 _CODE_X86_64 = {
     "mmap": 9, "mprotect": 10, "shmat": 30, "execve": 59, "personality": 135, "prctl": 157, "execveat": 322,
-    "pkey_mprotect": 329, "rt_sigaction": 13,
+    "pkey_mprotect": 329, "rt_sigaction": 13, "clone": 56, "fork": 57, "vfork": 58,
 }  # fmt: skip
 _CODE_AARCH64 = {
     "personality": 92, "prctl": 167, "shmat": 196, "execve": 221, "mmap": 222, "mprotect": 226, "execveat": 281,
-    "pkey_mprotect": 288, "rt_sigaction": 134,
+    "pkey_mprotect": 288, "rt_sigaction": 134, "clone": 220,
 }  # fmt: skip
 _CODE = {"x86_64": _CODE_X86_64, "aarch64": _CODE_AARCH64}
 _MAPPING = ("mmap", "mprotect", "pkey_mprotect")
+_FORKING = ("fork", "vfork")
 _EXECUTABLE = 4  # PROT_EXEC
+_THREAD = 0x10000  # CLONE_THREAD
 _SET_DUMPABLE = 4  # PR_SET_DUMPABLE
 _ARCHITECTURES = {"x86_64": (0xC000003E, _X86_64), "aarch64": (0xC00000B7, _AARCH64)}  # linux/audit.h
 
@@ -109,7 +112,7 @@ def filter_program(
 
 def sealing_program(machine: str) -> bytes:
     """A second program, for a process that has all the code it will ever run: none is mapped, made or started any more,
-    and none is called by a signal that was not before.
+    and none is called by a signal that was not before. It starts threads, and no process.
 
     Nor may it hide its mappings, or have what is readable count as executable. OSError as `filter_program`'s.
     """
@@ -117,8 +120,9 @@ def sealing_program(machine: str) -> bytes:
     if known is None or numbers is None:
         raise OSError(errno.ENOSYS, f"no system call filter for {machine}")
     code = _prologue(known[0])
-    for name in ("execve", "execveat", "personality", "shmat", "rt_sigaction"):
+    for name in ("execve", "execveat", "personality", "shmat", "rt_sigaction", *(set(_FORKING) & set(numbers))):
         code += _refuse(numbers[name], errno.EPERM)
+    code += _refuse_argument(numbers["clone"], (_ANY_BIT, 1, 0, _THREAD))
     for name in _MAPPING:
         code += _refuse_argument(numbers[name], (_ANY_BIT, 0, 1, _EXECUTABLE), position=2)
     code += _refuse_argument(numbers["prctl"], (_EQUAL, 0, 1, _SET_DUMPABLE))

@@ -153,13 +153,18 @@ def pause_tree(pid: int) -> set[int]:
     Where `pid` leads to the launcher, that one goes on and only what is below it stops: it has to notice when its
     caller dies.
     """
-    guard = _guard(pid)
+    guard = guard_of(pid)
     if guard is None:
         _signal([pid], signal.SIGSTOP)
     return _stop_descendants(pid if guard is None else guard)
 
 
-def _guard(pid: int) -> int | None:
+def pause(process: int) -> None:
+    """SIGSTOP a process that can start no other. Nothing is looked for: with many processes that takes milliseconds."""
+    _signal([process], signal.SIGSTOP)
+
+
+def guard_of(pid: int) -> int | None:
     """The launcher: `pid` itself or, inside bubblewrap, an only child's only child.
 
     The first one with the name counts. A candidate may take the name too, but is always further down.

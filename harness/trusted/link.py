@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from harness.isolation.tree import pause_tree, resume_tree
+from harness.isolation.mapped_code import filtered_twice
+from harness.isolation.tree import guard_of, pause, pause_tree, resume_tree
 from harness.nouns.errors import MachineError
 from harness.nouns.task import ScalarSpec
 from harness.nouns.verdict import Status
@@ -18,6 +19,9 @@ from harness.wire import channel
 
 AWAKE_S = 1.0
 """How long to wait for an answer without sleeping, where the device is not the processor."""
+LINGERS_S = 0.002
+"""How long a sealed runner goes on after its answer: its OpenMP threads, which spin for about half a millisecond, are
+asleep when the next order comes, as after any pause of a caller's, and who still writes is seen."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
 _REFUSED = frozenset({"output", "operator", "process_state"})
@@ -42,6 +46,8 @@ class RunnerLink:
         self._pid, self._load_within_s = pid, load_within_s
         self._stopped: set[int] | None = None
         """What was paused last, and can have had no child since: looking at all processes again takes milliseconds."""
+        self._alone: int | None = None
+        """The runner, where it is sealed: then no other process of the candidate's can come to be."""
         self._awake = False  # on a processor the wait would take a core from the kernel
         self._numbers: Sequence[Numbers] = ()
         self._told: list[Numbers] = []
@@ -88,6 +94,7 @@ class RunnerLink:
         resume_tree(self._pid)
         self._ask({"load": library}, "loaded", self._load_within_s)
         self._stopped = pause_tree(self._pid)
+        self._alone = _sealed_alone(self._pid, self._stopped)
 
     def call(self, slots: Sequence[int], timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
         """Have the entry called once on each of these slots, in order.
@@ -111,7 +118,11 @@ class RunnerLink:
         resume_tree(self._pid, self._stopped)
         self._tell_numbers()
         yield
-        self._stopped = pause_tree(self._pid)
+        if self._alone is None:
+            self._stopped = pause_tree(self._pid)
+        else:
+            time.sleep(LINGERS_S)
+            pause(self._alone)
 
     def _tell_numbers(self) -> None:
         """Here, and not with the order that needs them: no clock runs yet."""
@@ -147,6 +158,16 @@ class RunnerLink:
         if expected not in answer:
             raise CandidateFailedError("refused", "protocol", "The runner sent something else than an answer.")
         return answer[expected]
+
+
+def _sealed_alone(pid: int, below: set[int]) -> int | None:
+    """The one process below a runner's guard, where no thread of it can start another; else None."""
+    guard = guard_of(pid)
+    try:
+        (alone,) = below
+        return alone if guard is not None and filtered_twice(alone, guard) else None
+    except (ValueError, OSError):  # there are others, or it has just ended
+        return None
 
 
 def _text(said: object) -> str:

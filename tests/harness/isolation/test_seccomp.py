@@ -202,4 +202,14 @@ def test_a_sealed_process_starts_no_program_and_hides_nothing(machine: str) -> N
     (prctl,) = calls(machine, "prctl")
     assert [decide(program, AUDIT[machine], prctl, option) for option in (3, 4, 15)] == [ALLOW, EPERM, ALLOW]
     assert decide(program, AUDIT["aarch64" if machine == "x86_64" else "x86_64"], prctl) == KILL
-    assert decide(program, AUDIT[machine], *calls(machine, "clone")) == ALLOW
+
+
+@pytest.mark.parametrize("machine", sorted(AUDIT))
+@given(others=st.integers(0, 2**32 - 1))
+def test_a_sealed_process_starts_threads_and_no_process(machine: str, others: int) -> None:
+    program, thread = seccomp.sealing_program(machine), 0x10000
+    (clone,) = calls(machine, "clone")
+    assert decide(program, AUDIT[machine], clone, others | thread) == ALLOW
+    assert decide(program, AUDIT[machine], clone, others & ~thread) == EPERM
+    if machine == "x86_64":
+        assert [decide(program, AUDIT[machine], number) for number in (57, 58)] == [EPERM, EPERM]

@@ -17,6 +17,7 @@ from harness.isolation.tree import (
     folder_bytes,
     kill_descendants,
     kill_tree,
+    pause,
     pause_tree,
     resume_tree,
     weigh,
@@ -75,6 +76,27 @@ def test_pausing_stops_all_and_resuming_wakes_them(family: subprocess.Popen[byte
     assert paused == {*everybody} - {family.pid}
     resume_tree(family.pid, paused if known else None)
     assert eventually(lambda: all(state(pid) == "S" for pid in everybody))
+
+
+SPINNING = """
+import threading
+def spin():
+    while True:
+        pass
+for _ in range(3):
+    threading.Thread(target=spin).start()
+"""
+
+
+def test_a_process_that_is_paused_by_itself_stands_with_all_its_threads() -> None:
+    with subprocess.Popen([sys.executable, "-I", "-S", "-c", SPINNING]) as process:
+        assert eventually(lambda: len(states_of_threads(process.pid)) == 4)
+        pause(process.pid)
+        assert eventually(lambda: set(states_of_threads(process.pid)) == {"T"})
+        resume_tree(process.pid, ())
+        assert eventually(lambda: "T" not in states_of_threads(process.pid))
+        process.kill()
+    pause(process.pid)  # it has ended: nobody is stopped
 
 
 @pytest.mark.parametrize("paused", [False, True])

@@ -22,6 +22,7 @@ SYSTEM = f"""
 #include <dirent.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
@@ -30,6 +31,7 @@ SYSTEM = f"""
 #include <sys/shm.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -112,7 +114,17 @@ static bool program_started() {{
     _exit(126);
   }}
   int status = 0;
-  return waitpid(child, &status, 0) == child && WEXITSTATUS(status) != 126;
+  return child > 0 && waitpid(child, &status, 0) == child && WEXITSTATUS(status) != 126;
+}}
+static bool process_started() {{
+  for (long flags : {{(long)SIGCHLD, (long)(SIGCHLD | CLONE_PARENT), (long)(SIGCHLD | CLONE_VM | CLONE_VFORK)}}) {{
+    const long child = syscall(SYS_clone, flags, 0, 0, 0, 0);
+    if (child == 0) syscall(SYS_exit_group, 0);
+    if (child > 0) return true;
+  }}
+  const int child = fork();
+  if (child == 0) _exit(0);
+  return child > 0;
 }}
 static bool server_reached(int port) {{
   sockaddr_in host{{}};
@@ -146,6 +158,7 @@ OUTSIDE = {
     "rewrites its own code": "rewrites_code()",
     "makes all that is readable code": "personality(READ_IMPLIES_EXEC) >= 0",
     "starts a program": "program_started()",
+    "starts a process": "process_started()",
     "hides its mappings": "prctl(PR_SET_DUMPABLE, 0) == 0",
 }  # fmt: skip
 """Each is true where it succeeds."""
@@ -153,11 +166,6 @@ OUTSIDE = {
 OTHERS = {
     "crash": "*reinterpret_cast<volatile int*>(8) = 1;",
     "hang": "volatile int64_t left = 1; while (left) {}",
-    "fork bomb": "for (int i = 0; i < 8; ++i) (void)!fork(); for (;;) pause();",
-    "memory in forks": """
-      for (int i = 0; i < 8; ++i)
-        if (fork() == 0) { std::memset(std::malloc(30 << 20), 1, 30 << 20); for (;;) pause(); }
-      for (;;) pause();""",
     "memory in a file": """
       static char block[1 << 20];
       std::memset(block, 1, sizeof block);
@@ -184,14 +192,6 @@ OTHERS = {
     "exit": "std::_Exit(0);",
     "closes descriptors": "for (int i = 0; i < 1024; ++i) close(i);",
     "fills descriptors": 'while (open("/dev/null", O_RDONLY) >= 0) {} right(x, y);',
-    "daemon": """
-      if (fork() == 0) {
-        setsid();
-        if (fork() != 0) _exit(0);
-        prctl(PR_SET_NAME, "innocent");
-        for (;;) sleep(1);
-      }
-      right(x, y);""",
 }  # fmt: skip
 
 ATTACKS = ("outside", *OTHERS)
@@ -203,6 +203,44 @@ AT_LOAD = {
     "leaves a process at load": """
       static int const child = fork();
       static int const waits = child == 0 ? pause() : 0;
+      """,
+    "leaves a daemon at load": """
+      struct Early {
+        Early() {
+          if (fork() != 0) return;
+          setsid();
+          if (fork() != 0) _exit(0);
+          prctl(PR_SET_NAME, "innocent");
+          for (;;) sleep(1);
+        }
+      } early;
+      """,
+    "fork bomb at load": """
+      struct Early {
+        Early() {
+          const int own = getpid();
+          for (int i = 0; i < 8; ++i) (void)!fork();
+          while (getpid() != own) pause();
+        }
+      } early;
+      """,
+    "memory in forks at load": """
+      struct Early {
+        Early() {
+          int ends[2];
+          char full;
+          (void)!pipe(ends);
+          for (int i = 0; i < 8; ++i)
+            if (fork() == 0) {
+              auto const block = static_cast<char volatile*>(std::malloc(30 << 20));
+              for (int at = 0; at < 30 << 20; at += 4096) block[at] = 1;
+              (void)!write(ends[1], &full, 1);
+              for (;;) pause();
+            }
+          for (int i = 0; i < 8; ++i) (void)!read(ends[0], &full, 1);
+          for (;;) pause();
+        }
+      } early;
       """,
     "exit at load": "struct Early { Early() { std::_Exit(0); } } early;",
     "closes descriptors at load": "struct Early { Early() { for (int i = 0; i < 1024; ++i) close(i); } } early;",

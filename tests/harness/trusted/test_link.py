@@ -17,6 +17,7 @@ from python_kernels import SIGNATURE, bench_of, right
 
 from harness.nouns.errors import MachineError
 from harness.nouns.verdict import Verdict
+from harness.trusted import link as links
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
@@ -202,6 +203,15 @@ def test_a_loaded_runner_is_stopped_but_for_its_turns_and_its_end():
         with pytest.raises(ZeroDivisionError), link.running():
             raise ZeroDivisionError
         assert becomes(pid, "S")
+
+
+@pytest.mark.parametrize(
+    ("guard", "below", "alone"), [(7, {8}, 8), (7, {9}, None), (7, {8, 9}, None), (None, {8}, None)]
+)
+def test_only_a_sealed_runner_without_company_is_stopped_without_a_look_around(monkeypatch, guard, below, alone):
+    monkeypatch.setattr(links, "guard_of", lambda pid: guard)
+    monkeypatch.setattr(links, "filtered_twice", lambda process, of: process == 8)
+    assert links._sealed_alone(6, below) == alone
 
 
 def test_a_library_that_cannot_be_loaded_is_the_kernels_fault():
