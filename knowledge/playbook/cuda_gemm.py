@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 from knowledge.playbook import cuda_gemm_16bit as narrow
+from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_fused as fused
+from knowledge.playbook import cuda_gemm_hopper as hopper
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
@@ -15,12 +17,13 @@ from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 
 
-def first_plan(form: Form, device: Device) -> Plan | Decline:
-    """The plain SIMT kernel, or why the form is not covered."""
+def first_plan(problem: Problem, form: Form) -> Plan | Decline:
+    """The plain kernel of the type, on Hopper the tensor cores' own, or why the form is not covered."""
+    device = problem.device
     if form.kind == "scale":
         return Decline("The GEMM recipe covers products with a diagonal matrix on the cpu only.")
     if form.dtype in NARROW and _is_ampere(device):
-        return narrow.first_plan()
+        return _hopper(problem, form) or narrow.first_plan()
     if form.dtype != "float32":
         return Decline(f"On this GPU the GEMM recipe does not cover {form.dtype}.")
     return simt.first_plan(form, device)
@@ -30,6 +33,10 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     """The moves not yet in `plan`, the most promising first."""
     if plan.knobs["kernel"] == narrow.KERNEL:
         return narrow.moves(form, problem.device, plan)
+    if plan.knobs["kernel"] == hopper.KERNEL:
+        return hopper.moves(problem, form, plan)
+    if plan.knobs["kernel"] == decode.KERNEL:
+        return decode.moves(form, plan)
     if plan.knobs["kernel"] == tensor.KERNEL:
         return tensor.moves(problem, form, plan)
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
@@ -45,6 +52,10 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
     if plan.knobs["kernel"] == narrow.KERNEL:
         return render_exemplar(problem, form, plan, narrow.knobs_text(form, plan), narrow.describe(plan))
+    if plan.knobs["kernel"] == hopper.KERNEL:
+        return render_exemplar(problem, form, plan, hopper.knobs_text(problem, form, plan), hopper.describe(plan))
+    if plan.knobs["kernel"] == decode.KERNEL:
+        return render_exemplar(problem, decode.turned(form), plan, decode.knobs_text(plan), decode.describe(plan))
     if plan.knobs["kernel"] == tensor.KERNEL:
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
@@ -53,6 +64,13 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
     return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
+
+
+def _hopper(problem: Problem, form: Form) -> Plan | None:
+    """By wgmma, where tensor copies can read the operands: an H200 takes half of mma.sync's time."""
+    if decode.pays(problem, form):
+        return decode.first_plan(problem, form)
+    return hopper.first_plan(problem, form) if hopper.suits(problem, form) else None
 
 
 def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:

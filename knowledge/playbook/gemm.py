@@ -27,7 +27,7 @@ class GemmRecipe:
         except UncoveredError as refusal:
             return Decline(str(refusal))
         if problem.target == "cuda":
-            return cuda_gemm.first_plan(form, problem.device)
+            return cuda_gemm.first_plan(problem, form)
         if form.dtype in NARROW:
             return Decline(f"On the cpu the GEMM recipe covers float32 and float64; this is {form.dtype}.")
         if form.kind == "scale":

@@ -187,13 +187,13 @@ def _oriented(form: Form) -> Form:
         return form
     if form.n.extent == 1:
         # A matrix that lies transposed in memory is read along M: M becomes the vectors' dimension.
-        return _swapped(form) if form.m.strides[A] == 1 and form.k.strides[A] != 1 else form
+        return swapped(form) if form.m.strides[A] == 1 and form.k.strides[A] != 1 else form
     if form.m.extent == 1:
-        return form if form.n.strides[B] == 1 and form.k.strides[B] != 1 else _swapped(form)
-    return _swapped(form) if form.n.strides[C] != 1 and form.m.strides[C] == 1 else form
+        return form if form.n.strides[B] == 1 and form.k.strides[B] != 1 else swapped(form)
+    return swapped(form) if form.n.strides[C] != 1 and form.m.strides[C] == 1 else form
 
 
-def _swapped(form: Form) -> Form:
+def swapped(form: Form) -> Form:
     """The transposed product: C.T = B.T @ A.T."""
     swapped = [Axis(axis.extent, (axis.strides[B], axis.strides[A], *axis.strides[C:])) for axis in _axes(form)]
     m, n, k, *batch = swapped

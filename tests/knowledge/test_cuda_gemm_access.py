@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from knowledge.playbook import cuda_gemm_16bit as narrow
+from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_fused as fused
+from knowledge.playbook import cuda_gemm_hopper as hopper
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
@@ -162,7 +164,7 @@ def typed(problem: Problem, dtype: str) -> Problem:
 
 LARGE = {
     "level 1": list(LEVEL1.values()),
-    "16 bits": [typed(LEVEL1[number], "float16") for number in (1, 8, 18)],
+    "16 bits": [typed(LEVEL1[number], "float16") for number in (1, 8, 18)] + [typed(shaped(16, 4096, 4096), "float16")],
     "odd": [shaped(1664, 1664, 4096), shaped(130, 1003, 70_001), shaped(64, 40_000, 64), shaped(4096, 960, 64)],
 }
 
@@ -184,6 +186,10 @@ def footprint(plan: Plan) -> tuple[int, int]:
             return warps * 32, (knob["bm"] + knob["bn"]) * knob["bk"] * knob["stages"] * 4
         case narrow.KERNEL:
             return knob["wm"] * knob["wn"] * 32, (knob["bm"] + knob["bn"]) * 64 * 2 * knob["stages"]
+        case hopper.KERNEL:
+            return 384, (knob["bm"] + knob["bn"]) * 64 * 2 * knob["stages"] + 2 * knob["panels"] * 64 * 64 * 2
+        case decode.KERNEL:
+            return 160, (64 + knob["bn"]) * 64 * 2 * knob["stages"] + 64 * knob["bn"] * 4
         case wgmma.KERNEL:
             return 384, (128 + knob["bn"]) * 32 * 8 * knob["stages"]
     return 256 + knob["producers"], (128 + knob["bn"]) * 32 * 8 * knob["stages"]

@@ -1,0 +1,245 @@
+// Hopper's tensor copies, barriers that count bytes, stmatrix and wgmma on the emulated machine.
+//
+// As in the machine itself what happens in the background comes as late as it may: a tensor copy leaves garbage where it
+// will land until somebody waits for its barrier, one to device memory reads what it stores only when it is waited for,
+// and wgmma reads shared memory when its group is waited for. A stage that is filled or left too early shows.
+#pragma once
+
+#undef __grid_constant__
+#define __grid_constant__
+
+namespace machine {
+
+// A barrier in shared memory: arrivals and bytes that are still to come, by its address there.
+struct Counted {
+  int count, left;
+  int64_t bytes;
+  Barrier gate;
+};
+static std::map<void const*, Counted> counted;
+
+// What a tensor map of 16-bit elements says.
+struct TensorMap {
+  char* data;
+  int64_t extents[3], pitches[2];
+  int boxes[3];
+};
+static_assert(sizeof(TensorMap) <= sizeof(CUtensorMap));
+
+template <class... Rest>
+CUresult encode(CUtensorMap* map, CUtensorMapDataType, unsigned rank, void* data, cuuint64_t const* extents,
+                cuuint64_t const* pitches, cuuint32_t const* boxes, Rest...) {
+  bool fits = rank == 3 && reinterpret_cast<uintptr_t>(data) % 16 == 0 && boxes[0] * 2 == 128;
+  TensorMap made{static_cast<char*>(data), {}, {}, {}};
+  for (int i = 0; i < 3; ++i) {
+    fits = fits && extents[i] > 0 && boxes[i] > 0 && boxes[i] <= 256 && (i == 2 || pitches[i] % 16 == 0);
+    made.extents[i] = extents[i], made.boxes[i] = boxes[i];
+    if (i < 2) made.pitches[i] = pitches[i];
+  }
+  std::memcpy(map, &made, sizeof(made));
+  return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// A box on its way between device memory and a block's shared memory, where it lies swizzled.
+struct Box {
+  TensorMap map;
+  int at[3];
+  char *place, *block;
+  void const* barrier;
+
+  int bytes() const { return map.boxes[0] * map.boxes[1] * 2; }
+
+  // Calls function(shared, device) for every element; device is null outside of the tensor.
+  template <class Function>
+  void each(Function const& function) const {
+    for (int across = 0; across < map.boxes[1]; ++across) {
+      for (int along = 0; along < map.boxes[0]; ++along) {
+        int64_t offset = place - block + (across * map.boxes[0] + along) * 2;
+        offset ^= (offset >> 7 & 7) << 4;
+        int64_t const x = at[0] + along, y = at[1] + across, z = at[2];
+        bool const inside = x < map.extents[0] && y < map.extents[1] && z < map.extents[2];
+        char* const device = map.data + x * 2 + y * map.pitches[0] + z * map.pitches[1];
+        function(block + offset, inside ? device : nullptr);
+      }
+    }
+  }
+};
+static std::vector<Box> boxes;
+static std::map<Thread const*, std::vector<std::vector<Box>>> stores;
+static std::map<Thread const*, std::vector<std::vector<std::function<void()>>>> products;
+
+inline Box box(void const* map, void const* place, int rank, int x, int y, int z, void const* barrier) {
+  char* const block = here.memory[rank].data();
+  Box made{{}, {x, y, z}, block + (static_cast<char const*>(place) - dynamic_memory()), block, barrier};
+  std::memcpy(&made.map, map, sizeof(TensorMap));
+  if ((made.place - block) % 1024 != 0) fail("a tensor copy's place in shared memory is not aligned to its swizzle");
+  return made;
+}
+
+inline void settle(Counted& barrier) {
+  if (barrier.left < 0) fail("more arrive at a barrier than it expects");
+  if (barrier.left != 0 || barrier.bytes != 0) return;
+  barrier.left = barrier.count;
+  ++barrier.gate.opened;
+}
+
+inline void bring(void const* barrier) {
+  std::vector<Box> later;
+  for (Box const& each : std::exchange(boxes, {})) {
+    if (each.barrier != barrier) {
+      later.push_back(each);
+      continue;
+    }
+    each.each([](char* shared, char* device) {
+      device ? std::memcpy(shared, device, 2) : std::memset(shared, 0, 2);
+    });
+    counted.at(barrier).bytes -= each.bytes();
+    settle(counted.at(barrier));
+  }
+  boxes.insert(boxes.end(), later.begin(), later.end());
+}
+
+struct CountingBarrier {
+  static void init(uint64_t* at, int count) { counted[at] = {count, count, 0, {}}; }
+  static void wait(uint64_t* at, unsigned phase) {
+    Counted& barrier = counted.at(at);
+    if (barrier.gate.opened % 2 == phase) bring(at);
+    if (barrier.gate.opened % 2 == phase) wait_for(barrier.gate, barrier.gate.opened);
+  }
+  static void arrive(uint64_t* at) {
+    --counted.at(at).left;
+    settle(counted.at(at));
+  }
+  static void arrive(uint64_t* at, int rank, bool really) {
+    if (really) arrive(static_cast<uint64_t*>(in_block(at, rank)));
+  }
+  static void arrive_and_expect_tx(uint64_t* at, int bytes) {
+    counted.at(at).bytes += bytes;
+    arrive(at);
+  }
+};
+
+// To the same place in every block of the mask, or in the thread's own.
+struct TensorLoad {
+  static void copy(void const* map, uint64_t* barrier, uint64_t, void* to, int x, int y, int z) {
+    copy(map, barrier, uint16_t(1 << here.current->rank), 0, to, x, y, z);
+  }
+  static void copy(void const* map, uint64_t* barrier, uint16_t mask, uint64_t, void* to, int x, int y, int z) {
+    for (int rank = 0; rank < here.cluster; ++rank) {
+      if (!(mask >> rank & 1)) continue;
+      void* const theirs = in_block(barrier, rank);
+      boxes.push_back(box(map, to, rank, x, y, z, theirs));
+      std::memset(boxes.back().place, 0xbb, boxes.back().bytes());
+      for (Thread const& each : here.threads) {
+        if (each.waits != &counted.at(theirs).gate || each.done) continue;
+        bring(theirs);
+        break;
+      }
+    }
+  }
+};
+
+// Groups of what a thread started, the last one open.
+template <class Groups>
+auto& open_group(Groups& groups) {
+  if (groups.empty()) groups.emplace_back();
+  return groups.back();
+}
+
+template <int Left, class Groups, class Function>
+void end_groups(Groups& groups, Function const& function) {
+  while (int(groups.size()) > Left + 1) {
+    for (auto const& each : groups.front()) function(each);
+    groups.erase(groups.begin());
+  }
+}
+
+struct TensorStore {
+  static void copy(void const* map, void const* from, int x, int y, int z) {
+    open_group(stores[here.current]).push_back(box(map, from, here.current->rank, x, y, z, nullptr));
+  }
+};
+
+inline void close_stores() {
+  open_group(stores[here.current]);
+  stores[here.current].emplace_back();
+}
+
+template <int Left>
+void wait_stores() {
+  end_groups<Left>(stores[here.current], [](Box const& each) {
+    each.each([](char* shared, char* device) {
+      if (device) std::memcpy(device, shared, 2);
+    });
+  });
+}
+
+// What one wgmma of 16 k's adds to a thread's sums, of the stage's k's those from 16 * k on.
+template <class LayoutA, class LayoutB, class T, class Places, class Sums>
+void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&, int k, int stage, Places const& places,
+              Sums& sums) {
+  auto const at_a = cute::as_position_independent_swizzle_layout(LayoutA{});
+  auto const at_b = cute::as_position_independent_swizzle_layout(LayoutB{});
+  auto* const to = sums.data();
+  open_group(products[here.current]).push_back([=] {
+    for (int i = 0; i < int(cute::size(Sums{})); ++i) {
+      int const m = cute::get<0>(places(i)), n = cute::get<1>(places(i));
+      float sum = 0;
+      for (int j = 16 * k; j < 16 * k + 16; ++j) sum += float(a[at_a(m, j, stage)]) * float(b[at_b(n, j, stage)]);
+      to[i] = fresh ? sum : to[i] + sum;
+    }
+  });
+}
+
+inline void close_products() {
+  open_group(products[here.current]);
+  products[here.current].emplace_back();
+}
+
+template <int Left>
+void wait_products() {
+  end_groups<Left>(products[here.current], [](std::function<void()> const& product) { product(); });
+}
+
+// stmatrix: lane 8 * i + j tells where row j of matrix i goes.
+struct StoreMatrix {
+  template <class Word>
+  static void copy(uint32_t x0, uint32_t x1, uint32_t x2, uint32_t x3, Word& row) {
+    auto* const lanes = here.lanes[here.current->rank] + here.current->thread.x / 32 * 32;
+    int const lane = here.current->thread.x % 32;
+    char* const mine = reinterpret_cast<char*>(&row);
+    std::memcpy(lanes[lane], &mine, sizeof(mine));
+    sync_warp();
+    uint32_t const values[4] = {x0, x1, x2, x3};
+    for (int i = 0; i < 4; ++i) {
+      char* theirs;
+      std::memcpy(&theirs, lanes[8 * i + lane / 4], sizeof(theirs));
+      std::memcpy(theirs + lane % 4 * 4, &values[i], 4);
+    }
+    sync_warp();
+  }
+};
+
+struct NamedBarrier {
+  static void sync(int threads, int number) {
+    static std::map<std::pair<int, int>, Barrier> all;
+    arrive(all[{here.current->rank, number}], threads);
+  }
+};
+
+}  // namespace machine
+
+#define SM90_TMA_LOAD_3D machine::TensorLoad
+#define SM90_TMA_LOAD_MULTICAST_3D machine::TensorLoad
+#define SM90_TMA_STORE_3D machine::TensorStore
+#define SM90_U32x4_STSM_N machine::StoreMatrix
+#define tma_store_fence()
+#define tma_store_arrive machine::close_stores
+#define tma_store_wait machine::wait_stores
+#define warpgroup_arrive()
+#define warpgroup_fence_operand(fragment)
+#define warpgroup_commit_batch machine::close_products
+#define warpgroup_wait machine::wait_products
+#define __syncwarp machine::sync_warp
+#undef CUTLASS_CUDA_DRIVER_WRAPPER_CALL
+#define CUTLASS_CUDA_DRIVER_WRAPPER_CALL(function) machine::encode

@@ -1,0 +1,129 @@
+"""Products by tensor copies and wgmma where no GPU is: every tile once, the right places, no stage too early."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.nn.functional as F
+from cuda_gemm_cases import H200, RECIPE, on_gpu
+from emulated_hopper import emulated_hopper
+from gemm_cases import Case, rand, trace_fx
+from goldens import Golden
+from traced import Compiler, assert_close, call
+
+from knowledge.playbook import cuda_gemm_decode as decode
+from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+FEW = H200.model_copy(update={"multiprocessors": 4})
+"""So that blocks have several tiles each."""
+B16, H16 = torch.bfloat16, torch.float16
+SHARED = {
+    "kernel": hopper.KERNEL,
+    "bm": 128,
+    "bn": 64,
+    "pingpong": 0,
+    "stages": 3,
+    "panels": 1,
+    "cluster": 2,
+    "group": 2,
+}
+IN_TURN = {**SHARED, "pingpong": 1, "bm": 64, "stages": 4, "panels": 2, "cluster": 1}
+WEIGHTS = {"kernel": decode.KERNEL, "bn": 16, "stages": 3, "cluster": 2}
+
+
+def right_transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return a @ b.mT
+
+
+# The forward, its inputs, and the plan's knobs.
+CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
+    "shared, one cluster's edge": ((right_transposed, (rand(300, 136, dtype=B16), rand(200, 136, dtype=B16))), SHARED),
+    "shared, both across K": ((lambda a, b: a.T @ b, (rand(77, 136, dtype=H16), rand(77, 72, dtype=H16))), SHARED),
+    "shared, odd columns, stored directly": (
+        (right_transposed, (rand(130, 72, dtype=H16), rand(75, 72, dtype=H16))),
+        SHARED | {"cluster": 1},
+    ),
+    "shared, two atoms of rows, clusters of 4": (
+        (lambda a, b: a @ b, (rand(260, 72, dtype=B16), rand(72, 136, dtype=B16))),
+        SHARED | {"bm": 256, "bn": 128, "stages": 2, "cluster": 4},
+    ),
+    "in turn, batches": ((torch.bmm, (rand(3, 72, 136, dtype=B16), rand(3, 136, 72, dtype=B16))), IN_TURN),
+    "in turn, fewer k's than stages": (
+        (right_transposed, (rand(330, 40, dtype=H16), rand(192, 40, dtype=H16))),
+        IN_TURN | {"bm": 128, "bn": 192, "cluster": 2, "group": 1},
+    ),
+    "in turn, steps": (
+        (lambda x, w, b, r: F.gelu(F.linear(x, w, b)) + r,
+         (rand(140, 328, dtype=B16), rand(136, 328, dtype=B16), rand(136, dtype=B16), rand(140, 136, dtype=B16))),
+        IN_TURN,
+    ),
+    "few rows": ((right_transposed, (rand(13, 328, dtype=B16), rand(135, 328, dtype=B16))), WEIGHTS),
+    "few rows, weights across K": (
+        (lambda a, b: F.silu(a @ b), (rand(5, 200, dtype=H16), rand(200, 136, dtype=H16))),
+        WEIGHTS | {"bn": 8, "cluster": 4},
+    ),
+    "a vector": ((lambda a, b: a @ b, (rand(200, 328, dtype=B16), rand(328, dtype=B16))), WEIGHTS | {"cluster": 1}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sources() -> dict[str, tuple[Problem, str]]:
+    """All cases."""
+    problems = {name: on_gpu(trace_fx(*case), device=FEW) for name, (case, _) in CASES.items()}
+    return {
+        name: (problems[name], emulated_hopper(RECIPE.render(problems[name], Plan("gemm", knobs))))
+        for name, (_, knobs) in CASES.items()
+    }
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated_products_are_as_right_as_torch(
+    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]]
+) -> None:
+    problem, source = sources[name]
+    if golden.holds([source], *compiler.flags):
+        return
+    compiler.build_all([each for _, each in sources.values()])
+    (function, inputs), _ = CASES[name]
+    got = call(compiler.build(source), problem, inputs)[0]
+    assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
+
+
+Broken = tuple[str, str, str]
+# A line of the exemplars, what stands there instead, and the case that shows it.
+BROKEN: dict[str, Broken] = {
+    "a stage is left before its products have ended": (
+        "      warpgroup_wait<1>();\n", "", "in turn, steps"),
+    "a panel is written while it is stored": (
+        "if (thread == 0) tma_store_wait<Panels - 1>();", "", "shared, one cluster's edge"),
+    "panels are not swizzled": ("^ (row % 8)", "", "shared, one cluster's edge"),
+    "the second warpgroup begins with the first's stages": (
+        "if (PingPong && warpgroup == 1) stage.next(TilesK);", "", "in turn, batches"),
+    "one block of a cluster adds no sums": ("for (int other = 0;", "for (int other = 1;", "few rows"),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def broken(sources: dict[str, tuple[Problem, str]]) -> dict[str, str]:
+    """All of them."""
+    assert all(line in sources[case][1] for line, _, case in BROKEN.values())
+    return {name: sources[case][1].replace(line, instead) for name, (line, instead, case) in BROKEN.items()}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_what_is_broken_never_passes(
+    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]], broken: dict[str, str]
+) -> None:
+    if golden.holds([broken[name]], *compiler.flags):
+        return
+    compiler.build_all(list(broken.values()))
+    case = BROKEN[name][2]
+    (function, inputs), _ = CASES[case]
+    try:
+        got = call(compiler.build(broken[name]), sources[case][0], inputs)[0]
+    except RuntimeError:
+        return
+    with pytest.raises(AssertionError):
+        assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
