@@ -6,10 +6,19 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
-.PHONY: demo test test-all goldens check bench fuzz gpu-check recordings format clean
+.PHONY: demo serve test test-all goldens check bench fuzz gpu-check recordings format clean
 
 demo: .make/run
 	$(BIN)/cutegen optimize examples/softsign.py
+
+# For Studio, langgraph_sdk and MCP: docs/server.md. Nothing is sent to anybody about it.
+HOST ?= 127.0.0.1
+PORT ?= 2024
+JOBS ?= 10
+serve: export LANGGRAPH_CLI_NO_ANALYTICS := 1
+serve: export LANGGRAPH_NO_VERSION_CHECK := true
+serve: .make/test
+	PYTHONPATH=. $(BIN)/langgraph dev --no-browser --no-reload --host $(HOST) --port $(PORT) --n-jobs-per-worker $(JOBS)
 
 # Bytecode is kept wherever tests run: without, every process of theirs compiles Python anew, asserts and all.
 test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=

@@ -9,15 +9,19 @@ from functools import partial
 from typing import Any
 
 from langchain_core.runnables import Runnable
+from langchain_core.runnables.config import merge_configs, var_child_runnable_config
 
 # What LangGraph makes of a function; with two of them, one for each of its ways to be run, it has no public name.
 from langgraph._internal._runnable import RunnableCallable
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.runtime import Runtime
 
 from harness.wire.stopping import Stop, stoppable
 from nodes.protocols import Clock
 from nodes.settings import Settings
 
+_SAVER = "__pregel_checkpointer"
+"""Where LangGraph hands a node's graph its saver."""
 GRACE_S = 10.0
 """How long a cancelled node is waited for; ending takes it fractions of a second."""
 _AT_ONCE = 256
@@ -35,6 +39,7 @@ def cancellable(node: Any) -> Runnable[Any, dict[str, Any]]:
     async def beside(state: Clock, *, runtime: Runtime[Settings]) -> dict[str, Any]:
         stop = Stop()
         context = copy_context()
+        context.run(_usable_by_threads)
         work = asyncio.get_running_loop().run_in_executor(
             _threads, context.run, partial(_stoppable, stop, node, state, runtime)
         )
@@ -48,6 +53,21 @@ def cancellable(node: Any) -> Runnable[Any, dict[str, Any]]:
             raise
 
     return RunnableCallable(node, beside, name=node.__name__)
+
+
+def _usable_by_threads() -> None:
+    """Have the graph within the node keep its checkpoints by the saver itself.
+
+    A LangGraph server wraps one that `langgraph.json` names, and of the wrapper only the asynchronous methods work.
+    """
+    config = var_child_runnable_config.get() or {}
+    wrapper = config.get("configurable", {}).get(_SAVER)
+    if not isinstance(wrapper, BaseCheckpointSaver) or type(wrapper).get_tuple is not BaseCheckpointSaver.get_tuple:
+        return
+    saver = vars(wrapper).get("_inner")
+    if isinstance(saver, BaseCheckpointSaver):
+        own = {**config.get("configurable", {}), _SAVER: saver}
+        var_child_runnable_config.set(merge_configs(config, {"configurable": own}))
 
 
 def _stoppable(stop: Stop, node: Any, state: Clock, runtime: Runtime[Settings]) -> dict[str, Any]:

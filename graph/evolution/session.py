@@ -6,8 +6,9 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 
 from graph.evolution.workflow import build_graph
 from graph.runs.folder import Manifest, RunFolder
+from graph.runs.found import Judged
 from graph.runs.record import Proposed, Search
-from graph.runs.session import Judged, Session
+from graph.runs.session import Session
 from harness.judging.protocol import OpenJudge
 from nodes.evolution.state import EvolutionState
 from tools.judges import open_judge

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from graph.export.drop_in import drop_in_files, judged_library
 from graph.export.live_module import module_files
 from graph.runs.folder import Manifest, RunFolder
+from graph.runs.found import Judged, judged_in
 from graph.runs.machine import this_machine
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import Outcome, RunRecord, Search
@@ -21,15 +22,12 @@ from graph.runs.store import damaged
 from graph.runs.thread import GraphThread
 from graph.workflow import build_graph
 from harness.judging.protocol import OpenJudge
-from harness.nouns.candidate import Candidate
 from harness.nouns.errors import CutegenError, UserError
-from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
-from harness.nouns.verdict import Verdict
 from nodes.protocols import Clock
 from nodes.settings import Settings
-from nodes.state import Best, Result, RunState, Step, Stop, TaskInput, Usage, require
+from nodes.state import Best, Result, RunState, Step, Stop, TaskInput, Usage
 from tools.judges import open_judge
 
 
@@ -75,10 +73,6 @@ class Kept(Clock, Protocol):
     def result(self) -> Result | None:
         """What it found, at its end."""
         ...
-
-
-Judged = tuple[dict[str, Candidate], dict[str, Verdict], dict[str, Profile]]
-"""Kernels, the last word on each, and their profiles, by digest and oldest first."""
 
 
 class Session(GraphThread):
@@ -188,22 +182,7 @@ class Trajectory(Session):
 
     def judged(self) -> Judged:
         """Every candidate, verdict and profile that was ever in a checkpoint, oldest first, by candidate."""
-        candidates: dict[str, Candidate] = {}
-        verdicts: dict[str, Verdict] = {}
-        profiles: dict[str, Profile] = {}
-        for snapshot in reversed(list(self.graph.get_state_history(self.config))):
-            candidate, verdict = snapshot.values.get("candidate"), snapshot.values.get("verdict")
-            best: Best | None = snapshot.values.get("best")
-            profile = snapshot.values.get("profile")
-            if candidate is not None:
-                candidates[candidate.digest] = candidate
-            if verdict is not None:
-                verdicts[verdict.candidate] = verdict
-            if best is not None and best.profile is not None:
-                profiles[best.candidate.digest] = best.profile
-            if profile is not None and (best is None or best.profile != profile):  # advance="latest": not the best's
-                profiles[require(candidate, "candidate").digest] = profile
-        return candidates, verdicts, profiles
+        return judged_in(snapshot.values for snapshot in reversed(list(self.graph.get_state_history(self.config))))
 
 
 class _Keeper(Quiet):

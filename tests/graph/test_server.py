@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 import signal
 import subprocess
@@ -10,17 +11,21 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from chat_server import ChatEndpoint, chat_endpoint
 from free_port import free_port
 from langgraph_sdk import get_client
+from langgraph_sdk.errors import AuthenticationError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 
+from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.roles import Agent
 from nodes.state import Result, RunState, Step
@@ -29,11 +34,14 @@ STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL
 ROOT = Path(__file__).resolve().parents[2]
 UP_WITHIN_S = 90.0
 LONG_S = 100.0
+TOKEN = "of-this-test-alone"
+KNOWN = {"authorization": f"Bearer {TOKEN}"}
 QUIET = {
     "LANGSMITH_TRACING": "false",
     "LANGGRAPH_CLI_NO_ANALYTICS": "1",
     "LANGGRAPH_NO_VERSION_CHECK": "true",
     "NO_PROXY": "127.0.0.1",
+    "CUTEGEN_SERVER_TOKEN": TOKEN,
 }
 
 
@@ -51,33 +59,66 @@ def wait_until_up(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
     pytest.fail(f"the server was not up within {UP_WITHIN_S:.0f} s:\n{log.read_text()[-4000:]}")
 
 
-@pytest.fixture(scope="module")
-def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """The address of a running server, which is taken down with all its children afterwards."""
-    folder, port = tmp_path_factory.mktemp("server"), free_port()
-    log = folder / "server.log"
-    command = [
-        str(Path(sys.executable).parent / "langgraph"), "dev", "--config", str(ROOT / "langgraph.json"), "--no-browser",
-        "--no-reload", "--host", "127.0.0.1", "--port", str(port), "--n-jobs-per-worker", "4",
-    ]  # fmt: skip
-    with log.open("wb") as output:
-        server = subprocess.Popen(
-            command,
-            cwd=folder,
-            env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
+class Server:
+    """A server in a folder of its own, which can be killed and started again."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.port = folder, free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        self._process = self._started()
+
+    def kill(self) -> None:
+        """As a power cut does, but for the children, which would keep the port."""
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def start_again(self) -> None:
+        self._process = self._started()
+
+    def close(self) -> None:
+        """Take it down with all its children."""
+        os.killpg(self._process.pid, signal.SIGTERM)
         try:
-            wait_until_up(f"http://127.0.0.1:{port}", server, log)
-            yield f"http://127.0.0.1:{port}"
-        finally:
-            os.killpg(server.pid, signal.SIGTERM)
-            try:
-                server.wait(20)
-            except subprocess.TimeoutExpired:
-                os.killpg(server.pid, signal.SIGKILL)
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        log = self.folder / "server.log"
+        command = [
+            str(Path(sys.executable).parent / "langgraph"), "dev", "--config", str(ROOT / "langgraph.json"),
+            "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(self.port), "--n-jobs-per-worker", "4",
+        ]  # fmt: skip
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                command,
+                cwd=self.folder,
+                env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        wait_until_up(self.url, process, log)
+        return process
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    running = Server(tmp_path_factory.mktemp("server"))
+    try:
+        yield running
+    finally:
+        running.close()
+
+
+@pytest.fixture
+def url(server: Server) -> str:
+    """The address of a running server."""
+    return server.url
+
+
+def client_of(url: str) -> Any:
+    return get_client(url=url, headers=KNOWN)
 
 
 async def assistant(client: Any) -> str:
@@ -87,7 +128,7 @@ async def assistant(client: Any) -> str:
 
 def test_the_graph_is_drawn_with_all_agents_and_edges(url: str) -> None:
     async def ask() -> Any:
-        client = get_client(url=url)
+        client = client_of(url)
         return await client.assistants.get_graph(await assistant(client), xray=True)
 
     drawn = asyncio.run(ask())
@@ -97,7 +138,7 @@ def test_the_graph_is_drawn_with_all_agents_and_edges(url: str) -> None:
 
 def test_each_agent_that_speaks_is_served_as_a_graph_within(url: str) -> None:
     async def ask() -> Any:
-        client = get_client(url=url)
+        client = client_of(url)
         return await client.assistants.get_subgraphs(await assistant(client))
 
     within = asyncio.run(ask())
@@ -107,7 +148,7 @@ def test_each_agent_that_speaks_is_served_as_a_graph_within(url: str) -> None:
 
 def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
     async def ask() -> Any:
-        client = get_client(url=url)
+        client = client_of(url)
         return await client.assistants.get_schemas(await assistant(client))
 
     schemas = asyncio.run(ask())
@@ -123,7 +164,7 @@ def test_whoever_reaches_the_port_cannot_turn_isolation_off(url: str) -> None:
     manual = {"model": "manual", "target": "cpu"}
 
     async def told() -> list[str]:
-        client, errors = get_client(url=url), []
+        client, errors = client_of(url), []
         name, task = await assistant(client), {"source": SOURCE, "name": "softsign"}
         thread = (await client.threads.create())["thread_id"]
         await client.runs.wait(thread, name, input=task, context=manual)
@@ -144,7 +185,7 @@ def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
     manual = {"model": "manual", "target": "cpu"}
 
     async def talk() -> tuple[list[Any], Any]:
-        client, waiting = get_client(url=url), []
+        client, waiting = client_of(url), []
         thread = (await client.threads.create())["thread_id"]
         task = {"source": SOURCE, "name": "softsign"}
         await client.runs.wait(thread, await assistant(client), input=task, context=manual)
@@ -166,7 +207,7 @@ def test_a_task_runs_to_its_result(url: str) -> None:
     told: list[Progress] = []
 
     async def run() -> tuple[list[Step], Any]:
-        client = get_client(url=url)
+        client = client_of(url)
         thread = await client.threads.create()
         steps: list[Step] = []
         async for event in client.runs.stream(
@@ -186,12 +227,23 @@ def test_a_task_runs_to_its_result(url: str) -> None:
 
     turns: list[str] = []
     steps, state = asyncio.run(run())
+    thread_id = state["checkpoint"]["thread_id"]
     assert any(event.startswith("updates|optimizer:") for event in turns), "no step within an agent was streamed"
     assert [step.agent for step in steps[:3]] == ["generator", "tester", "optimizer"]
     result = Result.model_validate(state["values"]["result"])
     assert result.best is not None
     assert result.best.verdict.passed
     assert result.stop.name in ("depth", "no_moves_left")
+    source = httpx.get(f"{url}/cutegen/threads/{thread_id}/kernel.cu", headers=KNOWN, timeout=LONG_S)
+    assert source.text == result.best.candidate.source
+    packed = httpx.get(f"{url}/cutegen/threads/{thread_id}/drop-in.zip", headers=KNOWN, timeout=LONG_S)
+    assert {"kernel.cu", "model_new.py"} <= set(zipfile.ZipFile(io.BytesIO(packed.content)).namelist())
+    found = httpx.get(f"{url}/cutegen/threads/{thread_id}/record.json", headers=KNOWN, timeout=LONG_S)
+    assert RunRecord.model_validate_json(found.content).best == result.best
+    page = httpx.get(f"{url}/cutegen/threads/{thread_id}/report.html", headers=KNOWN, timeout=LONG_S)
+    assert result.best.candidate.digest in page.text
+    assert httpx.get(f"{url}/cutegen/threads/{thread_id}/run.json", headers=KNOWN).status_code == 404
+    assert httpx.get(f"{url}/cutegen/threads/{thread_id}/kernel.cu").status_code == 401
     kinds = {(each.agent, each.event.kind) for each in told}
     assert {
         ("generator", "asked"), ("generator", "answered"), ("tester", "build_started"), ("tester", "build_ended"),
@@ -199,11 +251,56 @@ def test_a_task_runs_to_its_result(url: str) -> None:
     } <= kinds  # fmt: skip
 
 
+def test_a_thread_goes_on_after_a_kill(server: Server) -> None:
+    """Its question still waits, and is answered; types are built from the file by their names on a list only."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def ask() -> str:
+        client = client_of(server.url)
+        thread = str((await client.threads.create())["thread_id"])
+        task = {"source": SOURCE, "name": "softsign"}
+        await client.runs.wait(thread, await assistant(client), input=task, context=manual)
+        return thread
+
+    async def answer(thread: str) -> tuple[Any, Any]:
+        client = client_of(server.url)
+        await client.threads.create(thread_id=thread, if_exists="do_nothing")
+        waiting = await client.threads.get_state(thread)
+        command = {"resume": "CANNOT: softsign is beyond me"}
+        ended = await client.runs.wait(thread, await assistant(client), command=command, context=manual)
+        return waiting, ended
+
+    thread = asyncio.run(ask())
+    server.kill()
+    server.start_again()
+    waiting, ended = asyncio.run(answer(thread))
+    assert waiting["tasks"][0]["interrupts"][0]["value"]["role"] == "generator"
+    assert Result.model_validate(ended["result"]).stop.message == "softsign is beyond me"
+
+
+def test_who_has_no_token_is_refused_and_a_misspelt_setting_too(url: str) -> None:
+    async def ask() -> tuple[int, str]:
+        with pytest.raises(AuthenticationError) as refused:
+            await get_client(url=url).threads.create()
+        client = client_of(url)
+        thread = (await client.threads.create())["thread_id"]
+        task, context = {"source": SOURCE, "name": "softsign"}, {"target": "cpu", "max_dept": 1}
+        with pytest.raises(UnprocessableEntityError) as misspelt:
+            await client.runs.create(thread, await assistant(client), input=task, context=context)
+        with pytest.raises(UnprocessableEntityError):
+            await client.assistants.create("cutegen", context=context)
+        return refused.value.status_code, str(misspelt.value.body)
+
+    status, said = asyncio.run(ask())
+    assert status == 401
+    assert "max_dept is not valid" in said
+
+
 def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: str) -> None:
     """Before a header of the answer has come: nothing but the end of its connection tells the endpoint."""
 
     async def cancel(endpoint: ChatEndpoint) -> tuple[Any, Any]:
-        client = get_client(url=url)
+        client = client_of(url)
         thread, name = (await client.threads.create())["thread_id"], await assistant(client)
         asking = {"model": "openai:m", "base_url": endpoint.base_url, "target": "cpu"}
         task = {"source": SOURCE, "name": "softsign"}
@@ -227,7 +324,7 @@ def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: 
     shallow = {"target": "cpu", "max_depth": 0, "sanitize": False}
 
     async def give() -> list[RunState]:
-        client, states = get_client(url=url), []
+        client, states = client_of(url), []
         thread, name = (await client.threads.create())["thread_id"], await assistant(client)
         for source, depth in ((SOURCE, 0), (swish, 0), (swish, 1)):
             task = {"source": source, "name": "any"}

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from pathlib import Path
 from typing import get_args
 
+import pytest
+from langgraph_sdk import Auth
+from starlette.requests import Request
+
+from graph.runs.trust import TRUST_CLIENTS
+from graph.server.artifacts import _MAKERS
+from graph.server.auth import TOKEN, who
+from graph.server.checkpoints import DEFAULT, FILE
 from nodes.events import Progress, RunEvent
 
+CALLERS = [
+    ("", ("127.0.0.1", 4), True),
+    ("", ("::1", 4), True),
+    ("", ("10.0.0.7", 4), False),
+    ("", ("localhost.example.org", 4), False),
+    ("", None, False),
+    ("secret", ("127.0.0.1", 4), False),
+]
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "server.md").read_text(encoding="utf-8")
 
 
@@ -22,6 +39,25 @@ def test_every_event_stands_on_the_page_with_its_fields() -> None:
         if kind in events:
             others = set(listed)
             assert told - others <= set(events[kind].model_fields), kind
+
+
+def test_the_files_and_variables_that_the_page_names_are_those_of_the_server() -> None:
+    assert set(_MAKERS) == set(re.findall(r"^\| `([\w.-]+\.\w+)` \|", PAGE, re.M))
+    for name in (TOKEN, FILE, DEFAULT, TRUST_CLIENTS):
+        assert f"`{name}`" in PAGE or f"`{name}=1`" in PAGE
+
+
+@pytest.mark.parametrize(("token", "client", "allowed"), CALLERS)
+def test_without_a_token_only_this_machine_is_answered(
+    token: str, client: tuple[str, int] | None, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(TOKEN, token)
+    request = Request({"type": "http", "headers": [], "client": client})
+    if allowed:
+        asyncio.run(who(request, None))
+    else:
+        with pytest.raises(Auth.exceptions.HTTPException):
+            asyncio.run(who(request, None))
 
 
 def test_the_example_is_an_event() -> None:
