@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from knowledge.compiler import cpu
 from knowledge.compiler.cpu import Choice, decoded, joined, wide
+from knowledge.compiler.cuda_contract import ContractText, engine
 from knowledge.compiler.index import Axis
 from knowledge.compiler.loops import Nest, Total, count, indices_of, jammed
 from knowledge.compiler.nodes import Values, neutral, reads
@@ -245,12 +246,12 @@ def _plus(offset: int) -> str:
 
 
 def source(
-    problem: Problem, names: dict[str, str], comment: list[str], plan: Plan, parts: list[tuple[KernelText, str]],
-    body: list[str], threads: int,
+    problem: Problem, names: dict[str, str], comment: list[str], plan: Plan,
+    parts: list[tuple[KernelText | ContractText, str]], body: list[str], threads: int,
 ) -> str:  # fmt: skip
     """The whole file: sections that replace those of the exemplar `pointwise.cu`."""
     functions = "\n\n".join(text for _, text in parts)
-    ops = dict.fromkeys(total.op for part, _ in parts for total in part.nest.totals if part.who != "thread")
+    ops = dict.fromkeys(total.op for part, _ in parts for total in part.nest.totals if part.who in ("warp", "block"))
     joins = [
         f"struct Join_{op} {{\n  template <class T> __device__ T operator()(T a, T b) const {{ "
         f"return T({REDUCERS[op].join.format('a', 'b')}); }}\n}};"
@@ -258,7 +259,12 @@ def source(
     ]  # fmt: skip
     own = "\n".join(joins) + HELPERS if "over_" in functions else ""
     far = any(part.far for part, _ in parts)
+    contracts = any(isinstance(part, ContractText) for part, _ in parts)
+    if contracts:
+        own = f"{engine(1 if problem.precision == 'tf32' else 3)}\n{own}"
+    exemplar = load("contract_3xtf32" if contracts else "pointwise")
     return load("pointwise").with_sections(
+        includes=exemplar.section("includes"),
         header=frame.header(comment, plan),
         knobs="\n".join(
             [f"constexpr int kThreads = {threads};  // a block", f"using Index = {'int64_t' if far else 'int'};"]

@@ -147,18 +147,18 @@ def _back(
 ) -> tuple[int, Index, Index]:
     """Of a transposed convolution along one dimension: how many taps may count, the element and the tap of each.
 
-    Element x of the operand goes to the places x * step + tap * gap - before. With a gap of 1 the taps that meet a
-    place are every step-th; else all are tried, and those that fall between elements miss the operand.
+    Element x of the operand goes to the places x * step + tap * gap - before. The taps that meet a place are every
+    (step / g)-th from one on, g being the greatest divisor that step and gap share; a place that g does not reach is
+    met by none, and its elements are put beyond the operand.
     """
-    shifted = place + before
-    if gap == 1:
-        count = -(-taps // step)
-        nth = along(axes("r", (1,) * position + (count,))[-1])
-        return count, shifted // step - nth, shifted % step + nth * step
-    tap = along(axes("r", (1,) * position + (taps,))[-1])
-    reached = shifted - tap * gap
-    far = extent + max(map(abs, (reached // step).bounds)) + 1
-    return taps, reached // step + reached % step * far, tap
+    shifted, shared = place + before, math.gcd(step, gap)
+    stride, leap = step // shared, gap // shared
+    count = -(-taps // stride)
+    nth = along(axes("r", (1,) * position + (count,))[-1])
+    first = shifted // shared * pow(leap, -1, stride) % stride if stride > 1 else number(0)
+    met = (shifted // step if gap == 1 else (shifted - first * gap) // step) - nth * leap
+    far = extent + max(map(abs, met.bounds)) + 1
+    return count, met + shifted % shared * far, first + nth * stride
 
 
 def _convolution(transposed: bool) -> Lower:

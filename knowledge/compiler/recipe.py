@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from math import prod
 
 from knowledge.compiler import cpu, cpu_source, cuda
+from knowledge.compiler.cuda_contract import ContractText, matches, ranked
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
 from knowledge.compiler.loops import Nest, nest_of
@@ -60,12 +63,25 @@ class LoopsRecipe:
         return Plan(self.name)
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
-        """On a GPU, how many threads a block has."""
-        if problem.target == "cpu" or "threads" in plan.knobs:
+        """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
+        if problem.target == "cpu":
             return ()
+        moves = () if "bm" in plan.knobs else tuple(self._tiles(problem, plan))
+        if "threads" in plan.knobs:
+            return moves
         why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
         swept = Move("block size", why, plan.with_knobs(threads=cuda.THREADS), sweep={"threads": (128, 512)})
-        return (swept,)
+        return (*moves, swept)
+
+    def _tiles(self, problem: Problem, plan: Plan) -> Iterator[Move]:
+        made = compiled(problem)
+        products = [found for nest in made.nests if (found := matches(problem, nest, made.graph))]
+        if not products:
+            return
+        largest = max(products, key=lambda each: prod(each.sizes))
+        why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
+        for tile in ranked(largest, problem.device)[1:4]:
+            yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
@@ -88,10 +104,7 @@ class File:
         """The whole source."""
         if self.problem.target == "cpu":
             return self._for_the_processor()
-        parts = [
-            cuda.KernelText(f"loops{number}", nest, self.made.graph, self.stems, self.scalars, self.problem.device)
-            for number, nest in enumerate(self.made.nests)
-        ]
+        parts = [self._for_a_gpu(number, nest) for number, nest in enumerate(self.made.nests)]
         texts = [(part, part.text(self._parameters(part.nest))) for part in parts]
         body = self._pointers()
         for part in parts:
@@ -100,6 +113,15 @@ class File:
         names = source_text.argument_names(self.problem)
         threads = int(self.plan.knobs.get("threads", cuda.THREADS))
         return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
+
+    def _for_a_gpu(self, number: int, nest: Nest) -> cuda.KernelText | ContractText:
+        """On tensor cores what pays there, else loops."""
+        name, graph, device = f"loops{number}", self.made.graph, self.problem.device
+        product = matches(self.problem, nest, graph)
+        if product is None:
+            return cuda.KernelText(name, nest, graph, self.stems, self.scalars, device)
+        place = f"{self.names[self.problem.outputs[0].name]}.device()"
+        return ContractText(name, product, self.problem, self.stems, self.scalars, place, self.plan.knobs)
 
     def _for_the_processor(self) -> str:
         lanes = cpu.lanes_of(self.made.nests, self.problem.device)

@@ -102,6 +102,7 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int row0, int k0, int thread) 
   }
 }
 
+// begin fragments
 // Places in a group of 32 rows (of A, or of B): a lane's slot in the MMA goes with 4 neighbouring rows, `4 * spread`
 // on. With it, 16-byte reads of both majors hit every bank once, and 4 lanes store 64 contiguous bytes of C.
 CUTE_HOST_DEVICE constexpr int spread(int slot) { return slot / 2 + slot % 2 * 4; }
@@ -173,6 +174,7 @@ CUTE_DEVICE void multiply(float (&c)[2][4][4], Fragment const& a, Fragment const
     for (int i = 0; i < 8; ++i) c[i / 4][n][i % 4] += sum[i / 4][i % 4];
   }
 }
+// end fragments
 
 // begin plain_sum
 // An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.

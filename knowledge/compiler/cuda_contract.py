@@ -1,0 +1,292 @@
+"""The schedule for products on tensor cores: an implicit GEMM over the operands' index maps (exemplar contract_3xtf32).
+
+Knobs: `bm`, `bn` (a block's tile). Without them each kernel takes the tile that should need the fewest cycles.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from knowledge.compiler.contraction import INT_SPAN, TILE, Contraction, contraction
+from knowledge.compiler.cpu import decoded
+from knowledge.compiler.index import Axis, Index
+from knowledge.compiler.loops import Nest, Place, indices_of
+from knowledge.compiler.nodes import Element, Values
+from knowledge.compiler.spelling import Statements, Views, spelled, within
+from knowledge.exemplars.source import load
+from knowledge.playbook.emission import STORED_TYPES
+from knowledge.playbook.expressions import Node
+from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.source_text import indented
+
+# Multiplications below which loops are as good.
+WORTH_IT = 1 << 23
+# Of what the tensor cores multiply, what must count: they are so much faster than loops.
+LEAST_USED = 0.15
+STAGES = 4
+
+
+@dataclass(frozen=True)
+class Tile:
+    """A block's tile, a warp's part of it, and how many blocks a multiprocessor must hold."""
+
+    bm: int
+    bn: int
+    wm: int
+    wn: int
+    blocks: int = 1
+
+    @property
+    def shared_bytes(self) -> int:
+        """Shared memory of a block."""
+        return max(STAGES * (self.bm + self.bn) * TILE, self.bm * self.bn) * 4
+
+    @property
+    def speed(self) -> float:
+        """Products a cycle beside the best: small tiles read memory more often; a lone block waits at its ends."""
+        return self.bm * self.bn / (self.bm * self.bn + 16 * (self.bm + self.bn)) * (0.8 if self.blocks == 1 else 1)
+
+
+TILES = (
+    Tile(64, 128, 32, 64, 2), Tile(64, 64, 32, 32, 3), Tile(32, 128, 32, 32, 3), Tile(32, 256, 32, 64, 2),
+    Tile(128, 128, 32, 64), Tile(64, 256, 32, 64), Tile(128, 64, 32, 32),
+)  # fmt: skip
+
+
+def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
+    """The nest as a product that pays on tensor cores; None where the loops write it."""
+    device = problem.device
+    if not device.architecture or device.shared_bytes < 96 << 10 or not nest.stores:
+        return None
+    made = contraction(nest, graph)
+    if made is None or any(each.dtype != "float32" for each in (made.total, made.left, made.right)):
+        return None
+    batches, m, n, k = made.sizes
+    tile = chosen(made, device)
+    padded = -(-m // tile.bm) * tile.bm * (-(-n // tile.bn) * tile.bn) * (-(-k // TILE) * TILE)
+    fits = n + 256 < INT_SPAN and m + 256 < INT_SPAN and n >= 32
+    return made if fits and batches * m * n * k >= WORTH_IT and m * n * k >= LEAST_USED * padded else None
+
+
+def chosen(made: Contraction, device: Device) -> Tile:
+    """The tile that should need the fewest cycles."""
+    return ranked(made, device)[0]
+
+
+def ranked(made: Contraction, device: Device) -> list[Tile]:
+    """Tiles by their cycles over all waves of blocks."""
+    batches, m, n, _ = made.sizes
+
+    def cycles(tile: Tile) -> float:
+        tiles = -(-m // tile.bm) * -(-n // tile.bn) * batches
+        at_once = max(device.multiprocessors, 1) * tile.blocks
+        waves = tiles / at_once if tiles > 4 * at_once else -(-tiles // at_once)
+        return waves * tile.blocks * tile.bm * tile.bn / tile.speed
+
+    return sorted(TILES, key=cycles)
+
+
+class ContractText:
+    """One kernel on tensor cores: what the engine is told of it."""
+
+    def __init__(
+        self, name: str, made: Contraction, problem: Problem, stems: Mapping[str, str], scalars: Mapping[str, str],
+        device: str, knobs: Mapping[str, object],
+    ) -> None:  # fmt: skip
+        self.name = f"Contract{name.removeprefix('loops')}"
+        self.made, self.nest = made, made.nest
+        self.stems, self.scalars, self.device = stems, scalars, device
+        tile = chosen(made, problem.device)
+        wanted = (knobs.get("bm", tile.bm), knobs.get("bn", tile.bn))
+        self.tile = next((each for each in TILES if (each.bm, each.bn) == wanted), tile)
+
+    who = "tile"
+    results = 1
+
+    @property
+    def far(self) -> bool:
+        """Whether indices need 64 bits."""
+        ends = [abs(end) for index in indices_of(self.nest) for end in index.bounds]
+        return max(ends, default=0) + 4096 >= INT_SPAN
+
+    def launch(self, arguments: str) -> str:
+        """The statement of `run` that starts it."""
+        held = f"Arena const held(contract::HeldBytes<{self.name}>, {self.device});"
+        checked = "".join(f"contract::check_aligned(p{stem}); " for stem in self._aligned)
+        return f"{{ {checked}{held} contract::launch({self.name}{{{arguments}}}, held.start(), stream); }}"
+
+    def text(self, parameters: str) -> str:
+        """The structure that tells the engine its operands, its tile and its stores."""
+        made, (batches, m, n, k) = self.made, self.made.sizes
+        tile = self.tile
+        loops = ", ".join(f"{kind} = {_names(axes)}" for kind, axes in
+                          (("batch", made.batch), ("m", made.m), ("n", made.n), ("k", made.k)) if axes)  # fmt: skip
+        body = [
+            *(f"{each};" for each in parameters.split(", ")),
+            f"static constexpr int M = {m}, N = {n}, K = {k}, Batches = {batches};",
+            *(f"using {name} = Int<{value}>;" for name, value in
+              (("BLK_M", tile.bm), ("BLK_N", tile.bn), ("WARP_M", tile.wm), ("WARP_N", tile.wn))),
+            f"static constexpr int Stages = {STAGES}, MinBlocks = {tile.blocks};",
+            f"static constexpr bool Packs = {_bool(not made.direct)}, k_major = {_bool(made.k_major)};",
+            f"static constexpr int StrideA = {self._row_stride}, CopyRight = {4 if made.wide else 1}, "
+            f"Columns = {self._columns}, Apart = {made.apart};",
+            *self._row(), *self._left(), *self._step(), *self._store(),
+        ]  # fmt: skip
+        shared = f"the larger of ({tile.bm} + {tile.bn}) x {TILE} x {STAGES} x 4 and {tile.bm} x {tile.bn} x 4"
+        return "\n".join([
+            f"// {loops}; shared memory: {shared} = {tile.shared_bytes} bytes",
+            f"struct {self.name} {{", *indented(body), "};",
+        ])  # fmt: skip
+
+    @property
+    def _row_stride(self) -> int:
+        (axis,) = self.made.m if self.made.direct and self.made.m else (None,)
+        return (self.nest.address(self.made.left).times(axis) or 0) if axis else 0
+
+    @property
+    def _columns(self) -> int:
+        return 4 if any(map(self._together, self.nest.stores)) else 1
+
+    @property
+    def _aligned(self) -> list[str]:
+        """What is read or written four elements at a time."""
+        operands = ((self.made.left, self.made.direct), (self.made.right, self.made.wide))
+        tensors = [self.nest.tensor(read) for read, whole in operands if whole]
+        tensors += [store.tensor for store in self.nest.stores if self._together(store)]
+        return list(dict.fromkeys(self.stems[tensor.name] for tensor in tensors))
+
+    def _pointer(self, read: Element) -> str:
+        return f"p{self.stems[self.nest.tensor(read).name]}"
+
+    def _row(self) -> Iterator[str]:
+        made = self.made
+        ats = [f"at{position}" for position in range(len(made.stepped))]
+        yield from ["struct Row {", "  float const* from;"]
+        if ats:
+            yield f"  int {', '.join(ats)};"
+        yield from ["  bool kept;", "};"]
+        yield f"CUTE_DEVICE float const* right_start() const {{ return {self._pointer(made.right)}; }}"
+        yield "CUTE_DEVICE Row row(int batch, int n) const {"
+        yield from indented(self._decoded(("batch", made.batch), ("n", made.n)))
+        kept = ["n < N", *(within(index, extent, _no_data) for index, extent in made.guards)]
+        for at, each in zip(ats, made.stepped, strict=True):
+            low, high = each.step.bounds
+            kept.append(f"{at} >= {-high} && {at} < {each.extent - low}")
+            yield f"  int const {at} = {spelled(each.row, _no_data)};"
+        start = f"{self._pointer(made.right)} + ({spelled(made.address.row, _no_data)})"
+        yield f"  return {{{', '.join([start, *ats, ' && '.join(kept)])}}};"
+        yield "}"
+
+    def _left(self) -> Iterator[str]:
+        made = self.made
+        address = self.nest.address(made.left)
+        yield "CUTE_DEVICE float const* left_start(int batch) const {"
+        if made.direct:
+            outer = Index(tuple(term for term in address.terms if term[0] in made.batch), address.offset)
+            yield from indented(self._decoded(("batch", made.batch)))
+            yield f"  return {self._pointer(made.left)} + ({spelled(outer, _no_data)});"
+        else:
+            yield f"  return {self._pointer(made.left)};"
+        yield "}"
+        statements = self._statements()
+        text = statements.single(made.left)
+        loops = (("batch", made.batch), ("m", made.m), ("k", made.k))
+        yield "CUTE_DEVICE float left(int batch, int m, int k) const {"
+        yield from indented([*self._tensors(statements.views), *self._decoded(*loops), f"return {text};"])
+        yield "}"
+
+    def _step(self) -> Iterator[str]:
+        made = self.made
+        parts = [spelled(each.step, _no_data) for each in (made.address, *made.stepped)]
+        parts += ["0"] * (4 - len(parts))
+        yield "CUTE_DEVICE int4 step(int k) const {"
+        yield from indented([*self._decoded(("k", made.k)), f"return make_int4({', '.join(parts)});"])
+        yield "}"
+        tests = [f"uint32_t(row.at{position} + step.{'yzw'[position]}) < {each.extent}"
+                 for position, each in enumerate(made.stepped)]  # fmt: skip
+        yield "CUTE_DEVICE static bool inside(Row const& row, [[maybe_unused]] int4 const& step) {"
+        yield f"  return {' && '.join(['row.kept', *tests])};"
+        yield "}"
+
+    def _store(self) -> Iterator[str]:
+        """One column, or four neighbours: each sum through what follows it, then to memory."""
+        made, statements = self.made, self._statements()
+        lines = statements.write(store.body for store in self.nest.stores)
+        names = statements.emitter.name
+        together = [store for store in self.nest.stores if self._together(store)]
+        each, after = [], []
+        for number, store in enumerate(self.nest.stores):
+            view = statements.views.of(store.tensor, store.address)
+            place = f"m{view.name}({view.at(store.address, names)})"
+            value = f"{STORED_TYPES[store.tensor.dtype]}({names(store.body)})"
+            each.append(f"y{number}[j] = {value};" if store in together else f"{place} = {value};")
+            if store in together:
+                held = ", ".join(f"y{number}[{j}]" for j in range(4))
+                after.append(f"*reinterpret_cast<float4*>(&{place}) = make_float4({held});")
+        element = "x[j]" if together else "x[0]"
+        body = [f"float const {self.made.total.name} = {element};", *lines, *each]
+        if made.inside:
+            tests = " && ".join(within(index, extent, names) for index, extent in made.inside)
+            body = [f"if ({tests}) {{", *indented(body), "}"]
+        head = self._decoded(("batch", made.batch), ("m", made.m))
+        yield "CUTE_DEVICE void store(int batch, int m, int n, float const (&x)[Columns]) const {"
+        yield from indented([*self._tensors(statements.views), *head])
+        plain = [*self._decoded(("n", made.n)), *body]
+        yield from indented(self._in_fours(together, body, after) if together else plain)
+        yield "}"
+
+    def _in_fours(self, together: list[Place], body: list[str], after: list[str]) -> list[str]:
+        """Four columns are neighbours along the last loop: one decoding, and one store of 16 bytes each."""
+        *outer, last = self.made.n
+        first = Axis(f"{last.name}first", last.extent)
+        numbers = [number for number, store in enumerate(self.nest.stores) if store in together]
+        return [
+            f"float {', '.join(f'y{number}[4]' for number in numbers)};",
+            *self._decoded(("n", (*outer, first))),
+            "UNROLL", "for (int j = 0; j < 4; ++j) {",
+            *indented([f"Index const {last.name} = {first.name} + j;", *body]), "}",
+            f"Index const {last.name} = {first.name};", *after,
+        ]  # fmt: skip
+
+    def _together(self, store: Place) -> bool:
+        """Whether four columns from a multiple of four on are 16 aligned bytes of a tensor."""
+        address = store.address
+        if self.made.inside or not self.made.n or store.tensor.dtype != "float32":
+            return False
+        last = self.made.n[-1]
+        if not all(isinstance(atom, Axis) for atom, _ in address.terms):
+            return False
+        others = [address.offset, last.extent, *(times for atom, times in address.terms if atom != last)]
+        return address.times(last) == 1 and not any(each % 4 for each in others)
+
+    def _statements(self) -> Statements:
+        return Statements(self.nest, Views(self.stems), self.scalars, None, exact=False)
+
+    def _tensors(self, views: Views) -> Iterator[str]:
+        for view in views.made.values():
+            start = f"p{self.stems[view.tensor.name]} + {view.offset}".replace(" + 0", "").replace("+ -", "- ")
+            layout = f"{view.layout()});  // {view.comment()}"
+            yield f"Tensor m{view.name} = make_tensor(make_gmem_ptr({start}), {layout}"
+
+    def _decoded(self, *loops: tuple[str, Iterable[Axis]]) -> list[str]:
+        return [f"[[maybe_unused]] {line}" for name, axes in loops for line in decoded(tuple(axes), name, 1, "Index")]
+
+
+def engine(products: int) -> str:
+    """What all kernels on tensor cores share: three products for float32's accuracy, or one."""
+    exemplar = load("contract_3xtf32")
+    text = "\n".join(exemplar.section(name) for name in ("steps", "fragments", "engine"))
+    return text.replace("Products = 3;", f"Products = {products};")
+
+
+def _names(axes: tuple[Axis, ...]) -> str:
+    return " x ".join(f"{axis.name}:{axis.extent}" for axis in axes)
+
+
+def _bool(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _no_data(node: Node) -> str:
+    raise AssertionError(f"an index computed from {node.kind}: contraction() takes none")

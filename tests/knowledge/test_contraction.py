@@ -1,0 +1,268 @@
+"""Convolutions and products as products of matrices: the index maps against torch, and kernels run where no GPU is."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import pytest
+import torch
+from emulated import emulated
+from goldens import Golden
+from gpu_kernels import H200, compiled_as_it_is, for_nvcc, traced
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+from ir_evaluation import Body
+from torch.nn import functional as F
+from traced import Compiler, assert_close, call, spec
+
+from knowledge.compiler import cuda_contract
+from knowledge.compiler.contraction import Contraction, contraction
+from knowledge.compiler.index import Index
+from knowledge.compiler.recipe import LoopsRecipe, compiled
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+
+def randn(*shape: int) -> torch.Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(sum(shape)))
+
+
+def found(problem: Problem) -> Contraction | None:
+    """The one contraction of a forward; None where no index is reduced over more than one element."""
+    made = compiled(problem)
+    return contraction(made.nests[0], made.graph)
+
+
+def gathered(product: Contraction, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """out[place in memory]: the sums as the schedule's rows, steps and guards say."""
+    loops = (*product.batch, *product.m, *product.n, *product.k)
+    body = Body(loops, {}, {})
+
+    def at(index: Index) -> torch.Tensor:
+        return body.index(index).expand([axis.extent for axis in loops])
+
+    tensors = {"a": x, "b": weight}
+    nest, right = product.nest, product.right
+    address, inside = at(product.address.row) + at(product.address.step), torch.tensor(True)
+    for each in product.stepped:
+        place = at(each.row) + at(each.step)
+        inside = inside & (place >= 0) & (place < each.extent)
+    for index, extent in product.guards:
+        inside = inside & (at(index) >= 0) & (at(index) < extent)
+    memory = tensors[nest.tensor(right).name].flatten()
+    b = torch.where(inside, memory[address.clamp(0, len(memory) - 1)], 0.0)
+    missed = torch.tensor(True)
+    for index, extent in nest.guards(product.left):
+        missed = missed & (at(index) >= 0) & (at(index) < extent)
+    memory = tensors[nest.tensor(product.left).name].flatten()
+    a = torch.where(missed, memory[at(nest.address(product.left)).clamp(0, len(memory) - 1)], 0.0)
+    sums = (a.double() * b.double()).sum(dim=list(range(len(loops) - len(product.k), len(loops))))
+    kept = torch.ones(sums.shape, dtype=torch.bool)
+    outer = Body(loops[: len(loops) - len(product.k)], {}, {})
+    for index, extent in product.inside:
+        kept = kept & (outer.index(index) < extent)
+    (store,) = nest.stores
+    out = torch.full((store.tensor.numel,), torch.nan, dtype=torch.float64)
+    out[outer.index(store.address).expand(sums.shape)[kept]] = sums[kept]
+    return out.reshape(store.tensor.shape)
+
+
+class Convolution(NamedTuple):
+    """A convolution's numbers, one a dimension where there are several."""
+
+    transposed: bool
+    groups: int
+    per_group: tuple[int, int]
+    size: tuple[int, ...]
+    taps: tuple[int, ...]
+    stride: tuple[int, ...]
+    padding: tuple[int, ...]
+    dilation: tuple[int, ...]
+
+    def __call__(self, x: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+        options = {"stride": self.stride, "padding": self.padding, "dilation": self.dilation, "groups": self.groups}
+        return getattr(F, self.name)(x, weight, **options)
+
+    @property
+    def name(self) -> str:
+        return f"conv{'_transpose' * self.transposed}{len(self.size)}d"
+
+    @property
+    def operands(self) -> tuple[torch.Tensor, torch.Tensor]:
+        inner, outer = self.per_group
+        lead = (self.groups * inner, outer) if self.transposed else (self.groups * outer, inner)
+        return randn(2, self.groups * inner, *self.size), randn(*lead, *self.taps)
+
+    @property
+    def problem(self) -> Problem:
+        """As the judge's tracer poses it."""
+        x, weight = self.operands
+        made = spec("output", self(x, weight))
+        last = ((0,) * len(self.size), self.groups, self.dilation)
+        given = ({"ref": "a"}, {"ref": "b"}, None, self.stride, self.padding)
+        args = (*given, *last) if self.transposed else (*given, self.dilation, self.groups)
+        op = {"target": f"aten.{self.name}.default", "args": args, "results": [{**made, "name": "made"}]}
+        inputs = [spec("a", x), spec("b", weight)]
+        return Problem.model_validate(
+            {"target": "cuda", "inputs": inputs, "outputs": [made], "ops": [op], "returns": ["made"], "device": H200}
+        )
+
+
+@st.composite
+def convolutions(draw: st.DrawFn) -> Convolution:
+    """Any whose window fits."""
+    rank = draw(st.integers(1, 3))
+
+    def each(low: int, high: int) -> tuple[int, ...]:
+        return draw(st.tuples(*[st.integers(low, high)] * rank))
+
+    per_group = draw(st.tuples(st.integers(1, 3), st.integers(1, 3)))
+    groups = draw(st.integers(1, 3))
+    return Convolution(
+        draw(st.booleans()), groups, per_group, each(7, 9), each(1, 3), each(1, 4), each(0, 2), each(1, 3)
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(convolutions())
+@example(Convolution(False, 2, (32, 2), (7,), (3,), (1,), (1,), (1,)))
+@example(Convolution(True, 2, (2, 3), (7, 9), (3, 3), (4, 6), (1, 2), (6, 4)))
+def test_rows_steps_and_guards_are_the_convolution(drawn: Convolution) -> None:
+    x, weight = drawn.operands
+    product = found(drawn.problem)
+    assume(product is not None)
+    assert product is not None
+    torch.testing.assert_close(gathered(product, x, weight), drawn(x.double(), weight.double()))
+
+
+def test_channels_are_rows_places_columns_and_groups_batches() -> None:
+    x, w = randn(2, 6, 9, 8), randn(8, 3, 3, 3)
+    product = found(traced(lambda x, w: F.conv2d(x, w, padding=1, groups=2), x, w))
+    assert product is not None
+    assert product.sizes == (2, 4, 2 * 9 * 8, 27)
+    assert product.direct is False and product.k_major is False and product.wide is False
+
+
+def test_phases_of_a_transposed_convolution_are_batches_that_see_only_their_taps() -> None:
+    x, w = randn(1, 4, 5, 5), randn(4, 6, 4, 4)
+    product = found(traced(lambda x, w: F.conv_transpose2d(x, w, stride=2, padding=1), x, w))
+    assert product is not None
+    assert product.sizes == (4, 6, 25, 4 * 2 * 2)
+
+
+@pytest.mark.parametrize(
+    ("layout", "k_major", "wide"), [(torch.contiguous_format, False, True), (torch.channels_last, True, True)]
+)
+def test_neighbours_in_memory_are_copied_four_at_a_time(layout: Any, k_major: bool, wide: bool) -> None:
+    x, w = randn(2, 8, 6, 6).to(memory_format=layout), randn(12, 8, 1, 1)
+    product = found(traced(lambda x, w: F.conv2d(x, w), x, w))
+    assert product is not None
+    assert (product.direct, product.k_major, product.wide) == (True, k_major, wide)
+
+
+class Several(torch.nn.Module):
+    """Convolutions whose sizes no tile divides, each with something behind it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        shapes = ((33, 5, 3, 2), (70, 16, 3, 3), (12, 32, 1, 1), (32, 5, 3, 3), (32, 5, 3, 5))
+        self.weights = torch.nn.ParameterList([randn(*shape) for shape in shapes])
+        self.bias = torch.nn.Parameter(randn(33))
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        plain, grouped, pointwise, transposed, dilated = self.weights
+        first = F.conv2d(x, plain, self.bias, stride=(2, 3), padding=(1, 2), dilation=(2, 1)).tanh()
+        second = F.conv2d(y, grouped, padding=1, groups=2).relu()
+        third = F.conv2d(y, pointwise) * 2
+        fourth = F.conv_transpose2d(y, transposed, stride=2, padding=1, output_padding=1)
+        fifth = F.conv_transpose2d(y, dilated, stride=(2, 3), padding=(1, 2), dilation=(2, 1), groups=2)
+        return first, second, third, fourth, fifth
+
+
+def rendered(module: torch.nn.Module, *inputs: torch.Tensor, **knobs: int) -> tuple[Problem, str]:
+    """The kernels on tensor cores, however little there is to do."""
+    problem = traced(module, *inputs)
+    return problem, LoopsRecipe().render(problem, Plan("loops").with_knobs(**knobs))
+
+
+@pytest.fixture
+def _all_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_contract, "WORTH_IT", 0)
+    monkeypatch.setattr(cuda_contract, "LEAST_USED", 0)
+
+
+@pytest.mark.usefixtures("_all_pays")
+def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler) -> None:
+    module, inputs = Several().eval(), (randn(2, 5, 19, 17), randn(2, 32, 7, 8))
+    problem, source = rendered(module, *inputs)
+    assert source.count("struct Contract") == 5
+    if golden.holds([emulated(source)], *compiler.flags):
+        return
+    with torch.no_grad():
+        wanted = module(*inputs)
+        exact = module.double()(*(each.double() for each in inputs))
+    got = call(
+        compiler.build(emulated(source)), problem, inputs, {k: v.detach() for k, v in Several().state_dict().items()}
+    )
+    for number, (mine, theirs, oracle) in enumerate(zip(got, wanted, exact, strict=True)):
+        assert_close(mine, theirs, oracle, f"output {number}")
+
+
+@pytest.mark.usefixtures("_all_pays")
+def test_infinities_and_nan_come_out_as_float32_has_them(golden: Golden, compiler: Compiler) -> None:
+    x, w = randn(1, 4, 6, 8), randn(40, 4, 3, 3)
+    x[0, 1, 2, 3], x[0, 2, 5, 1], x[0, 0, 0, 7], w[3, 0, 0, 0] = torch.inf, torch.nan, 3e38, -torch.inf
+    problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+    source = emulated(LoopsRecipe().render(problem, Plan("loops").with_knobs(bm=32, bn=128)))
+    if golden.holds([source], *compiler.flags):
+        return
+    (got,) = call(compiler.build(source), problem, (x, w))
+    assert_close(got, F.conv2d(x, w, padding=1), F.conv2d(x.double(), w.double(), padding=1).float(), "conv")
+
+
+@pytest.mark.usefixtures("_all_pays")
+def test_nvcc_compiles_every_tile(golden: Golden, tmp_path: Any) -> None:
+    x, w = randn(2, 16, 18, 18), randn(96, 16, 3, 3)
+    problem = traced(lambda x, w: F.conv2d(x, w), x, w)
+    tiles = [
+        LoopsRecipe().render(problem, Plan("loops").with_knobs(bm=each.bm, bn=each.bn)) for each in cuda_contract.TILES
+    ]
+    structures = [text[text.index("struct Contract0") : text.index("// Memory for what passes")] for text in tiles]
+    assert len({*structures}) == len(tiles)
+    assert all(tile.shared_bytes <= H200.shared_bytes for tile in cuda_contract.TILES)
+    if golden.holds(for_nvcc([*tiles], "sm_80")):
+        return
+    more = [text.replace("Contract0", f"Contract{number}") for number, text in enumerate(structures[1:], 1)]
+    head, tail = "template __global__ void contract::contract<", ", float const*, int4 const*);"
+    uses = "\n".join(f"{head}Contract{number}>(Contract{number}{tail}" for number in range(1, len(tiles)))
+    whole = tiles[0].replace("// Memory for what passes", "\n".join(more) + uses + "// Memory for what passes")
+    assert compiled_as_it_is(tmp_path, whole, "sm_80") == ""
+
+
+def test_what_is_too_small_or_uses_little_of_a_tile_stays_a_loop() -> None:
+    for x, w, groups in ((randn(1, 8, 9, 9), randn(8, 8, 3, 3), 1), (randn(4, 64, 66, 66), randn(64, 1, 3, 3), 64)):
+        problem = traced(lambda x, w, g=groups: F.conv2d(x, w, groups=g), x, w)
+        assert "Contract0" not in LoopsRecipe().render(problem, Plan("loops"))
+
+
+def test_sixteen_channels_under_one_tap_are_inside_or_not_together() -> None:
+    x, w = randn(2, 32, 9, 8), randn(8, 32, 3, 3)
+    product = found(traced(lambda x, w: F.conv2d(x, w, padding=1), x, w))
+    assert product is not None
+    assert [axis.extent for axis in product.k] == [2, 3, 3, 16] and product.apart == 9 * 8
+
+
+def test_other_tiles_are_moves_until_one_is_chosen() -> None:
+    recipe, x, w = LoopsRecipe(), torch.empty(4, 64, 66, 66), torch.empty(64, 64, 3, 3)
+    problem = traced(lambda x, w: F.conv2d(x, w), x, w)
+    first = recipe.render(problem, Plan("loops"))
+    tiles = [move for move in recipe.moves(problem, Plan("loops")) if move.name.startswith("tiles")]
+    assert len({first, *(recipe.render(problem, move.plan) for move in tiles)}) == 4
+    assert [move.name for move in recipe.moves(problem, tiles[0].plan)] == ["block size"]
+
+
+def test_one_product_instead_of_three_where_the_precision_allows() -> None:
+    x, w = torch.empty(4, 64, 66, 66), torch.empty(64, 64, 3, 3)
+    problem = traced(lambda x, w: F.conv2d(x, w), x, w)
+    fast = LoopsRecipe().render(problem.model_copy(update={"precision": "tf32"}), Plan("loops"))
+    assert "Products = 1;" in fast and "Products = 3;" in LoopsRecipe().render(problem, Plan("loops"))
