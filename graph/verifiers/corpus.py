@@ -13,13 +13,16 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.task import Task
 from harness.wire.entry import stub
 from knowledge.exemplars.source import PROCESSOR, load
-from knowledge.playbook.recipe import Decline
+from knowledge.playbook.author import next_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft
 from knowledge.playbook.variations import translations
 from nodes.models.playbook import problem_of
 from nodes.turn.request import Request
 
 _DRAFTS = 3
 """Of those that the playbook makes for a task, the first and the one after so many moves."""
+_MOVES = 4
 _EXTENT = re.compile(r"^(using \w+ = Int<)\d+(>;)", re.MULTILINE)
 _FRAME = '''import torch
 from torch import nn
@@ -111,6 +114,22 @@ def _written(name: str, task: Task, judge: Judge) -> Iterator[Kernel]:
     )  # fmt: skip
     problem = problem_of(request)
     drafts = [] if isinstance(problem, Decline) else list(islice(translations(problem, 1), _DRAFTS + 1))
-    for number in sorted({0, len(drafts) - 1} if drafts else set()):
-        candidate = Candidate(source=drafts[number].source, target=target, author="playbook")
-        yield Kernel(f"{name}: playbook, {drafts[number].move}", task, candidate)
+    chosen = [drafts[number] for number in sorted({0, len(drafts) - 1} if drafts else set())]
+    if target == "cuda" and not isinstance(problem, Decline):
+        chosen += _moved_on(problem, chosen)
+    for draft in chosen:
+        candidate = Candidate(source=draft.source, target=target, author="playbook")
+        yield Kernel(f"{name}: playbook, {draft.move}", task, candidate)
+
+
+def _moved_on(problem: Problem, drafts: Sequence[Draft]) -> Iterator[Draft]:
+    """The kernel some moves further, with the stages and barriers of a GPU's fast kernels; none where it has few."""
+    draft = drafts[0] if drafts else None
+    tried: list[str] = []
+    for _ in range(_MOVES):
+        found = next_draft(problem, draft.source, tuple(tried), None, max_sweep=1) if draft else Decline("")
+        if isinstance(found, Decline):
+            return
+        draft = found
+        tried.append(found.move)
+    yield from [draft] if draft else []

@@ -104,11 +104,12 @@ def mutants_of(source: str, target: TargetName) -> Iterator[Mutant]:
         if operator.target not in (None, target):
             continue
         for found in operator.pattern.finditer(source):
-            inside = any(start <= found.start() < end for start, end in apart)
+            inside = any(start < found.end() and found.start() < end for start, end in apart)
             changed = None if inside and not found[0].lstrip().startswith("#pragma") else operator.change(found)
             if changed is not None and changed != found[0]:
                 mutated = source[: found.start()] + changed + source[found.end() :]
-                yield Mutant(operator.name, source.count("\n", 0, found.start()) + 1, mutated)
+                begins = found.end() - len(found[0].lstrip())
+                yield Mutant(operator.name, source.count("\n", 0, begins) + 1, mutated)
 
 
 def chosen(mutants: Sequence[Mutant], most: int, seed: int) -> list[Mutant]:

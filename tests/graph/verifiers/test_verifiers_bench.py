@@ -65,10 +65,10 @@ def test_the_exemplars_give_mutants_of_twelve_operators_on_each_target() -> None
 
 def test_a_mutant_differs_in_one_line_and_leaves_comments_and_guards_alone() -> None:
     guard = "void require(int n) {\n  for (int i = 0; i < n; ++i) {}\n}\n"
-    source = f"// for (int i = 0; i < n; ++i)\n{guard}{SUMS}"
+    source = f"// for (int i = 0; i < n; ++i)\n\n    // C += or C =\n{guard}{SUMS}"
     found = list(mutants_of(source, "cpu"))
     assert [(each.operator, each.line) for each in found] == [
-        ("loop one too far", 10), ("loop begins late", 10), ("wrong constant", 10)
+        ("loop one too far", 12), ("loop begins late", 12), ("wrong constant", 12)
     ]  # fmt: skip
     for each in found:
         apart = [a != b for a, b in zip(source.splitlines(), each.source.splitlines(), strict=True)]
