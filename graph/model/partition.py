@@ -80,7 +80,10 @@ def _regions(part: Part, writers: Writers) -> Iterator[Region]:
         if _left_out(part.operations[start]):
             start += 1
             continue
-        region = _gaining(part, start, writers, _longest(part, start, writers)) or _alone(part, start, writers)
+        if writers.at_rate(Window(part, start, start + 1)):
+            region = Region(Window(part, start, start + 1), kind_of(part.operations[start : start + 1]), "")
+        else:
+            region = _gaining(part, start, writers, _longest(part, start, writers)) or _alone(part, start, writers)
         yield region
         start = region.window.end
 

@@ -6,12 +6,16 @@ from dataclasses import dataclass, field
 
 from graph.model.estimate import estimate_ms
 from graph.model.window import Window
+from harness.judging.roofline_bound import exact_gflop_s
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Precision
 from knowledge.playbook.author import SINGLE
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
+
+AT_RATE = 0.6
+"""Of the device's rate in the product's types: a library that reaches it is hard to beat."""
 
 
 @dataclass
@@ -45,6 +49,13 @@ class Writers:
         """What the compiler's kernels would save of a window's time at its place; negative where it writes none."""
         estimate = self.estimate_ms(window)
         return -1.0 if estimate is None else window.ms - estimate
+
+    def at_rate(self, window: Window) -> bool:
+        """Whether a product's library leaves a kernel too little to gain: what follows it is then a region apart."""
+        if not window.flops or not window.ms:
+            return False
+        rate = exact_gflop_s(window.signature.dtypes, self.facts, self.precision)
+        return window.flops / (window.ms * 1e6) >= AT_RATE * rate
 
     def _asked(self, window: Window) -> str:
         problem = problem_of(window, self.target, self.facts, self.precision)

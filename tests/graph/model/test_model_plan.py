@@ -28,6 +28,20 @@ def test_a_product_takes_in_what_follows_it_and_never_a_second_product() -> None
     assert windows(captured(two_layers(), whole_ms=22.0)) == [*block, *block]
 
 
+def test_a_product_at_the_devices_rate_is_left_to_its_library_and_what_follows_it_is_not() -> None:
+    flops = int(0.7 * DEVICE.peak_gflop_s * 1e6)  # of a millisecond
+    product = operation("p", "linear.default", "x", "w", shape=(ROWS, WIDTH), ms=1.0, flops=flops)
+    gelu = operation("g", "gelu.default", "p", shape=(ROWS, WIDTH))
+    given = {"inputs": (packed("x", ROWS, WIDTH),), "weights": [packed("w", WIDTH, WIDTH)]}
+    plan = planned(captured(part(product, gelu, **given), whole_ms=2.0))
+    assert {region.operations: region.writer for region in plan.regions} == {
+        ("linear",): "language model",
+        ("gelu",): "playbook",
+    }
+    slower = product.model_copy(update={"ms": 2.0})
+    assert windows(captured(part(slower, gelu, **given), whole_ms=3.0)) == [["linear", "gelu"]]
+
+
 def test_equal_layers_are_one_region_with_two_places() -> None:
     plan = planned(captured(two_layers(), whole_ms=22.0))
     assert [len(region.places) for region in plan.regions] == [2, 2, 2]
