@@ -3,7 +3,7 @@
 // of K and V, and carries for each row the largest score so far, the sum of the exponentials and the sum of their
 // products with V, all rescaled when the largest score grows. 16-bit types multiply as they are; float32 as 3xTF32: an
 // element is split in registers into big + small, and small*big + big*small + big*big is within 2^-21 of the product.
-//   op class: other
+//   op class: reduction
 //   architecture: sm_80
 //   layouts: any strides; 16-byte copies where strides, extents and pointers allow them
 //   tile: block of 128 rows x 64 keys, 8 warps of 16 rows, MMA 16 x 8 x 16
