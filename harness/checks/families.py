@@ -21,12 +21,16 @@ DECADES = 0.79
 
 @dataclass(frozen=True)
 class Reach:
-    """How far a family goes: magnitudes up to 10**`decades`, offsets up to `offset`; products have `terms` factors."""
+    """How far a family goes: magnitudes up to 10**`decades`, offsets up to `offset`; products have `terms` factors.
+
+    Below `normal` the type holds fewer digits.
+    """
 
     decades: float
     offset: float
     terms: int
     mild: int = 0
+    normal: float = 2.0**-126
 
     @classmethod
     def of(cls, given: torch.Tensor, op_class: OpClass, mild: int) -> Reach:
@@ -38,7 +42,7 @@ class Reach:
         decades = DECADES * math.log10(facts.max) * (1.0 if op_class == "elementwise" else 0.5) / 2**mild
         offset = min(1000.0, 0.25 / facts.eps)
         terms = max(given.shape, default=1) if mild == 0 else given.numel()
-        return cls(decades, offset if mild == 0 else math.sqrt(offset), max(1, terms), mild)
+        return cls(decades, offset if mild == 0 else math.sqrt(offset), max(1, terms), mild, facts.smallest_normal)
 
 
 Block = Callable[[int, torch.Generator, Reach], torch.Tensor]
@@ -128,6 +132,18 @@ def _small(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor
     return values
 
 
+def _subnormal(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
+    """Stretches of numbers that the type holds with fewer digits, a quarter of all, among zeros. In float64.
+
+    All within a third: one that is taken for zero is off by half of what such outputs are. With larger ones beside them
+    none would be told from zero; and arithmetic on them may be slow.
+    """
+    values = uniform_block(count, generator).double().mul_(0.65).add_(0.3).mul_(reach.normal)
+    values.mul_(_signs(count, generator))
+    hidden = _segment_numbers(count, generator).remainder_(4).ge_(1).bool()
+    return values.masked_fill_(hidden & ~hidden.all(), 0.0)
+
+
 def near_one(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
     """Factors of either sign whose product over `terms` of them neither overflows nor vanishes: within e**6 about."""
     return normal_block(count, generator).mul_(2 / math.sqrt(reach.terms)).exp_().mul_(_signs(count, generator))
@@ -174,15 +190,15 @@ def below(limit: int, generator: torch.Generator) -> int:
     return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
 
 
-SPECIAL, STIRRED, MASKED = "special", "stirred", "masked"
+SPECIAL, STIRRED, MASKED, SUBNORMAL = "special", "stirred", "masked", "subnormal"
 FAMILIES: dict[str, Block] = {
     "normal": normal_block, "mixed": _mixed, "wide": _wide, "negative": _negative, "offset 1000": _thousand,
     "offset -100": _hundred, "outliers": _outliers, MASKED: _masked, "large": _large, "small": _small,
-    "near one": near_one,
+    SUBNORMAL: _subnormal, "near one": near_one,
 }  # fmt: skip
 _SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
 PLANS: dict[OpClass, tuple[str, ...]] = {
-    "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", STIRRED),
+    "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, STIRRED),
     "reduction": (*_SUMMED, "large", "small", STIRRED),
     "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", STIRRED),
     "other": (*_SUMMED, "large", "small", STIRRED),

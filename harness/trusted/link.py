@@ -49,6 +49,7 @@ class RunnerLink:
         self._alone: int | None = None
         """The runner, where it is sealed: then no other process of the candidate's can come to be."""
         self._awake = False  # on a processor the wait would take a core from the kernel
+        self._asleep = False  # the next order is sent to a runner that is stopped, and wakes it
         self._numbers: Sequence[Numbers] = ()
         self._told: list[Numbers] = []
         self.called = 0
@@ -124,10 +125,24 @@ class RunnerLink:
             time.sleep(LINGERS_S)
             pause(self._alone)
 
+    @contextmanager
+    def woken(self) -> Iterator[None]:
+        """As `running`, but the first order of the block is what wakes the runner: it lies there when it does, so that
+        there is no time to work ahead of it. All numbers are told before."""
+        if self._changed():
+            with self.running():
+                pass
+        self._asleep = True
+        yield
+        self._stopped = pause_tree(self._pid)
+
+    def _changed(self) -> list[int]:
+        """Slots whose numbers are not those that the runner knows."""
+        return [slot for slot, now in enumerate(self._numbers) if now != self._told[slot]]
+
     def _tell_numbers(self) -> None:
         """Here, and not with the order that needs them: no clock runs yet."""
-        changed = [slot for slot, now in enumerate(self._numbers) if now != self._told[slot]]
-        if changed:
+        if changed := self._changed():
             told = [[slot, *self._numbers[slot].values()] for slot in changed]
             self._ask({"numbers": told}, "numbered", self._load_within_s)
             for slot in changed:
@@ -140,6 +155,9 @@ class RunnerLink:
         self._socket.settimeout(timeout_s)
         try:
             channel.send(self._socket, order)
+            if self._asleep:
+                self._asleep = False
+                resume_tree(self._pid, self._stopped)
             if self._awake:
                 channel.await_frame(self._socket, AWAKE_S)
             self._socket.settimeout(max(0.001, deadline - time.monotonic()))

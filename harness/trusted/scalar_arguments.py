@@ -6,6 +6,7 @@ the same shapes: the task's description finds that out, and the judge tries what
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 
@@ -19,6 +20,9 @@ from harness.trusted.reference import Reference, Value, all_finite
 
 STEPS = 64
 """Different values of a number with a fraction while timed."""
+DIGITS = 8
+"""Bits of a number between two that are taken: with them float32, and bfloat16, hold it and its differences exactly. Who
+casts it to float32 first would be off by more than PyTorch, which computes with a forward's numbers in float64."""
 ASIDE = 0.25
 """The share of timed calls whose whole numbers and flags are not the file's own: the work may depend on them."""
 
@@ -104,10 +108,25 @@ class ScalarArguments:
 
     def for_timed(self, slot: int) -> Numbers:
         """A timed call's numbers: with a fraction new ones each time, in some calls others of all kinds."""
-        numbers = self._first[slot] | {
-            spec.name: _step(spec.value, random.randrange(STEPS)) for spec in self._specs if _varies(spec)
-        }
+        numbers = self._first[slot] | {spec.name: self._anywhere(spec) for spec in self._specs if _varies(spec)}
         return numbers | (random.choice(self._turns) if random.random() < ASIDE else {})
+
+
+    def _anywhere(self, spec: ScalarSpec) -> float:
+        """A larger multiple of the file's own; in half of the calls a number between any two that were taken.
+
+        Of one sign where zero is not: there may be a pole.
+        """
+        if random.random() < 0.5:
+            return _step(spec.value, random.randrange(STEPS))
+        ends = [spec.value, *(turn[spec.name] for turn in self._turns if spec.name in turn)]
+        first = random.choice(ends)
+        return _short(random.uniform(first, random.choice([end for end in ends if 0 in ends or end * first > 0])))
+
+
+def _short(value: float) -> float:
+    mantissa, exponent = math.frexp(value)
+    return math.ldexp(round(mantissa * 2**DIGITS), exponent - DIGITS)
 
 
 def _varies(spec: ScalarSpec) -> bool:

@@ -122,7 +122,7 @@ def _clocked(
     """The watch over an order, which calls its argument when it is answered; `ping` is an order of nothing."""
     watch, device = Watch(kernel.memory, slots), kernel.memory.device
     time.sleep(device.settle_s)  # while the runner is stopped: time that no clock counts is time to work ahead
-    with kernel.link.running():
+    with kernel.link.running() if device.pings else kernel.link.woken():
         for _ in range(device.pings):
             ping()
         watch.start()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from python_kernels import FailedError, bench_of, right, runner_of
 
 from harness.nouns.verdict import Clocks, Conditions
-from harness.trusted import judging
+from harness.trusted import judging, link
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing import bursts, clock
@@ -119,6 +119,32 @@ def test_rounds_are_timed_beside_eager():
         assert (timing.head_to_head, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
         assert outputs.called == {0, 1, 2, 3}
         outputs.at_the_end(4)
+
+
+def test_an_order_that_is_clocked_lies_there_when_the_runner_wakes_up(monkeypatch):
+    """Numbers that have changed are told before, and no clock runs."""
+    with bench_of(right) as bench:
+        seen = []
+
+        def noted(name, function):
+            def call(*given):
+                seen.append(name(*given))
+                return function(*given)
+
+            return call
+
+        monkeypatch.setattr(link, "resume_tree", noted(lambda *_: "wakes", link.resume_tree))
+        monkeypatch.setattr(link.channel, "send", noted(lambda _, frame: next(iter(frame)), link.channel.send))
+        monkeypatch.setattr(bursts.Watch, "start", noted(lambda _: "clock", bursts.Watch.start))
+        kernel = Kernel(bench.link, bench.memory)
+        order = [each for each in ("clock", "go", "wakes")]
+        bursts.kernel_seconds(kernel, [0], 20.0)
+        theirs = [each for each in seen if each in ("clock", "go", "wakes", "numbers")]
+        assert theirs == order
+        seen.clear()
+        bench.numbers[0] = {"shift": 0.75}
+        bursts.kernel_seconds(kernel, [0], 20.0)
+        assert [each for each in seen if each in (*order, "numbers")] == ["wakes", "numbers", *order]
 
 
 def test_numbers_are_told_while_old_values_lie_there(monkeypatch):

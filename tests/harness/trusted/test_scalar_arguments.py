@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from test_discrete_arguments import bench_for
 
@@ -73,8 +75,19 @@ def test_trials_take_turns_at_numbers_and_timed_calls_find_others():
             bench.stir(0)
             timed.append(bench.numbers[0])
         assert 50 < sum(each["times"] == 3 for each in timed) < 100
-        assert len({each["slope"] for each in timed}) > 20
+        slopes = {bench.scalars.for_timed(0)["slope"] for _ in range(400)}
+        assert len(slopes) > 20
+        assert any(0 < each < 0.5 and each != 0.0625 for each in slopes), "between those that trials have"
+        assert all(math.frexp(each)[0] * 2**12 % 1 == 0 for each in slopes), "few digits: differences are exact"
         assert all(each["size"] == 6 for each in timed + seen)
+
+
+def test_where_zero_is_not_taken_a_number_keeps_one_sign():
+    with bench_for(SOURCE.replace("* slope", "/ slope"), computes) as bench:
+        bench.settle(3)
+        found = [bench.scalars.for_timed(0)["slope"] for _ in range(400)]
+        assert min(map(abs, found)) >= 0.0625
+        assert min(found) < 0
 
 
 def test_what_real_inputs_refuse_is_not_used():
