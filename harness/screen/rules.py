@@ -94,6 +94,17 @@ RULES = (
         prefixes=("cuModule", "cuLibrary", "cudaLibrary", "nvrtc", "nvJitLink", "TVMFFIEnvMod", "TVMFFIEnvRegister"),
     ),
     Rule(
+        "surroundings",
+        "A kernel may not look at its callers' frames, its thread's block or the linker's tables.",
+        words=words_of(
+            "__builtin_return_address __builtin_extract_return_addr __builtin_frob_return_addr __builtin_frame_address "
+            "__builtin_stack_address __builtin_dwarf_cfa __builtin_thread_pointer __builtin_set_thread_pointer "
+            "_GLOBAL_OFFSET_TABLE_ _DYNAMIC _r_debug _dl_debug_addr __ehdr_start __libc_stack_end __seg_fs __seg_gs"
+        ),
+        prefixes=("_rtld_",),
+        assembly=re.compile(r"%[fg]s\b|\b(?:rd|wr)[fg]sbase\b|\btpidr\w*", re.I),
+    ),
+    Rule(
         "process",
         "A kernel may not start, end, signal or trace processes; report a wrong argument with TVM_FFI_THROW.",
         words=words_of(
@@ -225,7 +236,7 @@ RULES = (
         pattern=re.compile(
             r"half_t|bfloat16_t|float_e\dm\d\w*|float_ue\d\w*|_Float16|__fp16|__bf16|_Float8|nv_(?:half|bfloat16)2?"
             r"|__\w*(?:half|bfloat16|fp8|fp6|fp4)\w*|_mm\w*_cvt\w*_(?:ph|pbh|bh)|_mm\w*_(?:ph|pbh|sh)|_mm\w*_dpbf16\w*"
-            r"|_tile_dpbf16ps|_tile_dpfp16ps|__builtin_ia32_\w*(?:ps2ph|ps2bf16|bf16ps|fp16ps)\w*"
+            r"|_cvt(?:ss_sh|sh_ss)|_tile_dpbf16ps|_tile_dpfp16ps|__builtin_ia32_\w*(?:ps2ph|ps2bf16|bf16ps|fp16ps)\w*"
             r"|(?:SM\d+\w*|G?MMA)_\w*(?:F16|BF16|E4M3|E5M2|F8F6F4|MXF)\w*"
         ),
         types=words_of("half half2 bfloat16"),
