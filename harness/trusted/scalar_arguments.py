@@ -21,8 +21,8 @@ from harness.trusted.reference import Reference, Value, all_finite
 STEPS = 64
 """Different values of a number with a fraction while timed."""
 DIGITS = 8
-"""Bits of a number between two that are taken: with them float32, and bfloat16, hold it and its differences exactly. Who
-casts it to float32 first would be off by more than PyTorch, which computes with a forward's numbers in float64."""
+"""Bits of a number between two that are taken: float32 and bfloat16 hold it, and differences of such, exactly. Who
+casts longer ones to float32 first would be off by more than PyTorch, which computes with numbers in float64."""
 ASIDE = 0.25
 """The share of timed calls whose whole numbers and flags are not the file's own: the work may depend on them."""
 
@@ -110,7 +110,6 @@ class ScalarArguments:
         """A timed call's numbers: with a fraction new ones each time, in some calls others of all kinds."""
         numbers = self._first[slot] | {spec.name: self._anywhere(spec) for spec in self._specs if _varies(spec)}
         return numbers | (random.choice(self._turns) if random.random() < ASIDE else {})
-
 
     def _anywhere(self, spec: ScalarSpec) -> float:
         """A larger multiple of the file's own; in half of the calls a number between any two that were taken.

@@ -39,9 +39,19 @@ def test_bursts_take_the_slots_in_turn(slots, data):
     calls = data.draw(st.integers(1, slots))
     taken = [bursts.rotation(slots, calls, turn) for turn in range(slots)]
     assert all(len(set(burst)) == calls for burst in taken)
-    in_order = [slot for burst in taken for slot in burst]
-    assert all(after == (before + 1) % slots for before, after in pairwise(in_order))
-    assert in_order[0] == 0
+    number = [
+        each for turn, burst in enumerate(taken) for each in sorted(burst, key=lambda s: (s - turn * calls) % slots)
+    ]
+    assert all(after == (before + 1) % slots for before, after in pairwise(number))
+    assert number[0] == 0
+    assert taken == [bursts.rotation(slots, calls, turn) for turn in range(slots)], "all sides have the same order"
+
+
+def test_bursts_do_not_go_through_memory_in_even_steps():
+    """By such steps a kernel would tell timed calls from the trials between them."""
+    orders = [bursts.rotation(64, 64, turn) for turn in range(8)]
+    steps = [[after - before for before, after in pairwise(order)] for order in orders]
+    assert max(sum(one == other for one, other in pairwise(each)) for each in steps) < 16
 
 
 def test_rounds_go_on_until_every_interval_is_narrow():
@@ -137,10 +147,9 @@ def test_an_order_that_is_clocked_lies_there_when_the_runner_wakes_up(monkeypatc
         monkeypatch.setattr(link.channel, "send", noted(lambda _, frame: next(iter(frame)), link.channel.send))
         monkeypatch.setattr(bursts.Watch, "start", noted(lambda _: "clock", bursts.Watch.start))
         kernel = Kernel(bench.link, bench.memory)
-        order = [each for each in ("clock", "go", "wakes")]
+        order = ["clock", "go", "wakes"]
         bursts.kernel_seconds(kernel, [0], 20.0)
-        theirs = [each for each in seen if each in ("clock", "go", "wakes", "numbers")]
-        assert theirs == order
+        assert [each for each in seen if each in (*order, "numbers")] == order
         seen.clear()
         bench.numbers[0] = {"shift": 0.75}
         bursts.kernel_seconds(kernel, [0], 20.0)

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.usefixtures("nobody_is_hopeless")
 
 OFF_BY_HALF = SCALED + "  floats(arguments + 3)[29] += 0.5f;\n"
 WRONG_WHEN_TIMED = "  static int calls; if (++calls > 14) return 0;\n" + SCALED
-"""Seven trials and three repeats come before."""
+"""Eight trials and three repeats come before."""
 ORDER = PLANS["elementwise"]
 
 
