@@ -76,7 +76,7 @@ def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
     given, empty = planned.distribution == "given", emptiness(results)
     if given:
         bench.usual = empty
-    elif empty and not bench.usual and planned.distribution != NO_GRADIENT:
+    elif empty and not bench.usual and planned.distribution not in (NO_GRADIENT, SUBNORMAL):
         return empty
     if planned.distribution == MASKED and any(bool(result.isnan().any()) for result in results):
         return "PyTorch's outputs are NaN among them"

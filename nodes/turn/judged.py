@@ -22,6 +22,7 @@ INPUTS: Mapping[str, str] = {
     "masked": "runs of -infinity, though no line of nothing else",
     "large": "one magnitude up to 1e{decades}",
     "small": "1e-5 among zeros and denormals",
+    "subnormal": "denormals among zeros",
     "near one": "factors of either sign near 1",
     "special": "ordinary numbers with a few {special} at random places",
 }
@@ -29,9 +30,9 @@ INPUTS: Mapping[str, str] = {
 
 FAMILIES: Mapping[OpClass, frozenset[str]] = {
     "elementwise": frozenset(INPUTS) - {"near one", "negative", "offset 1000", "offset -100", "outliers", "masked"},
-    "reduction": frozenset(INPUTS) - {"near one"},
-    "gemm": frozenset(INPUTS) - {"near one", "negative", "offset -100", "masked"},
-    "other": frozenset(INPUTS) - {"near one"},
+    "reduction": frozenset(INPUTS) - {"near one", "subnormal"},
+    "gemm": frozenset(INPUTS) - {"near one", "subnormal", "negative", "offset -100", "masked"},
+    "other": frozenset(INPUTS) - {"near one", "subnormal"},
 }
 OF_PRODUCTS = frozenset({"given", "near one", "special", "stirred"})
 """Where many numbers are multiplied, of whichever class."""
