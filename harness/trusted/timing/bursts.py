@@ -26,8 +26,6 @@ LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
 MESSAGES = {"cpu": 8, "cuda": 16}
-_ORDERS = random.SystemRandom().randrange(1 << 62)
-"""Of this process's rounds: see `rotation`."""
 
 
 @dataclass(frozen=True)
@@ -134,13 +132,8 @@ def _clocked(
 
 
 def rotation(slots: int, calls: int, turn: int) -> list[int]:
-    """Slots in turn, in an order by chance; each round takes those after the last one's, so that nothing repeats.
-
-    The same for all sides of a round. Were the order that of the memory, it would tell timed calls from trials.
-    """
-    taken = [(turn * calls + i) % slots for i in range(calls)]
-    random.Random(_ORDERS + turn).shuffle(taken)
-    return taken
+    """Slots in turn; each round starts where the last one stopped, so that nothing repeats."""
+    return [(turn * calls + i) % slots for i in range(calls)]
 
 
 def renumber(bench: Bench, slots: Sequence[int]) -> None:
