@@ -51,6 +51,8 @@ class _ModelReader(Reader):
             if node.target is operator.getitem:
                 self.picked(node)
                 continue
+            if _gives_nothing(node):  # a check that export adds, of types and devices that are known
+                continue
             self.names[node.name] = node.name
             module, kind = _module(node, self._path)
             op, hindrance = self._read(node)
@@ -71,6 +73,11 @@ class _ModelReader(Reader):
             reads = tuple(self.argument(each) for each in node.all_input_nodes)
             return TracedOp(target=str(node.target), args=reads, results=()), str(error)
         return op, _hindrance(node)
+
+
+def _gives_nothing(node: torch.fx.Node) -> bool:
+    target = node.target
+    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns and not node.users
 
 
 def _flops(node: torch.fx.Node) -> int:

@@ -104,3 +104,11 @@ def test_random_numbers_and_sizes_by_values_are_hindered() -> None:
     source = NET.replace("return self.layers(x)", "return self.layers(x) + torch.rand(64, 32)")
     (part,) = captured(source).parts
     assert [each.hindrance for each in part.operations if each.name == "rand"] == ["it draws random numbers"]
+
+
+def test_a_check_that_export_adds_is_no_operation() -> None:
+    """What is turned into another type is checked to have the one that it had."""
+    source = NET.replace("return self.layers(x)", "return self.layers(x).to(torch.bfloat16).to(torch.float32)")
+    (part,) = captured(source).parts
+    assert all(each.op.results for each in part.operations)
+    assert not [each.name for each in part.operations if "assert" in each.name]
