@@ -1,4 +1,4 @@
-// Tasks, schedules that end where they like, scratch memory of each thread's own, denormals flushed and set back.
+// Tasks, schedules that end where they like, scratch memory of each thread's own, another rounding set and put back.
 // row: 2
 // task: softsign
 // passes
@@ -29,7 +29,7 @@ void run(TensorView x, TensorView y) {
   #pragma omp parallel
   {
     unsigned const before = _mm_getcsr();
-    _mm_setcsr(before | 0x8040);
+    _mm_setcsr(before | 0x6000);
     #pragma omp for schedule(guided, 3) nowait
     for (int64_t r = 0; r < rows / 3; ++r) row(x, y, r);
     #pragma omp for schedule(dynamic, 2) nowait
