@@ -14,7 +14,7 @@ from knowledge.compiler.cpu import Choice, decoded, joined, wide
 from knowledge.compiler.cuda_contract import ContractText, engine
 from knowledge.compiler.index import Axis
 from knowledge.compiler.loops import Nest, Total, count, indices_of, jammed
-from knowledge.compiler.nodes import Values, neutral, reads
+from knowledge.compiler.nodes import Element, Values, neutral, reads
 from knowledge.exemplars.source import load
 from knowledge.playbook import cuda_pointwise_frame as frame
 from knowledge.playbook.emission import ELEMENT_TYPES, literal
@@ -29,6 +29,8 @@ STEPS = 8
 # Results that keep every multiprocessor busy with a thread each.
 MANY = 64 << 10
 JAM = (8, 6, 4, 3, 2)
+# Neighbouring elements that a thread of a scan takes at a time: as many fewer steps from thread to thread.
+SCANNED = 4
 
 HELPERS = """
 // What all threads of a warp, or of a block, hold, joined in the same order for each.
@@ -47,6 +49,31 @@ __device__ inline T over_block(T value, Join join) {
   T result = parts[0];
   for (int warp = 1; warp < kThreads / 32; ++warp) { result = join(result, parts[warp]); }
   return result;
+}
+// Of what the threads of a block hold, in their order: that of those before this one joined, and that of all.
+template <class T>
+struct Scanned {
+  T before, all;
+};
+template <class T, class Join>
+__device__ inline Scanned<T> scanned_over_block(T own, T none, Join join) {
+  __shared__ T parts[kThreads / 32];
+  int const lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int gap = 1; gap < 32; gap *= 2) {
+    T const other = __shfl_up_sync(~0u, own, gap);
+    if (lane >= gap) { own = join(other, own); }
+  }
+  T before = __shfl_up_sync(~0u, own, 1);
+  if (lane == 0) { before = none; }
+  __syncthreads();
+  if (lane == 31) { parts[warp] = own; }
+  __syncthreads();
+  T ahead = none, all = none;
+  for (int each = 0; each < kThreads / 32; ++each) {
+    if (each == warp) { ahead = all; }
+    all = join(all, parts[each]);
+  }
+  return {join(ahead, before), all};
 }
 """
 ARENA = """
@@ -84,9 +111,26 @@ def _last(nest: Nest, axis: Axis | None) -> Nest:
 
 def _neighbours(nest: Nest, axis: Axis) -> float:
     """How many reads and stores are of neighbours along an axis; a small extent counts less."""
-    near = sum(1 for read in reads(*nest.bodies) if nest.address(read).times(axis) == 1)
+    repeated = _repeated(nest)
+    often = [read for read in _summed(nest) if any(nest.address(read).uses(over) for over in nest.reduced)]
+    near = sum(repeated for read in often if nest.address(read).times(axis) == 1)
+    near += sum(1 for read in reads(*nest.bodies) if read not in often and nest.address(read).times(axis) == 1)
     near += sum(2 for store in nest.stores if store.address.times(axis) == 1)
     return near * min(axis.extent, 32) / 32
+
+
+def _repeated(nest: Nest) -> int:
+    """How often what is summed is read for what is stored once.
+
+    Where neighbouring results share all that they read, the caches serve it, and 1 stands for that.
+    """
+    free = [axis for axis in nest.axes if axis.extent > 1]
+    whole = any(all(nest.address(read).uses(axis) for axis in free) for read in _summed(nest))
+    return count(nest.reduced) if whole else 1
+
+
+def _summed(nest: Nest) -> list[Element]:
+    return list(reads(*(total.body for total in nest.totals)))
 
 
 def _blocked(nest: Nest, graph: Values, lane: Axis | None) -> Nest:
@@ -103,7 +147,7 @@ def _blocked(nest: Nest, graph: Values, lane: Axis | None) -> Nest:
 def _shared(nest: Nest, lane: Axis, same: bool, most: int) -> tuple[Axis | None, int]:
     """The loop along which the reads that differ along `lane` are the same, or not; the others the other way."""
     varying = nest.varying(lane)
-    read = list(reads(*(total.body for total in nest.totals)))
+    read = _summed(nest)
     best: tuple[Axis | None, int] = (None, 1)
     for axis in nest.axes:
         used = {(id(each) in varying, nest.address(each).uses(axis)) for each in read}
@@ -208,36 +252,33 @@ class KernelText(cpu.KernelText):
         return literal(neutral(total.op, dtype), dtype)
 
     def _tiles(self, axis: Axis) -> list[str]:
-        """A block's scan: a tile of as many elements as threads, the tiles before it carried on."""
+        """A block's scan: a tile of several elements a thread, the tiles before it carried on."""
         (total,) = self.nest.totals
         kind, none = ELEMENT_TYPES[wide(total)], self._start(total, wide(total))
         known = dict(self.statements.emitter.names)
         lines = self.statements.write([total.body])
-        taken = [*lines, f"{total.name}w = {kind}({self.statements.emitter.name(total.body)});"]
+        taken = [*lines, f"own[k] = {kind}({self.statements.emitter.name(total.body)});"]
         self.statements.emitter.names = known
         after = [f"{ELEMENT_TYPES[total.dtype]} const {total.name} = "
-                 f"{ELEMENT_TYPES[total.dtype]}({joined(total, 'carried', 'tile[threadIdx.x]')});"]  # fmt: skip
+                 f"{ELEMENT_TYPES[total.dtype]}({joined(total, 'ahead', 'own[k]')});"]  # fmt: skip
         after += self.statements.write(store.body for store in self.nest.stores)
         after += [line for store in self.nest.stores for line in self._stored(store)]
+        here = f"Index const {axis.name} = first + Index(threadIdx.x) * {SCANNED} + k;"
+        loop = ["UNROLL", f"for (int k = 0; k < {SCANNED}; ++k) {{"]
+        own = [
+            here, f"own[k] = {none};", f"if ({axis.name} < {axis.extent}) {{", *indented(taken), "}",
+            f"if (k > 0) {{ own[k] = {joined(total, 'own[k - 1]', 'own[k]')}; }}",
+        ]  # fmt: skip
         step = [
-            f"Index const {axis.name} = first + threadIdx.x;",
-            f"{kind} {total.name}w = {none};",
-            f"if ({axis.name} < {axis.extent}) {{", *indented(taken), "}",
-            f"tile[threadIdx.x] = {total.name}w;",
-            "__syncthreads();",
-            "for (int gap = 1; gap < kThreads; gap *= 2) {",
-            f"  {kind} const before = threadIdx.x >= gap ? tile[threadIdx.x - gap] : {none};",
-            "  __syncthreads();",
-            f"  tile[threadIdx.x] = {joined(total, 'before', 'tile[threadIdx.x]')};",
-            "  __syncthreads();",
-            "}",
-            f"if ({axis.name} < {axis.extent}) {{", *indented(after), "}",
-            f"carried = {joined(total, 'carried', 'tile[kThreads - 1]')};",
-            "__syncthreads();",
+            f"{kind} own[{SCANNED}];", *loop, *indented(own), "}",
+            f"auto const tile = scanned_over_block(own[{SCANNED - 1}], {kind}({none}), Join_{total.op}{{}});",
+            f"{kind} const ahead = {joined(total, 'carried', 'tile.before')};",
+            *loop, *indented([here, f"if ({axis.name} < {axis.extent}) {{", *indented(after), "}"]), "}",
+            f"carried = {joined(total, 'carried', 'tile.all')};",
         ]  # fmt: skip
         return [
-            f"__shared__ {kind} tile[kThreads];", f"{kind} carried = {none};",
-            f"for (Index first = 0; first < {axis.extent}; first += kThreads) {{", *indented(step), "}",
+            f"{kind} carried = {none};",
+            f"for (Index first = 0; first < {axis.extent}; first += kThreads * {SCANNED}) {{", *indented(step), "}",
         ]  # fmt: skip
 
 

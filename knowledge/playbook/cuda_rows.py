@@ -27,6 +27,8 @@ LONGEST_CHAIN = 12
 MOST_PACKS = 8
 # Shared memory left for partial results and barriers.
 PARTIAL_BYTES = 8 << 10
+# The longest row that one cluster is left with: 64 packs for each of its threads.
+LONGEST_SHARED = 1 << 20
 # Threads of each of the blocks that share a row.
 SHARED_BY = 256
 
@@ -138,7 +140,15 @@ def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     why = f"{split} blocks share a row, so that all multiprocessors load; a second kernel joins their results"
     knobs = {"vector": 1, "items": 4, "group": SHARED_BY, "rows": 1, "cluster": 1}
-    return Move("split rows", why, plan.with_knobs(split=split, **knobs), ("occupancy", "launch"))
+    return Move("split rows", why, plan.with_knobs(split=split, **knobs), ("occupancy", "launch"), sure=True)
+
+
+def starved(problem: Problem, plan: Plan) -> bool:
+    """Whether the rows are too few for the multiprocessors, and too long for a block, and cannot be split."""
+    program = _program(problem, plan)
+    text = CudaRowText(problem, plan.with_knobs(vector=1), program)
+    few = text.count * LONGEST_CLUSTER < problem.device.multiprocessors // 2
+    return few and text.columns > LONGEST_SHARED and not _one_sweep(program, text)
 
 
 def _one_sweep(program: RowProgram, text: CudaRowText) -> bool:
@@ -170,7 +180,7 @@ def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     group = min(32, max(4, 1 << (ceil(columns / 64) - 1).bit_length()))
     spread = plan.with_knobs(across=1, rows=32, group=group, cluster=1, items=4, keep=0, vector=0, split=1)
     why = "neighbouring threads take neighbouring rows, whose elements lie side by side"
-    return Move("coalesced access", why, spread, ("coalescing", "memory"))
+    return Move("coalesced access", why, spread, ("coalescing", "memory"), sure=True)
 
 
 def staging(problem: Problem, kept: CudaRowText, spread: Share) -> dict[str, int]:

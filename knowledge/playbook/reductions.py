@@ -28,6 +28,8 @@ class RowRecipe:
             RowProgram(lower_problem(problem))
         except UnwritableError as failure:
             return Decline(str(failure))
+        if problem.target == "cuda" and cuda_rows.starved(problem, Plan(self.name)):
+            return Decline("rows too few for the GPU, which several sweeps go along")
         return Plan(self.name)
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:

@@ -254,6 +254,18 @@ T exchange(T value, int mask) {
   return value;
 }
 
+// What the lane that is `gap` before holds, its own where there is none.
+template <class T>
+T passed_up(T value, int gap) {
+  auto& lanes = here.lanes[here.current->rank];
+  unsigned const thread = here.current->thread.x;
+  std::memcpy(lanes[thread], &value, sizeof(T));
+  sync_warp();
+  if (int(thread % 32) >= gap) std::memcpy(&value, lanes[thread - gap], sizeof(T));
+  sync_warp();
+  return value;
+}
+
 // The same variable in the memory of another block of the cluster.
 template <class T>
 void* in_block(T* mine, int rank) {
@@ -399,6 +411,7 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define gridDim machine::here.grid
 #define blockDim machine::here.shape
 #define __syncthreads machine::sync_block
+#define __shfl_up_sync(lanes, value, gap) machine::passed_up(value, gap)
 #define __shfl_xor_sync(lanes, value, mask) machine::exchange(value, mask)
 #define __cluster_map_shared_rank machine::in_block
 #define cluster_sync machine::sync_cluster
