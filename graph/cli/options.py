@@ -142,7 +142,7 @@ class Suite:
 
     name: Annotated[
         str | None,
-        typer.Argument(help="A bundled suite (level1, robust) or a folder of task files.", show_default=False),
+        typer.Argument(help="A bundled suite (level1, robust, sixteen_bit) or a folder of files.", show_default=False),
     ] = None
     ids: Annotated[str, typer.Option(help="Only these tasks, as 1-18,23.", show_default="all")] = ""
     scale: Scale = 1.0

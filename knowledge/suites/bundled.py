@@ -2,7 +2,9 @@
 
 `robust` are the tasks of robust-kbench with their workloads: eleven forward, 1 to 11, and eight backward, 12 to 19.
 `level1` are 32 single operations at the shapes of KernelBench's level 1, problems 1 to 32: eighteen products of
-matrices and vectors, and fourteen activations over 6.4 GB. A file's number is its id.
+matrices and vectors, and fourteen activations over 6.4 GB. `sixteen_bit` is what language models are made of, in
+bfloat16: products from a square one to one token each of sixteen sequences, a gated pair, attention. A file's number
+is its id.
 """
 
 from __future__ import annotations

@@ -1,0 +1,24 @@
+"""A large linear layer."""
+
+import torch
+from torch import nn
+
+SIZES = {"m": 8192, "n": 8192, "k": 8192}
+m, n, k = SIZES["m"], SIZES["n"], SIZES["k"]
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.linear(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(m, k, dtype=torch.bfloat16)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

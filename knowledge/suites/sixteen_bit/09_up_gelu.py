@@ -1,0 +1,25 @@
+"""A linear layer and gelu behind it."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+SIZES = {"m": 4096, "n": 11008, "k": 4096}
+m, n, k = SIZES["m"], SIZES["n"], SIZES["k"]
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.gelu(self.linear(x))
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(m, k, dtype=torch.bfloat16)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

@@ -1,0 +1,26 @@
+"""The gated pair of a feed-forward: two products of the same tokens, one of them through silu."""
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+SIZES = {"m": 4096, "n": 11008, "k": 4096}
+m, n, k = SIZES["m"], SIZES["n"], SIZES["k"]
+
+
+class Model(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
+        self.up = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return functional.silu(self.gate(x)) * self.up(x)
+
+
+def get_inputs() -> list[torch.Tensor]:
+    return [torch.randn(m, k, dtype=torch.bfloat16)]
+
+
+def get_init_inputs() -> list[object]:
+    return []

@@ -1,0 +1,204 @@
+"""`python -m bench.full_size FOLDER`: the playbook's first kernels of many tasks beside eager, without the judge.
+
+Each task at its own size on this machine's GPU: whether the kernel's outputs are eager's, and both times. Seconds where
+verdicts take hours; nothing is varied and nobody is kept from cheating, so that it finds wrong and slow kernels of our
+own, and is no evidence of right ones.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib.util
+import multiprocessing
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Annotated, Any
+
+import torch
+import tvm_ffi
+import typer
+
+from graph.model.writers import problem_of
+from graph.suites.tasks import load_suite
+from harness.building.compilation import library_of
+from harness.judging.protocol import JudgeOrder
+from harness.nouns.candidate import Candidate
+from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.errors import CutegenError
+from knowledge.playbook.author import first_draft
+from knowledge.playbook.recipe import Decline, Plan
+from tools.judges import open_judge
+
+CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0
+# Relative, and of an output's mean magnitude: far above rounding, far below a wrong element.
+TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A task's first kernel: built into `library`, or why there is none."""
+
+    name: str
+    source: str
+    recipe: str = ""
+    library: str = ""
+    parameters: tuple[str, ...] = ()
+    failure: str = ""
+
+
+def prepared(name: str, source: str, facts: DeviceFacts) -> Prepared:
+    """Describe the task, write its first kernel, and build it as the judge would."""
+    try:
+        judge = open_judge(JudgeOrder("cuda"))
+        task = judge.describe(source, name=name)
+        if task.program is None:
+            return Prepared(name, source, failure=f"not traced: {task.trace_failure}")
+        draft = first_draft(problem_of(task, "cuda", facts, "ieee"))  # type: ignore[arg-type]
+        if isinstance(draft, Decline):
+            return Prepared(name, source, failure=f"declined: {draft.reason}")
+        build = judge.build(task, Candidate(source=draft.source, target="cuda", author="generator:playbook"))
+        library, plan = library_of(build), Plan.read(draft.source)
+        if library is None:
+            return Prepared(name, source, failure=f"not built: {build.diagnostics[0].message}")
+        parameters = tuple(each.name for each in task.signature.parameters)
+        return Prepared(name, source, plan.recipe if plan else "", str(library), parameters)
+    except CutegenError as failure:
+        return Prepared(name, source, failure=str(failure))
+
+
+def checked(kernel: Prepared) -> str:
+    """One line on a kernel: its speed-up over eager, and how far its outputs are from eager's."""
+    torch.set_default_device("cuda")
+    torch.manual_seed(3)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    model, inputs = _made(kernel)
+    held = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
+    with torch.no_grad():
+        expected = _outputs(model(*inputs))
+        outputs = [torch.empty_strided(each.shape, each.stride(), dtype=each.dtype) for each in expected]
+        for each in outputs:
+            each.fill_(torch.nan if each.is_floating_point() else 1)
+        entry = tvm_ffi.load_module(kernel.library).run
+        arguments = [*inputs, *(held[name] for name in kernel.parameters), *outputs]
+        entry(*arguments)
+        torch.cuda.synchronize()
+        said = "; ".join(map(_compared, outputs, expected))
+        del expected
+        mine, eager = _clocked(lambda: entry(*arguments)), _clocked(lambda: model(*inputs))
+    return f"{kernel.recipe}: {eager / mine:.2f}x, {mine:.3f} ms, eager {eager:.3f} ms; {said}"
+
+
+def _made(kernel: Prepared) -> tuple[torch.nn.Module, list[Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "task.py")
+        path.write_text(kernel.source)
+        spec = importlib.util.spec_from_file_location("task", path)
+        assert spec is not None and spec.loader is not None
+        file = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(file)
+    model = file.Model(*file.get_init_inputs()).cuda().eval()
+    return model, [each.cuda() if isinstance(each, torch.Tensor) else each for each in file.get_inputs()]
+
+
+def _outputs(found: Any) -> list[torch.Tensor]:
+    if isinstance(found, dict):
+        return list(found.values())
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _compared(mine: torch.Tensor, eager: torch.Tensor) -> str:
+    if not eager.is_floating_point():
+        return f"{int((mine != eager).sum())} elements differ"
+    allowed = TOLERANCE * eager.abs().mean().clamp(min=1e-6).item()
+    off = ~torch.isclose(mine, eager, rtol=TOLERANCE, atol=allowed, equal_nan=True)
+    far = (mine.double() - eager.double()).norm() / eager.double().norm().clamp(min=1e-30)
+    return f"{int(off.sum())} elements wrong, {far.item():.1e} away in all"
+
+
+def _clocked(call: Callable[[], object]) -> float:
+    """The shortest of several calls, in ms."""
+    began, best = time.monotonic(), float("inf")
+    call()
+    for _ in range(CALLS):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))  # type: ignore[no-untyped-call]
+        start.record()
+        call()
+        end.record()
+        end.synchronize()
+        best = min(best, start.elapsed_time(end))
+        if time.monotonic() - began > CLOCKED_S:
+            break
+    return best
+
+
+def serve(pipe: Connection) -> None:
+    """A process that checks kernels, one after the other, until its context is lost."""
+    while True:
+        kernel = pipe.recv()
+        try:
+            said, lost = checked(kernel), False
+        except Exception as failure:  # noqa: BLE001 (a kernel may do anything)
+            said = f"raised {failure!r:.200}"
+            lost = "CUDA error" in said
+        pipe.send(said)
+        if lost:
+            return
+        gc.collect()
+        torch.cuda.empty_cache()
+
+
+def lines(kernels: Iterator[Prepared]) -> Iterator[str]:
+    """What is said of each kernel, in a process that is made anew where one ends or hangs."""
+    worker: tuple[Any, Connection] | None = None
+    for kernel in kernels:
+        if kernel.failure:
+            yield f"{kernel.name} {kernel.failure:.200}".replace("\n", " ")
+            continue
+        if worker is None or not worker[0].is_alive():
+            ours, theirs = multiprocessing.Pipe()
+            worker = (multiprocessing.Process(target=serve, args=(theirs,), daemon=True), ours)
+            worker[0].start()
+            theirs.close()
+        process, pipe = worker
+        try:
+            pipe.send(kernel)
+            said = pipe.recv() if pipe.poll(CHECKED_WITHIN_S) else ""
+        except (EOFError, OSError):
+            said = ""
+        if not said:
+            process.kill()
+            worker = None
+        yield f"{kernel.name} {said or 'ended its process, or took too long'}"
+
+
+def main(
+    folder: Annotated[str, typer.Argument(help="A bundled suite or a folder of task files.")],
+    ids: Annotated[str, typer.Option(help="Only these, as 1-18,23.")] = "",
+    jobs: Annotated[int, typer.Option(min=1, help="Builds side by side.")] = 14,
+    minutes: Annotated[float, typer.Option(min=0.0, help="Then end.")] = 8.0,
+) -> None:
+    """Print a line for each task."""
+    multiprocessing.set_start_method("spawn")
+    began = time.monotonic()
+    _, tasks = load_suite(folder, ids=ids, scale=1.0)
+    facts, pool = open_judge(JudgeOrder("cuda")).facts(), ProcessPoolExecutor(jobs)
+    futures = [pool.submit(prepared, task.name, task.source, facts) for task in tasks]
+    for line in lines(future.result() for future in as_completed(futures)):
+        print(line, flush=True)
+        if time.monotonic() - began > 60 * minutes:
+            print("out of time", flush=True)
+            break
+    pool.shutdown(wait=False, cancel_futures=True)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    typer.run(main)
