@@ -144,6 +144,7 @@ CUTE_DEVICE uint32_t pair(float x, float y) {
   return uint32_t(high.raw()) << 16 | low.raw();
 }
 
+// begin narrow
 // Fragments of 16-bit types. A lane has rows lane / 4 and lane / 4 + 8 of 16, columns 2 * (lane % 4) + {0, 1} of 8.
 template <class X>
 struct Narrow {
@@ -212,6 +213,7 @@ struct Narrow {
     return o[piece][2 * half + i];
   }
 };
+// end narrow
 
 // Fragments of float32. The order of what is summed is free, and so is that of O's columns: both are such that a lane
 // reads 16 bytes at once.
@@ -313,7 +315,9 @@ struct Wide {
     return o[piece / 2 * 4 + i][2 * half + piece % 2];
   }
 };
+// begin fragments
 using Fragments = cute::conditional_t<narrow, Narrow<T>, Wide<T>>;
+// end fragments
 
 CUTE_DEVICE float power_of_two(float x) {
   float result;
