@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 import torch
+import torch.nn.functional as F
+from gpu_kernels import traced
 from traced import trace
 
 from harness.screen.source import screen_source
@@ -45,6 +47,32 @@ def test_examples_pass_the_screen(example: Path, device: Device) -> None:
     assert len(written) > 2
     for source in written:
         assert screen_source(source, frozenset({"float32", "ieee"})) is None
+
+
+def _attention(q: torch.Tensor) -> torch.Tensor:
+    return F.softmax(q @ q.transpose(-2, -1) / 8, -1) @ q
+
+
+ON_GPUS = {
+    "attention": (_attention, (2, 4, 64, 64)),
+    "scan": (lambda x: x.cumsum(-1), (4, 4096)),
+    "convolution": (lambda x: F.conv2d(x, x[:16, :, :3, :3]), (32, 16, 34, 34)),
+    "product": (lambda x: F.gelu(x @ x), (256, 256)),
+    "block": (lambda x: F.layer_norm(_attention(x), (64,)) @ x[0, 0, :64], (2, 4, 64, 64)),
+}
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize("name", ON_GPUS)
+def test_kernels_for_gpus_pass_the_screen(name: str, dtype: torch.dtype) -> None:
+    function, shape = ON_GPUS[name]
+    problem = traced(function, torch.empty(shape, dtype=dtype, device="meta"))
+    draft, tried = first_draft(problem), ()
+    assert isinstance(draft, Draft), draft
+    while isinstance(draft, Draft):
+        assert screen_source(draft.source, frozenset({str(dtype).removeprefix("torch."), "ieee"})) is None, draft.move
+        tried = (*tried, draft.move)
+        draft = next_draft(problem, draft.source, tried)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16, torch.int32], ids=str)

@@ -11,11 +11,11 @@ m, n, k = SIZES["m"], SIZES["n"], SIZES["k"]
 class Model(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.gate = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
-        self.up = nn.Linear(k, n, bias=False, dtype=torch.bfloat16)
+        self.gate = nn.Parameter(torch.randn(n, k, dtype=torch.bfloat16) / k**0.5)
+        self.up = nn.Parameter(torch.randn(n, k, dtype=torch.bfloat16) / k**0.5)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return functional.silu(self.gate(x)) * self.up(x)
+        return functional.silu(functional.linear(x, self.gate)) * functional.linear(x, self.up)
 
 
 def get_inputs() -> list[torch.Tensor]:
