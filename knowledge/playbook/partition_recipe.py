@@ -8,7 +8,7 @@ from dataclasses import replace
 from knowledge.playbook import source_text
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.identifiers import identifiers
-from knowledge.playbook.partition import Stages, stages_of
+from knowledge.playbook.partition import Stage, Stages, stages_of
 from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.recipe import PLAN_MARK, Decline, Move, Plan, Recipe
 from knowledge.playbook.source_text import BYTES, DLPACK, integers
@@ -54,12 +54,12 @@ class StagesRecipe:
         self.recipes = recipes
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
-        """The plain kernel of every part, or which operation is in no part that can be written."""
+        """Every part's first kernel after its early moves, or which operation is in no part that can be written."""
         try:
             stages = stages_of(problem, self.recipes)
         except UnwritableError as failure:
             return Decline(str(failure))
-        return self._joined(Plan(self.name), {k: stage.plan for k, stage in enumerate(stages.parts, 1)})
+        return self._joined(Plan(self.name), {k: _begun(stage) for k, stage in enumerate(stages.parts, 1)})
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """The parts' moves, those of one name together. Nothing is swept: the parts' constants share their names."""
@@ -95,6 +95,13 @@ class StagesRecipe:
     def _joined(self, plan: Plan, parts: dict[int, Plan]) -> Plan:
         knobs = {f"{number}.{knob}": value for number, part in parts.items() for knob, value in part.knobs.items()}
         return plan.with_knobs(**knobs)
+
+
+def _begun(stage: Stage) -> Plan:
+    plan = stage.plan
+    while move := next((each for each in stage.recipe.moves(stage.problem, plan) if each.early), None):
+        plan = move.plan
+    return plan
 
 
 def _part(text: str, number: int) -> str:
