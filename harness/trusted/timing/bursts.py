@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import torch
@@ -22,6 +22,9 @@ FEW = 32
 LOOKED_AT = 4
 """Slots of a counted burst whose outputs are looked at, where that is little beside the burst itself; else fewer: who
 leaves one call in sixteen out gets past one look in each of eight rounds more often than not."""
+TOUCHED = 8
+"""Calls of a burst that counts for no time, at least: on a busy machine a counted one can have two, and every second
+call shows by chance alone who takes what looks the same for the same."""
 LEAST_SHARE = 0.1
 """At least so much of a burst was the kernel's. On a busy machine an empty one can have looked longer than a tiny
 kernel's; who answers early gains nothing, since the outputs are looked at when the answer comes."""
@@ -170,6 +173,8 @@ def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *,
     In every second call some of the arguments stay wholly what they were: a result may be kept by those. In every
     other one of the last burst, where the reference takes it, inputs are the file's own but for a few elements.
     """
+    if not pace.hopeless:
+        pace = replace(pace, calls=max(pace.calls, min(TOUCHED, bench.memory.slots)))
     slots = rotation(bench.memory.slots, pace.calls, turn)
     for position, slot in enumerate(slots):
         if position % 2 == int(last):

@@ -101,11 +101,11 @@ def test_a_single_call_that_looked_long_is_tried_out(idle):
     assert 20 <= calls <= 40
 
 
-def timed(bench, **others):
+def timed(bench, pace=PACE, **others):
     outputs = TimedOutputs(bench, [1e-5])
     for slot in range(bench.memory.slots):
         bench.fill(slot, slot, "given")
-    return time_by_turns(bench, PACE, 0.0, outputs, **others), outputs
+    return time_by_turns(bench, pace, 0.0, outputs, **others), outputs
 
 
 def test_rounds_are_timed_beside_eager():
@@ -231,7 +231,8 @@ def test_an_output_that_somebody_writes_before_the_order_refuses_the_time():
     assert (failure.value.status, failure.value.check) == ("refused", "clock")
 
 
-def test_inputs_and_weights_are_stirred_before_every_round_and_touched_before_bursts_that_do_not_count():
+def test_inputs_and_weights_are_stirred_before_every_round_and_touched_before_bursts_that_do_not_count(monkeypatch):
+    monkeypatch.setattr(bursts, "TOUCHED", 1)
     seen = []
 
     def remembers(views, numbers):
@@ -256,7 +257,8 @@ def test_inputs_and_weights_are_stirred_before_every_round_and_touched_before_bu
 
 
 @pytest.mark.parametrize("wrong_until", [1, clock.MIN_ROUNDS // 2])
-def test_a_burst_that_left_something_wrong_is_refused_whatever_later_ones_do(wrong_until):
+def test_a_burst_that_left_something_wrong_is_refused_whatever_later_ones_do(wrong_until, monkeypatch):
+    monkeypatch.setattr(bursts, "TOUCHED", 1)
     calls = []
 
     def at_first(views, numbers):
@@ -270,6 +272,20 @@ def test_a_burst_that_left_something_wrong_is_refused_whatever_later_ones_do(wro
         timed(bench)
     assert (failure.value.status, failure.value.check) == ("refused", "timed_output")
     assert len(calls) == 2 * PACE.calls
+
+
+def test_what_is_touched_is_several_slots_though_a_burst_be_one_call():
+    calls = []
+
+    def counted(views, numbers):
+        calls.append(views["x"].data_ptr())
+        right(views, numbers)
+
+    with bench_of(counted, slots=12) as bench:
+        timed(bench, Pace(calls=1, timeout_s=20.0))
+    first, last = calls[: bursts.TOUCHED], calls[-bursts.TOUCHED :]
+    assert len(set(first)) == len(set(last)) == bursts.TOUCHED
+    assert len(calls) == 2 * bursts.TOUCHED + clock.MIN_ROUNDS
 
 
 def test_who_takes_touched_inputs_for_the_same_is_wrong():
