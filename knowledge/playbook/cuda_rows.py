@@ -147,7 +147,7 @@ def starved(problem: Problem, plan: Plan) -> bool:
     """Whether the rows are too few for the multiprocessors, and too long for a block, and cannot be split."""
     program = _program(problem, plan)
     text = CudaRowText(problem, plan.with_knobs(vector=1), program)
-    few = text.count * LONGEST_CLUSTER < problem.device.multiprocessors // 2
+    few = text.count < problem.device.multiprocessors
     return few and text.columns > LONGEST_SHARED and not _one_sweep(program, text)
 
 

@@ -249,6 +249,8 @@ def test_few_rows_are_split_over_blocks() -> None:
     assert all(plan.knobs.get("split", 1) == 1 for _, plan in many)
     alone = traced(lambda x: x / x.norm(), torch.empty(1 << 22, device="meta"))
     assert isinstance(RECIPE.first_plan(alone), Decline), "one row, gone along twice: two kernels"
+    assert isinstance(RECIPE.first_plan(traced(softmax, torch.empty(16, 1 << 22, device="meta"))), Decline)
+    assert isinstance(RECIPE.first_plan(traced(softmax, torch.empty(256, 1 << 22, device="meta"))), Plan)
     first = first_draft(alone)
     plan = Plan.read(first.source) if isinstance(first, Draft) else None
     assert plan is not None and int(plan.knobs["1.split"]) > 100
