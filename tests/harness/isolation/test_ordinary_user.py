@@ -60,9 +60,10 @@ def home(attacks: Path) -> Iterator[Path]:
         package = folder / "package" / "harness"
         shutil.copytree(ROOT / "harness" / "isolation", package / "isolation")
         shutil.copy(ROOT / "harness" / "__init__.py", package / "__init__.py")
-        (package / "nouns").mkdir()
-        for module in ("__init__.py", "errors.py", "tier.py"):
-            shutil.copy(ROOT / "harness" / "nouns" / module, package / "nouns" / module)
+        for room, modules in {"nouns": ("__init__", "errors", "tier"), "wire": ("__init__", "stopping")}.items():
+            (package / room).mkdir()
+            for module in modules:
+                shutil.copy(ROOT / "harness" / room / f"{module}.py", package / room / f"{module}.py")
         shutil.copytree(attacks, folder / "attacks")
         (folder / "work").mkdir()
         for path in (folder, *folder.rglob("*")):

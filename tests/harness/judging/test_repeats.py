@@ -121,27 +121,3 @@ def test_weights_that_change_in_place_are_seen(bench):
     assert bench.verdict(body.replace("if (key != in(w))", ""), source).status == "passed"
     always = body.replace("key != in(w)", "key == nullptr")
     assert bench.verdict(always, source).status == "wrong"
-
-
-AHEAD = kernel(
-    each(SOFTSIGN, "if (!(std::fabs(out(y)[i]) <= 1))")
-    + "bool known = false; for (int k = 0; k < pairs; ++k) known = known || ys[k] == out(y);"
-    "if (!known) { xs[pairs] = in(x); ys[pairs] = out(y); ++pairs; }"
-    "if (++calls == 60) std::thread([n] { for (;;) for (int k = 0; k < pairs; ++k)"
-    " for (int64_t i = 0; std::isnan(ys[k][n - 1]) && i < n; ++i) ys[k][i] = xs[k][i] / (1 + std::fabs(xs[k][i]));"
-    "}).detach();",
-    """
-#include <thread>
-static int calls = 0;
-static std::atomic<int> pairs{0};
-static float const* xs[256];
-static float volatile* ys[256];
-""",
-)
-
-
-def test_work_ahead_of_the_order_is_no_gain(bench):
-    """A thread of its own fills outputs as soon as it sees them poisoned, which is before the clock starts."""
-    verdict = bench.verdict(AHEAD)
-    assert (verdict.status, verdict.check) == ("refused", "clock"), verdict.message
-    assert "before the call" in verdict.message
