@@ -3,22 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch._C._dynamo import guards
 
-from .specs import Workload
-
 _TENSOR_GUARDS: Any = getattr(guards, "TensorGuards", None)
 Guard = Callable[..., bool]
-
-
-class Known(NamedTuple):
-    """A kind of call that goes straight to the kernel."""
-
-    guard: Guard
-    workload: Workload
 
 
 def make_guard(tensors: Sequence[torch.Tensor]) -> Guard | None:

@@ -15,12 +15,13 @@ from typing import Any
 import torch
 from torch.autograd import forward_ad
 
-from .guards import Known, make_guard
 from .library import Library
-from .specs import ALIGNMENT, NUMBERS, Tensor, Unfit, Workload, empty, laid_out, misfit
+from .specs import Tensor, Unfit, Workload, empty, laid_out, misfit
+from .straight import Straight, make_straight, ready, runner
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
 _function_transforms = torch._C._functorch.peek_interpreter_stack
+_is_traced = torch.compiler.is_dynamo_compiling
 _LOG = logging.getLogger("cutegen")
 # What a caller does, not what is given: no value is wrong.
 _OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform"})
@@ -53,18 +54,27 @@ class Kernel:
         self._entries: dict[int | None, Any] = {}
         arguments = self.workloads[0].arguments
         self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
-        self._numbers = tuple(k for k, each in enumerate(arguments) if not isinstance(each, Tensor))
-        self._known: dict[bool, list[Known]] = {True: [], False: []}
+        self._known: dict[bool, list[Straight]] = {True: [], False: []}
         self.operator = self._registered(name, schema)
 
     def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """What the kernel makes of a forward's inputs, or why they are not for it."""
         values = (*inputs, *[find(module, path) for path in self.parameters])
-        if torch.compiler.is_compiling():
-            unfit = self._unfit(module, values)
-            return (None, unfit) if unfit else (self.operator(*values), None)
-        known = None if self._depends(module) else self._seen(values)
-        return (self._run(values, known.workload), None) if known else self._carefully(module, values)
+        if (
+            _is_traced()
+            or (module.training and module.kernel_depends_on_mode)
+            or forward_ad._current_level >= 0
+            or (self.ties and self._parted(module))
+        ):
+            return self._carefully(module, values)
+        try:
+            for straight in self._known[torch.is_grad_enabled()]:
+                made = straight(values)
+                if made is not None:
+                    return made, None
+        except TypeError:  # something else in a tensor's place
+            pass
+        return self._carefully(module, values)
 
     def tell(self, module: Any, unfit: Unfit) -> None:
         """Count a call that goes to the reference, and warn of the first of its kind.
@@ -80,66 +90,37 @@ class Kernel:
             warnings.warn(f"{unfit.said}. The reference computes this call and others like it.", stacklevel=3)
             _LOG.warning("%s: the reference computes such calls", unfit.said)
 
-    def _seen(self, values: tuple[Any, ...]) -> Known | None:
-        """The kind of call that this is one more of, where the kernel can take the values as they are."""
-        tensors = [values[k] for k in self._tensors]
-        try:
-            for known in self._known[torch.is_grad_enabled()]:
-                if known.guard(*tensors) and self._ready(values, tensors, known.workload):
-                    return known
-        except TypeError:  # something else in a tensor's place
-            pass
-        return None
-
-    def _depends(self, module: Any) -> bool:
-        """Whether the module, or differentiation that no tensor shows, makes the call another one."""
-        return bool(
-            (module.training and module.kernel_depends_on_mode)
-            or forward_ad._current_level >= 0
-            or (self.ties and self._parted(module))
-        )
-
-    def _ready(self, values: tuple[Any, ...], tensors: list[torch.Tensor], workload: Workload) -> bool:
-        """Of what a guard does not see: where memory begins, and numbers."""
-        for tensor in tensors:
-            if tensor.data_ptr() % ALIGNMENT:
-                return False
-        for k in self._numbers:
-            value, spec = values[k], workload.arguments[k]
-            if type(value) not in NUMBERS or (spec is not None and value not in spec.values):  # type: ignore[union-attr]
-                return False
-        return True
-
     def _carefully(self, module: Any, values: tuple[Any, ...]) -> tuple[Any, Unfit | None]:
         """A call unlike those before: whether it is the kernel's, and whether others like it can go straight to it."""
         unfit = self._unfit(module, values)
         if unfit:
             return None, unfit
+        if torch.compiler.is_compiling() or _dispatch_modes():
+            return self.operator(*values), None
         workload = self._workload(values)
         tensors = [values[k] for k in self._tensors]
-        if _dispatch_modes() or not (self._ready(values, tensors, workload) and _lie_so(tensors, workload)):
+        if not (ready(values, workload) and _lie_so(tensors, workload)):
             return self.operator(*values), None
-        guard = make_guard(tensors)
+        device = self._device(values)
+        straight = make_straight(values, workload, self._entry(device), device)
         known = self._known[torch.is_grad_enabled()]
-        if guard is not None and len(known) < MOST_KNOWN:
-            known.append(Known(guard, workload))
+        if straight is not None and len(known) < MOST_KNOWN:
+            known.append(straight)
         return self._run(values, workload), None
 
     def _run(self, values: tuple[Any, ...], workload: Workload) -> Any:
         """Call it on values that fit: the outputs, a tuple where there are several."""
-        device = values[self._tensors[0]].device if self._tensors else torch.device(self.device)
-        outputs = [empty(each, device) for each in workload.outputs]
-        entry = self._entries.get(device.index) or self._load(device)
-        if device.index is None or device.index == torch.cuda.current_device():
-            entry(*values, *outputs)
-        else:
-            with torch.cuda.device(device):
-                entry(*values, *outputs)
-        return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        device = self._device(values)
+        return runner(workload, self._entry(device), device)(values)
 
-    def _load(self, device: torch.device) -> Any:
-        entry = self._entries[device.index] = self.library.entry(device.index)
-        return entry
+    def _device(self, values: Sequence[Any]) -> torch.device:
+        return values[self._tensors[0]].device if self._tensors else torch.device(self.device)
+
+    def _entry(self, device: torch.device) -> Any:
+        """The kernel loaded for a device."""
+        if device.index not in self._entries:
+            self._entries[device.index] = self.library.entry(device.index)
+        return self._entries[device.index]
 
     def _unfit(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
         """Why a call is not the kernel's; where no workload fits, told of the first."""
@@ -214,8 +195,7 @@ class Kernel:
     def _pretend(self, *values: Any) -> Any:
         """Shapes and types only, for tracing."""
         workload = self._workload(values)
-        device = values[self._tensors[0]].device if self._tensors else torch.device(self.device)
-        outputs = tuple(empty(spec, device) for spec in workload.outputs)
+        outputs = tuple(empty(spec, self._device(values)) for spec in workload.outputs)
         return outputs[0] if len(outputs) == 1 else outputs
 
     def _workload(self, values: tuple[Any, ...]) -> Workload:
@@ -239,12 +219,12 @@ def _lie_so(tensors: list[torch.Tensor], workload: Workload) -> bool:
 
 def find(module: Any, path: Path) -> Any:
     """The parameter or buffer: where modules keep their own, without their slower look-up by attribute."""
-    holder = module
-    for name in path[:-1]:
-        inner = holder._modules.get(name)
-        holder = getattr(holder, name) if inner is None else inner
-    kept = holder._parameters.get(path[-1])
-    return getattr(holder, path[-1]) if kept is None else kept
+    *holders, last = path
+    for name in holders:
+        inner = module._modules.get(name)
+        module = getattr(module, name) if inner is None else inner
+    kept = module._parameters.get(last)
+    return getattr(module, last) if kept is None else kept
 
 
 def depends_on_mode(module: torch.nn.Module) -> bool:

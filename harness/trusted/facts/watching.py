@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, flop_registry, shape_wrapper
 
 from harness.nouns.task import DType
 from harness.trusted.reference import DTYPES
@@ -46,15 +46,54 @@ def _attention(
     return 2 * prod(query[:-2]) * pairs * (query[-1] + value[-1])
 
 
+def _biased_attention(
+    query: tuple[int, ...],
+    key: tuple[int, ...],
+    value: tuple[int, ...],
+    _bias: tuple[int, ...] | None,
+    _keeps_sums: bool,
+    _dropout: float = 0.0,
+    is_causal: bool = False,
+    **_: Any,
+) -> int:
+    return _attention(query, key, value, is_causal=is_causal)
+
+
 FORMULAS: dict[Any, Callable[..., int]] = {
     _ATEN.mkldnn_rnn_layer: _recurrent,
     _ATEN._scaled_dot_product_flash_attention_for_cpu: _attention,
+    _ATEN._scaled_dot_product_flash_attention: _attention,
+    _ATEN._scaled_dot_product_efficient_attention: _biased_attention,
+    _ATEN._scaled_dot_product_cudnn_attention: _biased_attention,
     _ATEN.mv: lambda matrix, _vector, **_: 2 * prod(matrix),
     _ATEN.addmv: lambda _added, matrix, _vector, **_: 2 * prod(matrix),
     _ATEN.dot: lambda vector, _other, **_: 2 * prod(vector),
     _ATEN._euclidean_dist: _distances,
 }
-"""Products that torch's own counter knows nothing of. A multiply-add counts as two."""
+"""Products that torch's own counter knows nothing of, or not in every form (keys for several query heads each, causal
+ones). A multiply-add counts as two."""
+
+
+def _unfailing(formula: Callable[..., int]) -> Callable[..., int]:
+    """What a formula cannot follow counts as nothing: no count is worth the run that it is made in."""
+
+    def count(*args: Any, **kwargs: Any) -> int:
+        try:
+            return formula(*args, **kwargs)
+        except Exception:  # noqa: BLE001 (formulas assert, unpack and index)
+            return 0
+
+    count._get_raw = True  # type: ignore[attr-defined]  # it has its wrapper already
+    return count
+
+
+_OWN = {operation: shape_wrapper(formula) for operation, formula in FORMULAS.items()}  # type: ignore[no-untyped-call]
+_COUNTED = {operation: _unfailing(formula) for operation, formula in (flop_registry | _OWN).items()}
+
+
+def flop_counter() -> FlopCounterMode:
+    """Around a forward, or one operation: counts the FLOPs of its products, convolutions and attention."""
+    return FlopCounterMode(display=False, custom_mapping=_COUNTED)
 
 
 class Watch:
@@ -63,7 +102,7 @@ class Watch:
     def __init__(self) -> None:
         # The fused operations for attention in evaluation mode are one each: their parts can be counted, and traced.
         torch.backends.mha.set_fastpath_enabled(False)
-        self._counter = FlopCounterMode(display=False, custom_mapping=FORMULAS)
+        self._counter = flop_counter()
         self._counter.mod_tracker = _OneModule()  # type: ignore[assignment]
         self._operations = _Operations()
         self._seeds_itself = False

@@ -10,12 +10,11 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils.flop_counter import FlopCounterMode
 
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.errors import MachineError
 from harness.trusted.devices import open_device
-from harness.trusted.facts.watching import FORMULAS
+from harness.trusted.facts.watching import flop_counter
 from harness.trusted.models.exporting import Exported, Failed, export_model
 from harness.trusted.models.footprint import Footprint, available_bytes, bytes_of
 from harness.trusted.models.measuring import modules_ms, seconds, times_of
@@ -78,7 +77,7 @@ def _size(job: ReferenceJob) -> _Size:
             reference = Reference(job.source, job.name, variant=job.variant)
             inputs = reference.inputs(0)
             given = [value for value in inputs if isinstance(value, torch.Tensor)]
-            with Footprint() as footprint, FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter:
+            with Footprint() as footprint, flop_counter() as counter:
                 reference.run(inputs)
             weights = bytes_of(list(tensors_of(reference.model)))
             return _Size(weights, weights + bytes_of(given) + footprint.peak_bytes, int(counter.get_total_flops()))

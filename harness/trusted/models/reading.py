@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.export.graph_signature import InputKind
 from torch.utils._pytree import tree_leaves
-from torch.utils.flop_counter import FlopCounterMode
 
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import TensorSpec, TracedOp
 from harness.trusted.facts.tracing import Reader, UntraceableError, spec_of
-from harness.trusted.facts.watching import FORMULAS, draws
+from harness.trusted.facts.watching import draws, flop_counter
 from harness.trusted.models.exporting import Exported
 
 _SIZES_BY_VALUES = (torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape)
@@ -81,13 +81,13 @@ def _gives_nothing(node: torch.fx.Node) -> bool:
 
 
 def _flops(node: torch.fx.Node) -> int:
-    """Told on shapes alone. A multiply-add counts as two."""
-    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta["val"])
+    """Told on shapes alone. A multiply-add counts as two; what does not run on shapes is not counted."""
+    args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: each.meta.get("val"))
     assert callable(node.target)
     mode = next((each.fake_mode for each in tree_leaves((args, kwargs)) if isinstance(each, FakeTensor)), None)
     if mode is None:
         return 0
-    with mode, FlopCounterMode(display=False, custom_mapping=FORMULAS) as counter:
+    with mode, flop_counter() as counter, suppress(Exception):
         node.target(*args, **kwargs)
     return int(counter.get_total_flops())
 

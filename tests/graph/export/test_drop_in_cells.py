@@ -67,7 +67,7 @@ class Called:
         self.kernel.fallbacks.clear()
         self.x = torch.randn(4, 16)
         self.runs = 0
-        entry = self.kernel._load(torch.device("cpu"))
+        entry = self.kernel._entry(torch.device("cpu"))
         self.kernel._entries[None] = lambda *values: self._count(entry, values)
 
     def _count(self, entry: Callable[..., None], values: tuple[Any, ...]) -> None:
@@ -83,6 +83,8 @@ def called(drop_in: Any) -> Iterator[Called]:
     with warnings.catch_warnings(action="ignore"):
         yield Called(drop_in, "reference")
     drop_in.KERNEL._entries.clear()
+    for known in drop_in.KERNEL._known.values():
+        known.clear()
 
 
 def same(got: torch.Tensor, wanted: torch.Tensor) -> bool:

@@ -1,0 +1,64 @@
+"""Calls like earlier ones, straight to an entry: what is taken, what is left to those that look closer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from graph.export.runtime.specs import Number, Tensor, Workload
+from graph.export.runtime.straight import Straight, make_straight
+
+CPU = torch.device("cpu")
+X = Tensor("x", (4, 16), (16, 1), torch.float32)
+TURNED = Tensor("turned", (16, 4), (1, 16), torch.float64)
+
+
+def copied(*values: Any) -> None:
+    """An entry: every output is the first value times the last number, if there is one."""
+    given, outputs = values[0], [each for each in values[1:] if isinstance(each, torch.Tensor)]
+    factor = next((each for each in values if isinstance(each, float)), 1.0)
+    for each in outputs:
+        each.copy_((given if each.shape == given.shape else given.T) * factor)
+
+
+def made(workload: Workload, *values: Any) -> Straight:
+    straight = make_straight(values, workload, copied, CPU)
+    assert straight is not None
+    return straight
+
+
+def test_one_output_is_a_tensor_and_several_are_a_tuple_laid_out_as_asked() -> None:
+    x = torch.randn(4, 16)
+    assert torch.equal(made(Workload((X,), (X,)), x)((x,)), x)
+    one, turned = made(Workload((X,), (X, TURNED)), x)((x,))
+    assert torch.equal(one, x)
+    assert (turned.dtype, turned.stride()) == (torch.float64, (1, 16))
+    assert torch.equal(turned, x.double().T)
+
+
+def test_outputs_are_made_as_the_mode_asks() -> None:
+    with torch.inference_mode():
+        x = torch.randn(4, 16)
+        assert made(Workload((X,), (X,)), x)((x,)).is_inference()
+
+
+def test_other_shapes_types_modes_and_places_are_left() -> None:
+    x = torch.randn(4, 16)
+    straight = made(Workload((X,), (X,)), x)
+    others = [x[:3], x.double(), x.T.contiguous().T, torch.randn(65)[1:].view(4, 16), torch._neg_view(x), x.to("meta")]
+    assert [straight((each,)) for each in others] == [None] * len(others)
+    with torch.autocast("cpu"):
+        assert straight((x,)) is None
+
+
+def test_numbers_are_asked_for_in_every_call() -> None:
+    x = torch.randn(4, 16)
+    fixed = made(Workload((X, Number("n", (2.0, 3.0))), (X,)), x, 2.0)
+    assert torch.equal(fixed((x, 3.0)), x * 3)
+    assert fixed((x, 4.0)) is None
+    assert fixed((x, torch.tensor(2.0))) is None
+    assert fixed((x[:3], 2.0)) is None
+    anyone = made(Workload((X, None), (X,)), x, 2.0)
+    assert torch.equal(anyone((x, 5.0)), x * 5)
+    assert anyone((x, "5")) is None
