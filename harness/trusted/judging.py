@@ -265,7 +265,7 @@ def _timed(
         outputs = TimedOutputs(bench, _timed_allowances(trials))
         takes_long = timeout_s > MIN_TIMEOUT_S + PATIENCE * LONG_S
         within = MAX_ROUNDS if takes_long else MIN_ROUNDS
-        late = LateTrials(bench, outputs, trials, timeout_s, within=within)
+        late = LateTrials(bench, outputs, trials, pace, within=within)
         try:
             timing = time_by_turns(bench, pace, job.timing_s, outputs, late, incumbent=incumbent, compiled=compiled)
         except IncumbentFailedError:

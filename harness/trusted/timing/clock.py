@@ -86,7 +86,7 @@ def time_by_turns(
 ) -> Timing:
     """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
 
-    `outputs` are looked at after each of the candidate's bursts; `late` trials are made after each round.
+    `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """
     sides: dict[str, Burst] = {
         CANDIDATE: lambda turn: candidates_burst(bench, pace, turn, outputs),
@@ -102,7 +102,7 @@ def time_by_turns(
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     head_to_head = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
-    touched_burst(bench, pace, len(rounds.samples[CANDIDATE]) - 1, outputs, last=True)
+    touched_burst(bench, pace, rounds.turn, outputs, last=True)
     candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
     speedup, interval = _over_torch(baseline, candidate, doubt_s)
@@ -133,23 +133,35 @@ class Rounds:
     def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst], late: LateTrials | None = None) -> None:
         self.samples: dict[str, list[float]] = {name: [] for name in sides}
         self.bench = bench
+        self.turn = -1
+        """Of the last round's bursts among all: those of late trials lie between them, in the same rotation."""
+        self._begun = 0
         self._pace, self._sides, self._late = pace, sides, late
         self._told_s = time.monotonic()
 
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
-        turn = len(self.samples[CANDIDATE])
-        slots = rotation(self.bench.memory.slots, self._pace.calls, turn)
+        self._late_trials()
+        self.turn = self._next_turn()
+        slots = rotation(self.bench.memory.slots, self._pace.calls, self.turn)
         renumber(self.bench, slots)
         for slot in slots:
             self.bench.stir(slot, numbered=True)
-        for place in _order(len(names), turn):
-            self.samples[names[place]].append(self._sides[names[place]](turn))
-        if self._late:
-            self._late.after_round()
+        for place in _order(len(names), len(self.samples[CANDIDATE])):
+            self.samples[names[place]].append(self._sides[names[place]](self.turn))
+        self._late_trials()
         if time.monotonic() - self._told_s >= EVERY_S:
             self._told_s = time.monotonic()
             self._tell(incumbent=EAGER not in names)
+
+    def _late_trials(self) -> None:
+        if late := self._late:
+            for _ in range(late.due()):
+                late.burst(self._next_turn())
+
+    def _next_turn(self) -> int:
+        self._begun += 1
+        return self._begun - 1
 
     def _tell(self, *, incumbent: bool) -> None:
         """How far the rounds are, without the doubt that the verdict's interval includes."""

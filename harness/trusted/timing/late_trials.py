@@ -1,7 +1,9 @@
 """The families of the trials once more, amid timed calls: by when and where it is called a kernel cannot tell which.
 
-Timed inputs are like the file's own, so that who is careful for some calls, or at the addresses that trials use, and
-later leaves out what those inputs never ask for (a maximum, NaN, an offset) would be right on all of them.
+Timed inputs are like the file's own, so that who is careful for some calls, or at the addresses that trials use, or
+unless addresses follow one another as they do in a burst, and else leaves out what those inputs never ask for (a
+maximum, NaN, an offset) would be right on all of them. So these trials are made in bursts that are ordered as the
+timed ones are, over the slots whose turn it is, and the clock on them is not read.
 """
 
 from __future__ import annotations
@@ -18,50 +20,73 @@ from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
 from harness.trusted.comparison import scope_of
 from harness.trusted.link import CandidateFailedError
+from harness.trusted.timing.bursts import Kernel, Pace, kernel_burst, renumber, rotation
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import compared, digest, require_same_inputs
 
 COMPANY = 3
-"""Calls beside the trial's own in its order, on values as timed; its place among them is by chance."""
+"""Calls on values as timed beside each trial's own, where a burst has as many; its place among them is by chance."""
+EVERY = 4
+"""Rounds whose trials are made together: stirring a burst's slots for one alone would take as long as a round."""
 
 
 class LateTrials:
-    """The trials of one verdict that had results, to be made again on new values, at any slot, in any order.
+    """The trials of one verdict that had results, to be made again on new values, in bursts of the candidate's `pace`.
 
-    `within` so many rounds all families have had a turn. `outputs` are told of slots whose results are gone.
+    `within` so many rounds, a multiple of `EVERY`, all families have had a turn. `outputs` are told which slots hold
+    results.
     """
 
     def __init__(
-        self, bench: Bench, outputs: TimedOutputs, trials: Sequence[Trial], timeout_s: float, *, within: int
+        self, bench: Bench, outputs: TimedOutputs, trials: Sequence[Trial], pace: Pace, *, within: int
     ) -> None:
-        self._bench, self._outputs, self._timeout_s = bench, outputs, timeout_s
+        self._bench, self._outputs, self._pace = bench, outputs, pace
         self._made = [trial for trial in trials if trial.distribution not in ("given", STIRRED)]
-        self._each_round = math.ceil(len(self._made) / within)
+        self._wanted = EVERY * math.ceil(len(self._made) / within)
+        self._together = max(1, min(self._wanted, pace.calls // (1 + COMPANY)))
         self._waiting: list[Trial] = []
+        self._places: list[int] = []
 
-    def after_round(self) -> None:
-        """Make some of them. Raises `CandidateFailedError`."""
-        for _ in range(self._each_round):
-            self._waiting = self._waiting or random.sample(self._made, len(self._made))
-            self._once_more(self._waiting.pop())
+    def due(self) -> int:
+        """How many bursts come next. Asked before and after each round's timed ones: who counts calls, too, cannot
+        tell which of them are timed."""
+        if not self._places:
+            bursts = math.ceil(self._wanted / self._together)
+            drawn = random.choices(range(2 * EVERY), k=bursts)
+            self._places = [drawn.count(place) for place in range(2 * EVERY)]
+        return self._places.pop()
 
-    def _once_more(self, trial: Trial) -> None:
+    def burst(self, turn: int) -> None:
+        """Make some of them in the burst whose turn it is. Raises `CandidateFailedError`."""
         bench = self._bench
-        planned = Trial(distribution=trial.distribution, seed=random.randrange(1 << 31), mild=trial.mild, outputs=())
-        slots = random.sample(range(bench.memory.slots), min(1 + COMPANY, bench.memory.slots))
-        for slot in slots[1:]:
-            bench.stir(slot)
-        bench.fill(slots[0], planned.seed, planned.distribution, planned.mild)
+        slots = rotation(bench.memory.slots, self._pace.calls, turn)
+        chosen = dict(zip(random.sample(slots, self._together), self._next(), strict=True))
+        renumber(bench, slots)
         for slot in slots:
-            bench.memory.poison(slot)
-        before = digest(bench, slots[0])
-        bench.device.finish()
-        with bench.link.running():
-            bench.link.call(random.sample(slots, len(slots)), self._timeout_s * len(slots))
-        require_same_inputs(bench, slots[0], before)
-        self._verify(slots[0], planned, trial)
-        self._outputs.called.discard(slots[0])
-        bench.stir(slots[0])
+            if slot not in chosen:
+                bench.stir(slot, numbered=True)
+        planned = {slot: self._filled(slot, trial) for slot, trial in chosen.items()}
+        before = {slot: digest(bench, slot) for slot in chosen}
+        kernel_burst(bench, Kernel(bench.link, bench.memory), self._pace, turn)
+        self._outputs.called.update(slots)
+        for slot, trial in chosen.items():
+            require_same_inputs(bench, slot, before[slot])
+            self._verify(slot, planned[slot], trial)
+            self._outputs.called.discard(slot)
+            bench.stir(slot)
+
+    def _next(self) -> list[Trial]:
+        taken: list[Trial] = []
+        while len(taken) < self._together:
+            self._waiting = self._waiting or random.sample(self._made, len(self._made))
+            taken.append(self._waiting.pop())
+        return taken
+
+    def _filled(self, slot: int, trial: Trial) -> Trial:
+        """Write new values of a trial's family into a slot: what is planned there."""
+        seed = random.randrange(1 << 31)
+        self._bench.fill(slot, seed, trial.distribution, trial.mild)
+        return Trial(distribution=trial.distribution, seed=seed, mild=trial.mild, outputs=())
 
     def _verify(self, slot: int, planned: Trial, trial: Trial) -> None:
         """Raise `CandidateFailedError` where the outputs are wrong by the trials' rule, which the oracle decides."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from itertools import count
+from collections import Counter
+from itertools import chain, count
 
 import pytest
 from python_kernels import bench_of, right
 
 from harness.checks.families import STIRRED
 from harness.trusted.link import CandidateFailedError
-from harness.trusted.timing.bursts import Pace
+from harness.trusted.timing.bursts import TOUCHED, Pace
 from harness.trusted.timing.clock import MIN_ROUNDS, time_by_turns
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -18,11 +19,20 @@ from harness.trusted.trials import run_trial
 SEEDS = {"given": 1, "wide": 2, "special": 3, "large": 4, "small": 5, STIRRED: 6}
 
 
-def late_for(bench, within=MIN_ROUNDS):
+def late_for(bench, calls=4, within=MIN_ROUNDS):
     trials = [run_trial(bench, k % 2, family, seed, 20.0) for k, (family, seed) in enumerate(SEEDS.items())]
     assert all(trials)
     outputs = TimedOutputs(bench, [1e-5])
-    return LateTrials(bench, outputs, trials, 20.0, within=within), outputs
+    return LateTrials(bench, outputs, trials, Pace(calls, 20.0), within=within), outputs
+
+
+def played(late, rounds):
+    """The bursts of so many rounds without the timed ones; how many there were."""
+    turns = count()
+    for _ in range(2 * rounds):
+        for _ in range(late.due()):
+            late.burst(next(turns))
+    return next(turns)
 
 
 def careless(wrong, first):
@@ -46,48 +56,76 @@ def test_what_timed_inputs_never_hold_is_asked_for_between_them(wrong):
     with bench_of(careless(wrong, first=len(SEEDS) - 1)) as bench:
         late, _ = late_for(bench)
         with pytest.raises(CandidateFailedError, match="Called between timed calls") as refused:
-            for _ in range(MIN_ROUNDS):
-                late.after_round()
+            played(late, MIN_ROUNDS)
     assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
 
 
-def test_it_is_asked_for_at_any_slot_and_at_any_place_of_an_order():
+def strange(x):
+    return bool(x.abs().max() > 1e3 or x.isnan().any())
+
+
+def test_it_is_asked_for_at_any_slot_and_at_any_place_of_a_burst():
     asked = []
 
     def watched(views, numbers):
         right(views, numbers)
-        asked.append((views["y"].data_ptr(), bool(views["x"].abs().max() > 1e3 or views["x"].isnan().any())))
+        asked.append((views["y"].data_ptr(), strange(views["x"])))
 
-    with bench_of(watched, slots=6) as bench:
-        late, outputs = late_for(bench)
-        outputs.called.update(range(6))
+    with bench_of(watched, slots=3) as bench:
+        late, outputs = late_for(bench, calls=2)
         asked.clear()
-        for _ in range(200):  # of six slots one is missed once in thirty thousand runs
-            late.after_round()
-        strange = [(address, place % 4) for place, (address, is_strange) in enumerate(asked) if is_strange]
-        assert len({address for address, _ in strange}) == 6
-        assert {place for _, place in strange} == {0, 1, 2, 3}
-        outputs.at_the_end(6)  # slots whose results are gone are none of them
+        assert played(late, 40) == 40  # of three slots one is missed once in three million runs
+        assert len({address for address, is_strange in asked if is_strange}) == 3
+        assert {at % 2 for at, (_, is_strange) in enumerate(asked) if is_strange} == {0, 1}
+        outputs.at_the_end(3)  # slots whose results are gone are none of them
+
+
+@pytest.mark.parametrize(("calls", "bursts", "trials"), [(1, 8, 1), (8, 4, 2), (40, 2, 4)])
+def test_a_burst_is_made_of_trials_for_a_quarter_at_most(calls, bursts, trials):
+    drawn = []
+    with bench_of(right, slots=40) as bench:
+        late, _ = late_for(bench, calls=calls)
+        fill = bench.fill
+        bench.fill = lambda *args: (drawn.append(args), fill(*args))
+        assert played(late, MIN_ROUNDS) == bursts
+    assert len(drawn) == bursts * trials
+
+
+def test_neither_addresses_nor_the_count_of_calls_tell_which_bursts_are_timed():
+    """From the first round to the last all calls go through the slots in turn, those of late trials among them."""
+    asked, befores = [], Counter()
+    with bench_of(right, slots=7) as bench:
+        late, outputs = late_for(bench)
+        for slot in range(7):
+            bench.fill(slot, slot, "given")
+        call = bench.link.call
+        bench.link.call = lambda slots, *others: (asked.append(slots), call(slots, *others))
+        for _ in range(2):
+            asked.clear()
+            time_by_turns(bench, Pace(4, 20.0), 0.0, outputs, late)
+            first, *rounds, last = [order for order in asked if order]
+            assert len(first) == len(last) == min(TOUCHED, 7)
+            assert len(rounds) == 2 * MIN_ROUNDS
+            assert [*chain(*rounds)] == [at % 7 for at in range(4 * len(rounds))]
+        for _ in range(50):
+            befores[late.due()] += 1
+    assert len(befores) > 1
 
 
 def test_all_families_have_a_turn_within_the_rounds():
     with bench_of(right) as bench:
-        late, _ = late_for(bench)
-        drawn, fill = [], bench.fill
+        for within, rounds in ((MIN_ROUNDS, MIN_ROUNDS), (4, 4)):
+            late, _ = late_for(bench, within=within)
+            drawn, fill = [], bench.fill
 
-        def noted(slot, seed, distribution, mild=0):
-            drawn.append(distribution)
-            fill(slot, seed, distribution, mild)
+            def noted(slot, seed, distribution, mild=0, drawn=drawn, fill=fill):
+                drawn.append(distribution)
+                fill(slot, seed, distribution, mild)
 
-        bench.fill = noted
-        for _ in range(MIN_ROUNDS):
-            late.after_round()
-        assert {*drawn} == {*SEEDS} - {"given", STIRRED}
-        drawn.clear()
-        late, _ = late_for(bench, within=1)
-        drawn.clear()
-        late.after_round()
-        assert sorted(drawn) == sorted({*SEEDS} - {"given", STIRRED})
+            bench.fill = noted
+            played(late, rounds)
+            bench.fill = fill
+            assert {*drawn} == {*SEEDS} - {"given", STIRRED}
 
 
 def test_what_is_as_pytorch_has_it_needs_no_oracle():
@@ -95,14 +133,12 @@ def test_what_is_as_pytorch_has_it_needs_no_oracle():
     with bench_of(right) as bench:
         late, _ = late_for(bench)
         del bench.oracle
-        for _ in range(2 * MIN_ROUNDS):
-            late.after_round()
+        played(late, MIN_ROUNDS)
     with bench_of(careless(lambda x: x.isnan(), first=len(SEEDS) - 1)) as bench:
         late, _ = late_for(bench)
         del bench.oracle
         with pytest.raises(AttributeError, match="oracle"):
-            for _ in range(MIN_ROUNDS):
-                late.after_round()
+            played(late, MIN_ROUNDS)
 
 
 def test_rounds_make_them():
