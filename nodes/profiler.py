@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from harness.judging.device_lock import held_s
 from harness.nouns.profile import Profile
+from harness.profile.render import say_phase
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.optimizer import base
@@ -36,9 +37,11 @@ def profiler(state: RunState, node_context: NodeContext) -> Update:
 
 
 def _told(profile: Profile) -> str:
-    """The history's line: where the kernel stands, and why no counters were read where they should have been."""
+    """The history's line: where the kernel stands, what takes most of its time, and why no counters were read where
+    they should have been."""
     limit = f", limited by {profile.bottleneck.replace('_', ' ')}" if profile.bottleneck else ""
-    stands = f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof{limit}"
+    most = f"; {say_phase(profile.phases[0])}" if len(profile.phases) > 1 else ""
+    stands = f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof{limit}{most}"
     return f"{stands}. Without counters: {profile.unprofiled}" if profile.unprofiled else stands
 
 

@@ -16,6 +16,7 @@ from harness.nouns.frozen import Frozen
 from harness.nouns.profile import Profile
 from harness.nouns.verdict import OutputError, Timing, Verdict
 from harness.profile.render import render as render_profile
+from harness.profile.render import say_phases
 from nodes.history import say_decision
 from nodes.state import Step, Usage, Variant
 from tools.sweep import say_values
@@ -102,6 +103,7 @@ def view(record: RunRecord) -> dict[str, Any]:
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,
         "counters": render_profile(profiles[-1][1]) if profiles and profiles[-1][1].kernels else "",
+        "phases": "\n".join(say_phases(profiles[-1][1])) if profiles else "",
         "watched_smaller": say_smaller(record.best.verdict.sanitizers) if record.best else [],
         "changes": changes(record),
         "costs": _costs(record),

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.building.compilation import LIBRARY, OBJECT, Messages, Toolchain
+from harness.building.compilation import LIBRARY, OBJECT, WITH_LINES, Messages, Toolchain
 from harness.building.disassembly import COMMAND
 from harness.building.gcc import parse_messages
 from harness.building.loop_remarks import loop_remarks
@@ -30,7 +30,8 @@ _FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wno-unknown-pragmas", "-fdiagnostics-plain-output",
     "-fno-diagnostics-show-option", "-fmax-errors=10",
 )  # fmt: skip
-# Line tables beside the code, which they leave as it is; the library goes without. They tell loops of the source apart.
+# Line tables beside the code, which they leave as it is. They tell loops of the source apart: to remarks on the object,
+# and to a profile on a library of its own. The judged library goes without.
 _LINES, _WITHOUT_LINES = "-g1", "-Wl,--strip-debug"
 _REMARKS, _DISASSEMBLY = "remarks.txt", "disassembly.txt"
 _DISASSEMBLY_BYTES = 32 << 20
@@ -82,15 +83,19 @@ class CpuToolchain(Toolchain):
         return (precompiled_prelude(self, tier).parent,)
 
     def edges(self) -> Sequence[Edge]:
-        """Compile, with the vectorizer's remarks on the side, then link and, where there is objdump, disassemble."""
+        """Compile, with the vectorizer's remarks on the side, then link, with and without lines, and disassemble.
+
+        The last needs objdump.
+        """
         prelude = PRELUDES.entry(self.prelude_key()) / PRELUDE_NAME
         remarks = f"-fopt-info-vec-missed={_REMARKS}"
         compiling = (*self.compiler.command, *compile_flags(), _LINES, remarks, "-include", str(prelude))
-        linking = (*self.compiler.command, OBJECT, *link_flags(), _WITHOUT_LINES, "-o", LIBRARY)
+        linking = (*self.compiler.command, OBJECT, *link_flags())
         found = disassembler()
         return (
             Edge("compile", (*compiling, "-c", self.source_name, "-o", OBJECT), (self.source_name,), OBJECT),
-            Edge("link", linking, (OBJECT,), LIBRARY),
+            Edge("link", (*linking, _WITHOUT_LINES, "-o", LIBRARY), (OBJECT,), LIBRARY),
+            Edge("link_lines", (*linking, "-o", WITH_LINES), (OBJECT,), WITH_LINES),
             *([_disassembling(found)] if found else []),
         )
 

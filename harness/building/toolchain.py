@@ -146,12 +146,23 @@ def host_libraries() -> tuple[Path, ...]:
 @lru_cache(maxsize=1)
 def disassembler() -> Path | None:
     """The objdump that belongs to the compiler; None where there is none, or one too old to name inlined callers."""
-    named = _said(host_compiler().command, "-print-prog-name=objdump").stdout.strip()
-    found = shutil.which(named or "objdump")
+    return _compilers_own("objdump", "--inlines")
+
+
+@lru_cache(maxsize=1)
+def line_finder() -> Path | None:
+    """The addr2line that belongs to the compiler; None where there is none."""
+    return _compilers_own("addr2line", "--inlines")
+
+
+def _compilers_own(program: str, option: str) -> Path | None:
+    """A program of binutils that knows an option."""
+    named = _said(host_compiler().command, f"-print-prog-name={program}").stdout.strip()
+    found = shutil.which(named or program)
     if found is None:
         return None
     try:
-        return Path(found) if "--inlines" in _said((found,), "--help").stdout else None
+        return Path(found) if option in _said((found,), "--help").stdout else None
     except MachineError:
         return None
 

@@ -3,7 +3,8 @@
 Run as `python -I -S solo.py ORDER.json LIBTVM_FFI` inside the cage, behind a profiler's or a sanitizer's command. No
 verdict hangs on what happens here, so nothing is shared with the judge; each argument and each piece of scratch is an
 allocation of its own, of exactly its size, so that a sanitizer sees the first byte beyond it. Only the last call is
-profiled. Exit code 0: every call returned; FAILED: one did not, and the last line on stderr says why.
+profiled; where the order says so, further ones are sampled. Exit code 0: every call returned; FAILED: one did not, and
+the last line on stderr says why.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 _HERE = Path(__file__).resolve().parent
 sys.path += [str(_HERE), str(_HERE.with_name("wire"))]
 if TYPE_CHECKING:
-    from harness.candidate import allocator
+    from harness.candidate import allocator, sampling
     from harness.wire import abi, cuda_driver
 else:
     import abi
     import allocator
     import cuda_driver
+    import sampling
 
 FAILED = 3
 UNWRITTEN = "unwritten"
@@ -219,15 +221,21 @@ def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
     scratch = allocator.Allocator(order["device"], memory)
     scratch.install(runtime)
     entry = ctypes.CDLL(order["library"], mode=os.RTLD_NOW | os.RTLD_LOCAL)["__tvm_ffi_run"]
-    for left in reversed(range(order["calls"])):
+
+    def call() -> None:
         result = abi.Any_()
-        memory.finish()
-        if left == 0:
-            memory.watch(True)
         if entry(None, packed, len(packed), ctypes.byref(result)):
             raise SoloError(abi.raised_message(runtime))
         memory.finish()
+
+    for left in reversed(range(order["calls"])):
+        memory.finish()
+        if left == 0:
+            memory.watch(True)
+        call()
     memory.watch(False)
+    if order["sampling"]:
+        sampling.sample(call, order["library"], **order["sampling"])
     for spec, tensor in zip(order["arguments"], arguments, strict=True):
         if isinstance(tensor, abi.DLTensor) and not spec["filled"] and is_dense(spec):
             count, first = memory.unwritten(tensor.data, spec["bytes"])

@@ -70,11 +70,28 @@ class KernelProfile(Frozen):
     hints: tuple[Hint, ...] = ()
 
 
+class Phase(Frozen):
+    """A part of a call on a processor, by where the calling thread was met: `share` of all ticks lies in 0..1.
+
+    In a loop of the kernel `loop` is the line that it begins on, and its own is what no loop inside of it has; `line`
+    is where most of it was met, in a loop or not; `caller` the line of the call that it was inlined into. `elsewhere`
+    names what is not the kernel's own code.
+    """
+
+    share: float
+    loop: int | None = None
+    line: int | None = None
+    caller: int | None = None
+    elsewhere: str = ""
+
+
 class Profile(Frozen):
     """One kernel's distance to what the machine can do. Rates are 1e9 per second; shares lie in 0..1.
 
     `findings` are sentences on the bottleneck, the most limiting first. `kernels` are there where a GPU's counters were
-    read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do.
+    read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do. `phases`
+    are there where a processor's calls were sampled, the longest first, with the number of `ticks`; where they could
+    not be, `unsampled` says why.
     """
 
     target: TargetName
@@ -90,3 +107,6 @@ class Profile(Frozen):
     bottleneck: Bottleneck | None = None
     kernels: tuple[KernelProfile, ...] = ()
     unprofiled: str = ""
+    phases: tuple[Phase, ...] = ()
+    ticks: int = 0
+    unsampled: str = ""

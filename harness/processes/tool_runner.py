@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,20 @@ CALL_FAILED = "the call failed"
 
 
 @dataclass(frozen=True)
+class Sampling:
+    """Calls beside the tool's own, of which is counted where their processor time goes.
+
+    They end when `enough` ticks met the kernel, or after `limit_s`. The answer lies in `file`, as
+    `harness/candidate/sampling.py` says; `beside` are further libraries' names, by their beginnings.
+    """
+
+    limit_s: float
+    enough: int
+    beside: tuple[str, ...]
+    file: str
+
+
+@dataclass(frozen=True)
 class Tool:
     """What stands before the candidate's process: a command, and what it needs beside what the candidate does.
 
@@ -38,6 +52,7 @@ class Tool:
     environment: dict[str, str] = field(default_factory=dict)
     calls: int = 1
     values: Path | None = None
+    sampling: Sampling | None = None
 
 
 def run_alone(
@@ -48,6 +63,7 @@ def run_alone(
         "library": str(library),
         "device": device,
         "calls": tool.calls,
+        "sampling": asdict(tool.sampling) if tool.sampling else None,
         "arguments": _arguments(signature, tool.values),
     }
     (folder / _ORDER).write_text(json.dumps(order), encoding="utf-8")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from harness.nouns.profile import KernelProfile, Profile
+from harness.nouns.profile import KernelProfile, Phase, Profile
 
 MAX_LINES = 60
 _WIDTH = 110
@@ -23,11 +23,38 @@ def render(profile: Profile) -> str:
         _rate("memory", profile.achieved_gb_s, profile.peak_gb_s, "GB/s"),
         _rate("products", profile.achieved_gflop_s, profile.peak_gflop_s, "GFLOP/s"),
         f"bound       {profile.bound}, at {profile.share_of_roof:.0%} of the roof",
+        *say_phases(profile),
     ]
     counters = [line for told in _counters(profile) for line in _wrapped(told)]
     rest = [*_left_out(profile.kernels[_KERNELS:]), *_findings(profile.findings)]
     room = MAX_LINES - len(lines) - min(len(rest), _FINDINGS_LINES)
     return "\n".join(_within(MAX_LINES, [*lines, *_within(room, counters), *rest]))
+
+
+def say_phases(profile: Profile) -> list[str]:
+    """How the call's time splits, a phase a line under a head line; or why nobody knows."""
+    if profile.unsampled:
+        return _wrapped(f"phases      not sampled: {profile.unsampled}")
+    if not profile.phases:
+        return []
+    head = (
+        f"phases      where the calling thread was met, {profile.ticks} times in calls with the same arguments "
+        "(floats in [0, 1), integers 0):"
+    )
+    return [*_wrapped(head), *(line for phase in profile.phases for line in _wrapped(f"{_INDENT}{say_phase(phase)}"))]
+
+
+def say_phase(phase: Phase) -> str:
+    """One phase, its share first."""
+    called = f" (called in line {phase.caller})" if phase.caller else ""
+    mostly = f", mostly at line {phase.line}" if phase.line not in (None, phase.loop) else ""
+    if phase.elsewhere:
+        where = f"in {phase.elsewhere}"
+    elif phase.loop is None:
+        where = f"at line {phase.line}, in no loop{called}"
+    else:
+        where = f"in the loop of line {phase.loop}{called}{mostly}"
+    return f"{phase.share:.0%} {where}"
 
 
 def _within(most: int, lines: list[str]) -> list[str]:

@@ -19,6 +19,7 @@ from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.task import Workload
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Timing
+from harness.profile.phases import with_phases
 from harness.profile.roofline import roofline
 from harness.sanitize import host
 from harness.targets.ceilings import cpu_facts
@@ -51,8 +52,9 @@ class CpuTarget:
         return cpu_facts(again=again)
 
     def profile(self, workload: Workload, timing: Timing, build: Build, *, tier: Tier) -> Profile:
-        """Where the kernel stands under this machine's roofline."""
-        return roofline(workload, timing, build, self.facts(), target=self.name)
+        """Where the kernel stands under this machine's roofline, and how its time splits over its loops."""
+        base = roofline(workload, timing, build, self.facts(), target=self.name)
+        return with_phases(base, build, workload.signature, tier=tier)
 
     def compile_watched(self, candidate: Candidate, *, tier: Tier) -> Build:
         """With AddressSanitizer and UndefinedBehaviorSanitizer compiled in."""

@@ -14,6 +14,7 @@ from graph.pages.report import _clock, _ms, _share, _small, changes, render, vie
 from graph.pages.report_chart import Axis, roofline, trajectory
 from graph.pages.report_diff import hunks
 from graph.runs.record import RunRecord
+from harness.nouns.profile import Phase
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
 from harness.nouns.verdict import Busy, Correctness, Trial
 from nodes.state import FellBack, Step, Usage, Variant
@@ -277,13 +278,16 @@ def test_the_page_says_what_watched_the_kernel_and_why_no_counters_were_read() -
     )
     best = record.best.model_copy(update={"verdict": record.best.verdict.sanitized(runs)})
     profiles = {
-        digest: profile.model_copy(update={"unprofiled": "ncu was not found."})
+        digest: profile.model_copy(
+            update={"unprofiled": "ncu was not found.", "phases": (Phase(share=0.75, loop=12, line=14),), "ticks": 99}
+        )
         for digest, profile in record.profiles.items()
     }
     page = Page(render(record.model_copy(update={"best": best, "profiles": profiles}))).words
     assert "Watched by memcheck (clean after 2.0 s); racecheck (not checked: slow). Watched at smaller sizes" in page
     assert "The GPU's counters were not read. ncu was not found." in page
-    assert "Watched by" not in Page(render(record)).words
+    assert "was met, 99 times" in page and "75% in the loop of line 12, mostly at line 14" in page
+    assert "Watched by" not in Page(render(record)).words and "was met" not in Page(render(record)).words
 
 
 def test_a_sweeps_variants_stand_beside_the_kernel_that_won() -> None:

@@ -1,0 +1,176 @@
+"""How the time of a call on a processor splits over the kernel's loops: where its thread is met while it runs."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.building.compilation import WITH_LINES, library_of
+from harness.building.cpu_build import CpuToolchain
+from harness.building.line_table import MOST_ADDRESSES, kernel_lines
+from harness.building.source_loops import SourceLoop, source_loops
+from harness.isolation.policy import Limits
+from harness.isolation.scratch import left_behind, scratch_folder
+from harness.nouns.build import Build
+from harness.nouns.profile import Phase, Profile
+from harness.nouns.task import Signature
+from harness.nouns.tier import Tier
+from harness.processes.tool_runner import Sampling, Tool, argument_bytes, run_alone, why_unfinished
+
+LIMIT_S = 1.5
+"""Of sampled calls; a longer call is not sampled. To start and to fill the arguments takes some tenths more."""
+ENOUGH = 400
+"""Ticks: with so many, a share of a half is within 5 % in 19 of 20 cases."""
+LEAST = 30
+"""With fewer, no share is told."""
+MOST_PHASES = 6
+_LEAST_SHARE = 0.02
+_WARM_MS = 300.0
+"""A call that takes longer is not made before the sampled one."""
+_START_S = 30.0
+_MEMORY = 8 << 30
+_ANSWER = "ticks.json"
+_MOST_TICKS = 1 << 20
+ELSEWHERE = {
+    "libgomp": "OpenMP's runtime: starting threads, and waiting for the last of them",
+    "libmvec": "the C library's vector functions",
+    "libm.": "the C library's mathematical functions",
+    "libm-": "the C library's mathematical functions",
+    "libc.": "the C library: copies, memory, waiting",
+    "libc-": "the C library: copies, memory, waiting",
+}
+"""What else is a call's own time, by the beginning of the library's name."""
+
+
+class UnsampledError(Exception):
+    """The calls could not be sampled; the text says why."""
+
+
+class Ticks(NamedTuple):
+    """How often the calling thread was met: by offset in its library, and in others by their names."""
+
+    kernel: dict[int, int]
+    beside: dict[str, int]
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return sum(self.kernel.values()) + sum(self.beside.values())
+
+
+class Place(NamedTuple):
+    """What a tick is counted under: a loop, or a line outside of all, each by the call that it was inlined into."""
+
+    loop: int | None
+    line: int | None
+    caller: int | None
+
+
+def sample_phases(
+    build: Build, signature: Signature, *, call_ms: float, tier: Tier, limit_s: float = LIMIT_S
+) -> tuple[tuple[Phase, ...], int]:
+    """The phases of a call, the longest first, and the number of ticks that tell them. Raises `UnsampledError`.
+
+    The thread that calls is met, at work or waiting for those that it started. The calls have the same arguments, drawn
+    by a rule, again and again.
+    """
+    library = library_of(build)
+    lined = library.with_name(WITH_LINES) if library else None
+    if lined is None or not lined.is_file():
+        raise UnsampledError("its library has no line table")
+    if call_ms > limit_s * 1e3:
+        raise UnsampledError(f"a call takes {call_ms / 1e3:.2g} s, and no more than {limit_s:.2g} s are sampled")
+    ticks = _sampled(lined, signature, calls=1 if call_ms < _WARM_MS else 0, limit_s=limit_s, tier=tier)
+    if ticks.total < LEAST:
+        raise UnsampledError(f"it was met {ticks.total} times in {limit_s:.2g} s of calls")
+    name = CpuToolchain.source_name
+    lines = kernel_lines(lined, list(ticks.kernel), kernel_file=name, tier=tier)
+    if not any(lines.values()):
+        raise UnsampledError("no addr2line that knows its lines")
+    return split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8")), ticks.total
+
+
+def with_phases(profile: Profile, build: Build, signature: Signature, *, tier: Tier) -> Profile:
+    """The profile with its call's phases, or with the reason why there are none."""
+    try:
+        phases, ticks = sample_phases(build, signature, call_ms=profile.time_ms, tier=tier)
+    except UnsampledError as reason:
+        return profile.model_copy(update={"unsampled": str(reason)})
+    return profile.model_copy(update={"phases": phases, "ticks": ticks})
+
+
+def _sampled(library: Path, signature: Signature, *, calls: int, limit_s: float, tier: Tier) -> Ticks:
+    tool = Tool(
+        limits=Limits(wall_s=limit_s + _START_S, memory_bytes=3 * argument_bytes(signature) + _MEMORY),
+        calls=calls,
+        sampling=Sampling(limit_s=limit_s, enough=ENOUGH, beside=tuple(ELSEWHERE), file=_ANSWER),
+    )
+    with scratch_folder() as folder:
+        done = run_alone(library, signature, tool, device="cpu", tier=tier, folder=folder)
+        if done.outcome != "exited" or done.exit_code != 0:
+            raise UnsampledError(why_unfinished(done))
+        return read_ticks(left_behind(folder / _ANSWER))
+
+
+def read_ticks(answer: str) -> Ticks:
+    """The process's answer, where the kernel could write too: numbers within bounds, or `UnsampledError`."""
+    try:
+        told = json.loads(answer)
+        kernel = {int(at): int(count) for at, count in told["kernel"].items()}
+        beside = {name: int(told["beside"].get(name, 0)) for name in ELSEWHERE}
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as unreadable:
+        raise UnsampledError("its process left no readable answer") from unreadable
+    counts = [*kernel.values(), *beside.values()]
+    if not all(0 <= count <= _MOST_TICKS for count in counts) or not all(0 <= at < 1 << 32 for at in kernel):
+        raise UnsampledError("its process left no readable answer")
+    busiest = sorted(kernel, key=lambda at: -kernel[at])[:MOST_ADDRESSES]
+    return Ticks({at: kernel[at] for at in busiest}, beside)
+
+
+def split(ticks: Ticks, lines: Mapping[int, Sequence[int]], source: str) -> tuple[Phase, ...]:
+    """The ticks by the innermost written loop that each lies in, or was inlined into; small ones together."""
+    written = source_loops(source)
+    met: Counter[Place] = Counter()
+    at_line: dict[Place, Counter[int]] = {}
+    for offset, count in ticks.kernel.items():
+        chain = lines.get(offset, ())
+        place = _place(chain, written)
+        met[place] += count
+        at_line.setdefault(place, Counter())[chain[0] if chain else 0] += count
+    total = ticks.total
+    phases = [
+        Phase(share=count / total, loop=place.loop, line=_hottest(at_line[place]), caller=place.caller)
+        for place, count in met.items()
+    ]
+    phases += [Phase(share=count / total, elsewhere=name) for name, count in _others(ticks.beside).items()]
+    ranked = sorted(phases, key=lambda phase: -phase.share)
+    shown = [phase for phase in ranked[:MOST_PHASES] if phase.share >= _LEAST_SHARE and _named(phase)]
+    rest = 1.0 - sum(phase.share for phase in shown)
+    return (*shown, *([Phase(share=rest, elsewhere="the rest of the call")] if rest >= _LEAST_SHARE else []))
+
+
+def _place(chain: Sequence[int], written: Sequence[SourceLoop]) -> Place:
+    for depth, line in enumerate(chain):
+        around = [loop for loop in written if loop.holds(line)]
+        if around:
+            loop = min(around, key=lambda each: (each.last - each.first, each.line))
+            return Place(loop.line, None, next((each for each in chain[depth + 1 :] if not loop.holds(each)), None))
+    return Place(None, chain[0] if chain else None, chain[1] if len(chain) > 1 else None)
+
+
+def _hottest(lines: Counter[int]) -> int | None:
+    return lines.most_common(1)[0][0] or None
+
+
+def _named(phase: Phase) -> bool:
+    return bool(phase.line or phase.elsewhere)
+
+
+def _others(beside: Mapping[str, int]) -> Counter[str]:
+    others: Counter[str] = Counter()
+    for name, count in beside.items():
+        others[ELSEWHERE[name]] += count
+    return others

@@ -1,0 +1,152 @@
+"""Where a call's time goes: sampled in a real process, told apart by loops."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from harness.building.compilation import WITH_LINES, library_of
+from harness.building.line_table import read_places
+from harness.building.toolchain import line_finder
+from harness.isolation.tiers import resolve_tier
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate
+from harness.nouns.profile import Phase, Profile
+from harness.nouns.task import ScalarSpec, Signature, TensorSpec
+from harness.profile.phases import Ticks, UnsampledError, read_ticks, sample_phases, split, with_phases
+from harness.profile.render import MAX_LINES, render
+from harness.targets.cpu import CpuTarget
+
+KERNEL = """\
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+static inline float sum_of(float const* row, int64_t n) {
+  float sum = 0;
+  for (int64_t j = 0; j < n; ++j) sum += row[j];  // sum
+  return sum;
+}
+void run(tvm::ffi::TensorView x, int64_t fails, tvm::ffi::TensorView y) {
+  if (fails) TVM_FFI_THROW(ValueError) << "not with these";
+  float const* a = static_cast<float const*>(x.data_ptr());
+  float* b = static_cast<float*>(y.data_ptr());
+  int64_t const n = 512, rows = x.numel() / n;
+#pragma omp parallel for
+  for (int64_t i = 0; i < rows; ++i) {
+    float const sum = sum_of(a + i * n, n);  // calls
+    for (int64_t j = 0; j < n; ++j) {  // outer
+      float v = a[i * n + j];
+#pragma GCC unroll 1
+      for (int k = 0; k < 50; ++k) v = std::sqrt(v + sum);  // roots
+      b[i * n + j] = v;
+    }
+  }
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+"""
+SUM, CALLS, OUTER, ROOTS = (
+    next(n for n, line in enumerate(KERNEL.splitlines(), start=1) if line.endswith(f"// {mark}"))
+    for mark in ("sum", "calls", "outer", "roots")
+)
+BASE = Profile(
+    target="cpu", device="a test's", time_ms=1, achieved_gb_s=1, peak_gb_s=2, achieved_gflop_s=1, peak_gflop_s=2,
+    bound="memory", share_of_roof=0.5,
+)  # fmt: skip
+
+
+def signature(*, fails=0):
+    x = TensorSpec(name="x", shape=(2048, 512), strides=(512, 1), dtype="float32")
+    told = ScalarSpec(name="fails", type="int", value=fails)
+    return Signature(inputs=(x, told), outputs=(x.model_copy(update={"name": "y"}),))
+
+
+@pytest.fixture(scope="module")
+def build():
+    made = CpuTarget().compile(Candidate(source=KERNEL, target="cpu", author="test:test"), tier=resolve_tier("auto"))
+    assert made.succeeded, made.diagnostics
+    return made
+
+
+@pytest.mark.skipif(line_finder() is None, reason="needs addr2line")
+def test_the_loop_with_the_work_has_the_time(build):
+    phases, ticks = sample_phases(build, signature(), call_ms=1, tier=resolve_tier("auto"), limit_s=10)
+    assert ticks >= 30 and sum(phase.share for phase in phases) == pytest.approx(1, abs=0.03)
+    loops = {phase.loop: phase.share for phase in phases if phase.loop}
+    busiest = max(loops, key=lambda loop: loops[loop])
+    assert busiest in (OUTER, ROOTS) and loops[busiest] > 5 * loops.get(SUM, 0)
+    assert all(phase.loop or phase.line or phase.elsewhere for phase in phases)
+
+
+def test_what_cannot_be_sampled_says_why(build):
+    tier = resolve_tier("auto")
+    failing = with_phases(BASE, build, signature(fails=1), tier=tier)
+    assert not failing.phases and failing.unsampled == "the call failed: ValueError: not with these"
+    slow = with_phases(BASE.model_copy(update={"time_ms": 4000}), build, signature(), tier=tier)
+    assert slow.unsampled == "a call takes 4 s, and no more than 1.5 s are sampled"
+    without = with_phases(BASE, Build(digest="0" * 32, seconds=0), signature(), tier=tier)
+    assert without.unsampled == "its library has no line table"
+    assert "phases      not sampled: its library has no line table" in render(without)
+
+
+def test_the_library_with_lines_is_the_same_code_beside_the_judged_one(build):
+    judged = library_of(build).read_bytes()
+    lined = library_of(build).with_name(WITH_LINES).read_bytes()
+    assert b".debug_line" in lined and b".debug_line" not in judged
+
+
+def test_a_tick_counts_for_the_innermost_loop_that_it_lies_in_or_was_inlined_into():
+    lines = {1: (SUM, CALLS), 2: (ROOTS,), 3: (ROOTS,), 4: (OUTER + 1,), 5: (5, CALLS), 6: (11,), 7: ()}
+    counts = {1: 10, 2: 30, 3: 20, 4: 10, 5: 5, 6: 4, 7: 1}
+    found = split(Ticks(counts, {"libgomp": 15, "libm.": 3, "libm-": 2}), lines, KERNEL)
+    told = [(round(100 * phase.share), phase.loop, phase.line, phase.caller) for phase in found]
+    assert told[:1] == [(50, ROOTS, ROOTS, None)]
+    assert (10, SUM, SUM, CALLS) in told and (10, OUTER, OUTER + 1, None) in told
+    assert (5, CALLS - 1, 5, None) in told
+    assert found[1].elsewhere.startswith("OpenMP's runtime") and found[1].share == 0.15
+    assert sum(phase.share for phase in found) == pytest.approx(1)
+    assert found[-1].elsewhere == "the rest of the call" and len(found) <= 7
+
+
+def test_phases_are_told_with_their_lines():
+    phases = (
+        Phase(share=0.6, loop=20, line=22),
+        Phase(share=0.2, loop=6, line=6, caller=17),
+        Phase(share=0.1, line=11),
+        Phase(share=0.1, elsewhere="OpenMP's runtime"),
+    )
+    text = render(BASE.model_copy(update={"phases": phases, "ticks": 312, "findings": ("x " * 99,) * 40}))
+    assert "was met, 312 times in calls with the same arguments" in text
+    assert "60% in the loop of line 20, mostly at line 22\n" in text
+    assert "20% in the loop of line 6 (called in line 17)\n" in text
+    assert "10% at line 11, in no loop\n" in text and "10% in OpenMP's runtime\n" in text
+    assert len(text.splitlines()) <= MAX_LINES
+
+
+ANSWERS = st.recursive(
+    st.none() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["kernel", "beside", "1", "x"]), inner),
+)
+
+
+@given(ANSWERS)
+def test_whatever_the_process_leaves_is_read_within_bounds(answer):
+    try:
+        ticks = read_ticks(json.dumps(answer))
+    except UnsampledError:
+        return
+    assert ticks.total >= 0 and all(count <= 1 << 20 for count in ticks.kernel.values())
+
+
+@pytest.mark.parametrize("answer", ["", "[" * 100_000, '{"kernel": {"1": 1e400}, "beside": {}}', "9" * 5000])
+def test_no_answer_is_none(answer):
+    with pytest.raises(UnsampledError):
+        read_ticks(answer)
+
+
+def test_places_are_the_kernels_own_lines_innermost_first():
+    said = "0x0000000000001001\n/tmp/a/kernel.cpp:6 (discriminator 3)\n/tmp/a/kernel.cpp:16\n"
+    said += "0x0000000000001003\n/usr/include/x.hpp:9\nkernel.cpp:20\n0x0000000000001005\n??:?\n"
+    assert read_places(said, "kernel.cpp") == {0x1001: (6, 16), 0x1003: (20,), 0x1005: ()}
