@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from graph.model.joining import joined
 from graph.model.partition import Kind, Region, regions_of
 from graph.model.window import VIEWS, Window
 from graph.model.writers import Writers
@@ -104,7 +105,10 @@ class Plan(Frozen):
 
 def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision: Precision = "ieee") -> Plan:
     """Partition and rank. The same capture on the same device gives the same plan."""
-    regions = regions_of(capture, Writers(target, facts, precision))
+    writers = Writers(target, facts, precision)
+    regions = regions_of(capture, writers)
+    if target == "cuda":  # where all that is judged waits for one device
+        regions = joined(regions, writers)
     operations = [each for part in capture.parts for each in part.operations]
     missed_ms = sum(each.ms for each in capture.missed)
     # On a busy machine the parts may have taken longer than the whole did in its best call.

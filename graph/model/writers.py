@@ -11,11 +11,13 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Precision
 from knowledge.playbook.author import SINGLE
+from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
 
 AT_RATE = 0.6
 """Of the device's rate in the product's types: a library that reaches it is hard to beat."""
+_STAGES = StagesRecipe(SINGLE)
 
 
 @dataclass
@@ -35,6 +37,20 @@ class Writers:
         if window.digest not in self._known:
             self._known[window.digest] = self._asked(window)
         return self._known[window.digest]
+
+    def stages(self, window: Window) -> str:
+        """The name of the recipe that writes the window as several kernels in a row; empty where one does not."""
+        if not _writable(window):
+            return ""
+        key = f"stages {window.digest}"
+        if key not in self._known:
+            plan = _STAGES.first_plan(problem_of(window, self.target, self.facts, self.precision))
+            self._known[key] = _STAGES.name if isinstance(plan, Plan) else ""
+        return self._known[key]
+
+    def single(self, recipe: str) -> bool:
+        """Whether this is the name of a recipe for one kernel."""
+        return any(each.name == recipe for each in SINGLE)
 
     def estimate_ms(self, window: Window) -> float | None:
         """What the compiler's kernels for the window would take; None where it writes none."""
