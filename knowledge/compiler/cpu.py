@@ -8,7 +8,7 @@ at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from knowledge.compiler.index import Axis, Data
 from knowledge.compiler.loops import Nest, Place, Total, count, indices_of, jammed
@@ -87,7 +87,7 @@ def chosen(nest: Nest, graph: Values, lanes: int) -> Choice:
     lane = min(_candidates(nest), key=lambda axis: _cost(nest, axis, lanes)) if lanes > 1 else None
     if lane is not None and lane in nest.reduced:
         order = (*(axis for axis in nest.reduced if axis != lane), lane)
-        nest = Nest(nest.axes, order, nest.totals, nest.stores, nest.memory)
+        nest = replace(nest, reduced=order)
     axis, times = _jam(nest, lane)
     return Choice(jammed(nest, graph, axis, times) if axis else nest, lane, lanes if lane else 1)
 
@@ -184,6 +184,9 @@ class KernelText:
             *indented([*decoded(work, "t", tiles), *body]),
             "}",
         ]
+        if step := self.nest.stepped:
+            head = f"for (int64_t {step.name} = 0; {step.name} < {step.extent}; ++{step.name}) {{"
+            loop = [head, *indented(loop), "}"]
         return [f"void {self.name}({parameters}) {{", *indented([*self._tensors(), *loop]), "}"]
 
     def _tensors(self) -> Iterator[str]:

@@ -28,6 +28,8 @@ THREADS = 256
 STEPS = 8
 # Results that keep every multiprocessor busy with a thread each.
 MANY = 64 << 10
+# Elements up to which a warp reduces a step's result: a block's threads would wait for each other more than they sum.
+STEPPED = 1024
 JAM = (8, 6, 4, 3, 2)
 # Neighbouring elements that a thread of a scan takes at a time: as many fewer steps from thread to thread.
 SCANNED = 4
@@ -99,7 +101,8 @@ def chosen(nest: Nest, graph: Values) -> tuple[Nest, str]:
     inner = max((neighbours[axis] for axis in nest.reduced), default=0)
     outer = neighbours[best] if best else 0
     if nest.totals and steps >= 32 and (inner > outer or count(nest.axes) * 64 < MANY):
-        return nest, "warp" if steps <= 128 and count(nest.axes) >= 1024 else "block"
+        short = STEPPED if nest.stepped else 128
+        return nest, "warp" if steps <= short and count(nest.axes) >= 1024 else "block"
     return _blocked(_last(nest, best), graph, best), "thread"
 
 
@@ -177,7 +180,8 @@ class KernelText(cpu.KernelText):
             f"{view.layout()});  // {view.comment()}"
             for view in self.views.made.values()
         ]
-        head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters})"
+        step = f"{', ' if parameters else ''}Index const {self.nest.stepped.name}" if self.nest.stepped else ""
+        head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters}{step})"
         return "\n".join([f"{head} {{", *indented([*tensors, *body]), "}"])
 
     def stem(self, tensor: str) -> str:
@@ -201,7 +205,11 @@ class KernelText(cpu.KernelText):
     def launch(self, arguments: str) -> str:
         """The statement of `run` that starts it."""
         each = {"thread": "kThreads", "warp": "(kThreads / 32)", "block": "1"}[self.who]
-        return f"{self.name}<<<{self.results - 1} / {each} + 1, kThreads, 0, stream>>>({arguments});"
+        grid = f"{self.name}<<<{self.results - 1} / {each} + 1, kThreads, 0, stream>>>"
+        if (step := self.nest.stepped) is None:
+            return f"{grid}({arguments});"
+        name = step.name
+        return f"for (Index {name} = 0; {name} < {step.extent}; ++{name}) {{ {grid}({arguments}, {name}); }}"
 
     def _body(self) -> list[str]:
         axes = [axis for axis in self.nest.axes if axis != self.nest.scanned]

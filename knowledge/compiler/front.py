@@ -8,12 +8,13 @@ from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import CHOOSING
 from knowledge.compiler.ops_contracting import CONTRACTING
 from knowledge.compiler.ops_moving import MOVING
+from knowledge.compiler.ops_recurrent import RECURRENT
 from knowledge.compiler.ops_windows import WINDOWS
 from knowledge.playbook.lowering import Lowered, lower
 from knowledge.playbook.operations import TABLE
 from knowledge.playbook.problem import ByContent, Problem
 
-OPERATIONS = {**TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING}
+OPERATIONS = {**TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING, **RECURRENT}
 
 
 def traced(problem: Problem) -> Lowered:

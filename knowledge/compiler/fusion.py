@@ -1,8 +1,8 @@
 """From values to kernels: what is computed where it is read, what ends a kernel, and what lies in memory in between.
 
-A reduction or a scan is a kernel. A map is computed by those who read it, unless that repeats more arithmetic than its
-memory is worth. What else has to be in memory joins the kernel whose results it reads element by element; what joins
-none is a kernel of its own. Kernels over the same loops that read the same are one.
+A reduction, a scan or a value of steps is a kernel. A map is computed by those who read it, unless that repeats more
+arithmetic than its memory is worth. What else has to be in memory joins the kernel whose results it reads element by
+element; what joins none is a kernel of its own. Kernels over the same loops that read the same are one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from knowledge.compiler.index import Axis, Index, along, linear, unravelled
+from knowledge.compiler.index import number as fixed
 from knowledge.compiler.inlining import Inliner
 from knowledge.compiler.nodes import Element, Value, Values, elements, reads, values
 from knowledge.playbook.expressions import Node
@@ -42,6 +43,8 @@ class Store:
 class Kernel:
     """One loop nest: `totals` over the axes, each reduced over `reduced` or one scan, then the stores.
 
+    With `stepped`, all of that at every step of that axis, after the step before it.
+
     In the stores' bodies a total is the element `total` of its name. Reads are of values that lie in `memory`.
     """
 
@@ -50,6 +53,7 @@ class Kernel:
     totals: tuple[tuple[str, Value], ...]
     stores: tuple[Store, ...]
     memory: Mapping[int, Tensor]
+    stepped: Axis | None = None
 
     @property
     def bodies(self) -> tuple[Node, ...]:
@@ -81,6 +85,21 @@ class _Open:
     stores: list[Store] = field(default_factory=list)
     holds: dict[int, tuple[tuple[Index, ...], Node]] = field(default_factory=dict)
 
+    @property
+    def stepped(self) -> Axis | None:
+        """The axis that goes step by step."""
+        return self.anchor.axes[1] if self.anchor.kind == "steps" else None
+
+    @property
+    def axes(self) -> tuple[Axis, ...]:
+        """The loops, or those of one step."""
+        return self.anchor.axes[2:] if self.stepped else self.anchor.axes
+
+    @property
+    def loops(self) -> tuple[Axis, ...]:
+        """Of steps, all loops; else none, for nothing joins them."""
+        return (self.stepped, *self.axes, *self.anchor.reduced) if self.stepped else ()
+
 
 def fused(problem: Problem, lowered: Lowered) -> Fused:
     """The kernels of a forward."""
@@ -92,9 +111,10 @@ class _Fusion:
         assert isinstance(lowered.graph, Values)
         self.graph = lowered.graph
         self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
-        self.order = tuple(values(*(value for _, value in self.outputs)))
+        self.order = _in_turns(tuple(values(*(value for _, value in self.outputs))))
         given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
+        self.apart = problem.target == "cuda"
         self.kept = self._kept()
         self.kernels: list[_Open] = []
         self.made_by: dict[int, int] = {}
@@ -120,7 +140,7 @@ class _Fusion:
             if id(value) not in kept and (repeats - 1) * cost[id(value)] > WORTH_MEMORY:
                 kept.add(id(value))
                 evaluations = value.numel
-            for read in reads(value.body) if value.body is not None else ():
+            for read in reads(*value.bodies):
                 asked[id(read.value)] += evaluations
         return kept
 
@@ -128,15 +148,21 @@ class _Fusion:
         """All values that lie in memory, each in the first kernel that can make it."""
         inliner = Inliner(self.graph, lambda value: id(value) in self.kept)
         for value in self.order:
-            if value.kind != "source" and id(value) in self.kept:
+            if value.kind == "steps":
+                self._place_steps(value, inliner)
+            elif value.kind != "source" and id(value) in self.kept:
                 self._place(value, inliner.body(value))
         self._hand_on()
         return self._allocated()
 
-    def _place(self, value: Value, body: Node) -> None:
-        needs = max(
-            (self.made_by[id(each.value)] for each in reads(body) if id(each.value) in self.made_by), default=-1
+    def _needs(self, *bodies: Node) -> int:
+        """The last kernel that makes what some elements read; -1 where none does."""
+        return max(
+            (self.made_by[id(each.value)] for each in reads(*bodies) if id(each.value) in self.made_by), default=-1
         )
+
+    def _place(self, value: Value, body: Node) -> None:
+        needs = self._needs(body)
         if value.kind == "map":
             if needs < 0 or not self._joins(value, body, self.kernels[needs], needs):
                 self._beside(value, body, needs)
@@ -157,8 +183,42 @@ class _Fusion:
         kernel.holds[id(value)] = (tuple(map(along, value.axes)), total)
         self.made_by[id(value)] = number
 
+    def _place_steps(self, value: Value, inliner: Inliner) -> None:
+        """A kernel of its own, or a part of one with the same steps: what is stored is read one step later."""
+        assert value.body is not None
+        sums, body = tuple(map(inliner.inlined, value.sums)), inliner.body(value)
+        later = range(self._needs(*sums, body) + 1, len(self.kernels))
+        state, step, *rest = value.axes
+        loops = (step, *rest, *value.reduced)
+        number = next((each for each in later if self.kernels[each].loops == loops), len(self.kernels))
+        if number == len(self.kernels):
+            self.kernels.append(_Open(value))
+        kernel = self.kernels[number]
+        held = [self.graph.total(f"s{len(kernel.totals) + place}", value.dtype) for place in range(len(sums))]
+
+        def placed(node: Element) -> Node:
+            if node.kind == "total":
+                return held[int(node.op[1:])]
+            if node.kind == "before":
+                return self.graph.read(value, (node.indices[0], along(step) - 1, *node.indices[1:]), partial=True)
+            return node
+
+        for each in sums:
+            kernel.totals.append(Value("reduce", "sum", value.dtype, value.shape, origin=value.origin, axes=value.axes,
+                                       reduced=value.reduced, body=self.graph.rewritten(each, {}, placed)))  # fmt: skip
+        (tensor,) = self._tensors(value)
+        for place in range(state.extent):
+            element = self.graph.rewritten(body, {state: fixed(place)}, placed)
+            kernel.stores.append(Store(tensor, (fixed(place), *map(along, (step, *rest))), element))
+        self.made_by[id(value)] = number
+
     def _alike(self, value: Value, body: Node, kernel: _Open) -> bool:
-        """Whether a reduction has a kernel's loops and reads some of the same."""
+        """Whether a reduction has a kernel's loops and reads some of the same.
+
+        On a GPU products stay apart: tensor cores take one at a time.
+        """
+        if value.contracts and self.apart:
+            return False
         one = kernel.anchor
         same = (one.kind, one.axes, one.reduced) == (value.kind, value.axes, value.reduced) and value.kind == "reduce"
         theirs = {id(each.value) for total in kernel.totals for each in reads(total.body or body)}
@@ -166,6 +226,8 @@ class _Fusion:
 
     def _joins(self, value: Value, body: Node, kernel: _Open, number: int) -> bool:
         """Store a map in the kernel that makes what it reads, where it reads exactly that kernel's own element."""
+        if kernel.anchor.kind == "steps":
+            return False
         own = [each for each in reads(body) if self.made_by.get(id(each.value)) == number]
         places = _places(value, own[0], kernel.holds[id(own[0].value)][0], kernel.anchor.axes)
         if places is None:
@@ -222,8 +284,8 @@ class _Fusion:
     def _allocated(self) -> Fused:
         kernels = tuple(
             Kernel(
-                each.anchor.axes, each.anchor.reduced,
-                tuple((f"s{place}", total) for place, total in enumerate(each.totals)), tuple(each.stores), self.memory,
+                each.axes, each.anchor.reduced, tuple((f"s{place}", total) for place, total in enumerate(each.totals)),
+                tuple(each.stores), self.memory, each.stepped,
             )
             for each in self.kernels
         )  # fmt: skip
@@ -235,6 +297,15 @@ class _Fusion:
         lives = [(number, last.get(name, number), tensor) for name, (number, tensor) in made.items()]
         places, nbytes = arena(lives)
         return Fused(kernels, tuple(tensor for _, _, tensor in lives), places, nbytes)
+
+
+def _in_turns(order: tuple[Value, ...]) -> tuple[Value, ...]:
+    """Values of steps after all that they do not lead to, so that those of one turn meet in one kernel."""
+    turns: dict[int, int] = {}
+    for value in order:
+        read = [each.value for each in reads(*value.bodies) if each.value is not None]
+        turns[id(value)] = max((turns[id(each)] + (each.kind == "steps") for each in read), default=0)
+    return tuple(sorted(order, key=lambda value: (turns[id(value)], value.kind == "steps")))
 
 
 def _bodies(kernel: _Open) -> Iterator[Node]:
@@ -253,7 +324,7 @@ def _compared(order: tuple[Value, ...]) -> set[int]:
     for value in order:
         if value.body is None or _moves(value):
             continue
-        origins = {id(each): each for read in reads(value.body) for each in _origins(read.value)}
+        origins = {id(each): each for read in reads(*value.bodies) for each in _origins(read.value)}
         readers.update(origins.keys())
         if value.kind == "reduce" and value.op in EXTREMA:
             pivots |= {key for key, each in origins.items() if each.kind == "map"}

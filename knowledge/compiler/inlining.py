@@ -20,8 +20,12 @@ class Inliner:
         """The value's element over its own axes."""
         if id(value) not in self.bodies:
             assert value.body is not None
-            self.bodies[id(value)] = self.graph.rewritten(value.body, {}, self.read)
+            self.bodies[id(value)] = self.inlined(value.body)
         return self.bodies[id(value)]
+
+    def inlined(self, element: Node) -> Node:
+        """An element, down to what is kept."""
+        return self.graph.rewritten(element, {}, self.read)
 
     def read(self, read: Element) -> Node:
         """What a read becomes: 0 where one that may miss its value does."""

@@ -34,7 +34,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops over `axes`; in them loops over `reduced` for the totals, or one scan along `scanned`; then the stores."""
+    """Loops over `axes`; in them loops over `reduced` for the totals, or one scan along `scanned`; then the stores.
+
+    All of it at every step of `stepped`, one after the other: what a step reads, those before it may have stored.
+    """
 
     axes: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
@@ -42,6 +45,7 @@ class Nest:
     stores: tuple[Place, ...]
     memory: Mapping[int, Tensor]
     scanned: Axis | None = None
+    stepped: Axis | None = None
 
     @property
     def bodies(self) -> tuple[Node, ...]:
@@ -98,7 +102,7 @@ def nest_of(kernel: Kernel, graph: Values) -> Nest:
     totals = tuple(Total(name, value.op, value.dtype, value.body) for name, value in kernel.totals if value.body)
     stores = tuple(Place(each.tensor, linear(each.indices, each.tensor.strides), each.body) for each in kernel.stores)
     scanned = kernel.axes[kernel.totals[0][1].dim] if kernel.scans else None
-    nest = Nest(kernel.axes, kernel.reduced, totals, stores, kernel.memory, scanned)
+    nest = Nest(kernel.axes, kernel.reduced, totals, stores, kernel.memory, scanned, kernel.stepped)
     for kind in ("axes", "reduced"):
         nest = _merged(nest, graph, kind)
     return nest

@@ -6,13 +6,15 @@
 | map | its body at the axes i0, i1, ... |
 | reduce | the sum, product, maximum, ... of its body over the axes r0, r1, ... |
 | scan | the same over all of its body up to there, along one of its axes |
+| steps | its body, at one step i1 after the other: of its states i0, over the sums of its `sums` over r0, r1, ... |
 
 | element | holds |
 |---|---|
 | read | another value's element at one index a dimension; 0 where a `partial` one misses the value |
 | position | an index, as a number |
 | within | whether an index is 0 to some extent - 1 |
-| total | a kernel's own reduction or scan (`fusion.py`) |
+| total | a kernel's own reduction or scan (`fusion.py`); in the body of steps, one of its sums |
+| before | of steps, their own element one step earlier: one index a dimension but i1; 0 before the first step |
 | compute, const, scalar | as in `expressions.py` |
 
 So views, broadcasts, padding, windows, flips, gathers and concatenations are no nodes: they are what indices say. A
@@ -53,12 +55,22 @@ def neutral(op: str, dtype: str) -> float | int | bool:
 
 @dataclass(frozen=True, eq=False)
 class Value(Node):
-    """A tensor that is defined element by element. Of a scan, `dim` is the dimension that it runs along."""
+    """A tensor that is defined element by element. Of a scan, `dim` is the dimension that it runs along.
+
+    Of steps, the shape is the states, the steps and the rest; `sums` are what is summed over `reduced` at every step,
+    in the body the totals s0, s1, ...
+    """
 
     axes: tuple[Axis, ...] = ()
     reduced: tuple[Axis, ...] = ()
     body: Node | None = None
     dim: int = 0
+    sums: tuple[Node, ...] = ()
+
+    @property
+    def bodies(self) -> tuple[Node, ...]:
+        """Every element that defines it."""
+        return (*self.sums, self.body) if self.body is not None else ()
 
     @property
     def numel(self) -> int:
@@ -125,8 +137,7 @@ def values(*roots: Value) -> Iterator[Value]:
             yield value
         else:
             stack.append((value, True))
-            read = (each.value for each in reads(value.body)) if value.body is not None else ()
-            stack.extend((each, False) for each in read if each is not None)
+            stack.extend((each.value, False) for each in reads(*value.bodies) if each.value is not None)
 
 
 class Values(Graph):
@@ -181,6 +192,14 @@ class Values(Graph):
         body = self.read(operand, tuple(map(along, axes("i", operand.shape))))
         return self._value("scan", op, body.dtype, operand.shape, body, dim=dim)
 
+    def steps(self, shape: tuple[int, ...], over: tuple[int, ...], sums: tuple[Node, ...], body: Node) -> Value:
+        """States that each step makes of those before it; `sums` over `axes("r", over)`."""
+        return self._value("steps", "", body.dtype, shape, body, over=over, sums=sums)
+
+    def before(self, dtype: str, indices: tuple[Index, ...]) -> Node:
+        """In steps, an element of theirs one step earlier."""
+        return self._element("before", dtype, indices=indices)
+
     def read(self, value: Node, indices: tuple[Index, ...], *, partial: bool = False) -> Node:
         """An element of a value; a number is itself everywhere."""
         if value.uniform:
@@ -197,8 +216,9 @@ class Values(Graph):
 
     def within(self, index: Index, extent: int) -> Node:
         """Whether an index is 0 to extent - 1."""
-        if index.within(extent):
-            return self.const(True, "bool")
+        low, high = index.bounds
+        if index.within(extent) or high < 0 or low >= extent:
+            return self.const(index.within(extent), "bool")
         return self._element("within", "bool", indices=(index,), extent=extent)
 
     def total(self, name: str, dtype: str) -> Node:
@@ -214,7 +234,7 @@ class Values(Graph):
         return self._make("compute", op, dtype, (), args, ())
 
     def rewritten(self, root: Node, places: Mapping[Axis, Index], read: Callable[[Element], Node]) -> Node:
-        """An element with its axes replaced by places; `read` says what becomes of each read or total after that."""
+        """An element with its axes replaced by places; `read` says what becomes of each read, total or before."""
         made: dict[int, Node] = {}
 
         def placed(node: Node) -> Node:
@@ -225,6 +245,8 @@ class Values(Graph):
                     return read(moved) if isinstance(moved, Element) else moved
                 if node.kind == "total":
                     return read(node)
+                if node.kind == "before":
+                    return read(self.before(node.dtype, indices))  # type: ignore[arg-type]
                 if node.kind == "within":
                     return self.within(indices[0], node.extent)
                 return self.position(indices[0]) if node.kind == "position" else node
@@ -310,13 +332,13 @@ class Values(Graph):
 
     def _value(
         self, kind: str, op: str, dtype: str, shape: tuple[int, ...], body: Node | None = None,
-        over: tuple[int, ...] = (), dim: int = 0,
+        over: tuple[int, ...] = (), dim: int = 0, sums: tuple[Node, ...] = (),
     ) -> Value:  # fmt: skip
-        key = (kind, op, dtype, shape, id(body), over, dim)
+        key = (kind, op, dtype, shape, id(body), over, dim, tuple(map(id, sums)))
         if key not in self._nodes:
             self._nodes[key] = Value(
                 kind, op, dtype, shape, origin=self.origin, axes=axes("i", shape), reduced=axes("r", over),  # type: ignore[arg-type]
-                body=body, dim=dim,
+                body=body, dim=dim, sums=sums,
             )  # fmt: skip
         return self._nodes[key]  # type: ignore[return-value]
 

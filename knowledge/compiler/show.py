@@ -28,7 +28,8 @@ def shown_kernels(made: Fused) -> str:
     lines = []
     for number, kernel in enumerate(made.kernels):
         names = {key: tensor.name for key, tensor in kernel.memory.items()}
-        lines.append(f"kernel {number}: for {_loops(kernel.axes)}")
+        steps = f", at every step of {_loops((kernel.stepped,))}" if kernel.stepped else ""
+        lines.append(f"kernel {number}: for {_loops(kernel.axes)}{steps}")
         for name, total in kernel.totals:
             assert total.body is not None
             what = f"{total.op} along i{total.dim}" if kernel.scans else f"{total.op} over {_loops(kernel.reduced)}"
@@ -50,6 +51,9 @@ def _definition(value: Value, names: Mapping[int, str]) -> str:
     over = _loops(value.reduced or value.axes)
     what = f"along i{value.dim} {value.op}" if value.kind == "scan" else f"{value.op or value.kind} over {over}"
     origin = f"  # {value.origin}" if value.origin else ""
+    if value.kind == "steps":
+        sums = "; ".join(f"s{place} = {formula(each, names)}" for place, each in enumerate(value.sums))
+        what = f"steps along i1 with sums over {_loops(value.reduced)}: {sums}"
     return f"{what}: {formula(value.body, names)}{origin}"
 
 
@@ -59,6 +63,8 @@ def formula(node: Node, names: Mapping[int, str]) -> str:
         indices = ", ".join(place(index, names) for index in node.indices)
         if node.kind == "read":
             return f"{names[id(node.value)]}[{indices}]" + ("?" if node.partial else "")
+        if node.kind == "before":
+            return f"before[{indices}]"
         return f"({indices} in 0..{node.extent})" if node.kind == "within" else node.op or f"({indices})"
     if node.kind == "const":
         return str(node.payload[0])

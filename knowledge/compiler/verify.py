@@ -32,9 +32,11 @@ def _problems(value: Value) -> Iterator[str]:
         yield f"no scan {value.op!r} along dimension {value.dim}"
     if tuple(axis.extent for axis in value.axes) != value.shape or value.body.dtype != value.dtype:
         yield "its axes or its body's type are not its own"
+    if value.kind == "steps" and (len(value.shape) < 2 or any(each.dtype != value.dtype for each in value.sums)):
+        yield "steps without a dimension of states and one of steps, or sums of another type"
     axes = {*value.axes, *value.reduced}
     empty = not prod(axis.extent for axis in axes)
-    for node in elements(value.body):
+    for node in elements(*value.bodies):
         yield from _element(node, axes, empty) if isinstance(node, Element) else _compute(node)
 
 

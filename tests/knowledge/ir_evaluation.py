@@ -35,6 +35,8 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
         given = tensors[value.op]
         return given.float() if value.dtype in ("float16", "bfloat16") else given
     assert value.body is not None
+    if value.kind == "steps":
+        return _stepped(value, known, tensors)
     axes = (*value.axes, *value.reduced)
     body = Body(axes, known, tensors).element(value.body).expand([axis.extent for axis in axes])
     if value.kind == "map":
@@ -47,6 +49,23 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
     return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
 
 
+def _stepped(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+    """One step after the other."""
+    assert value.body is not None
+    state, step, *rest = value.axes
+    shape = [axis.extent for axis in (state, *rest)]
+    made = [torch.zeros(shape, dtype=getattr(torch, value.dtype))]
+    for place in range(step.extent):
+        totals = {}
+        for number, each in enumerate(value.sums):
+            body = Body((*rest, *value.reduced), known, tensors, {step: place}, before=made[-1])
+            terms = body.element(each).expand([axis.extent for axis in (*rest, *value.reduced)])
+            totals[f"s{number}"] = terms.sum(tuple(range(len(rest), terms.dim())))
+        body = Body((state, *rest), known, tensors, {step: place}, made[-1], totals)
+        made.append(body.element(value.body).expand(shape))
+    return torch.stack(made[1:], 1)
+
+
 def _number(node: Node, tensors: Mapping[str, Any]) -> torch.Tensor:
     return Body((), {}, tensors).element(node)
 
@@ -54,14 +73,20 @@ def _number(node: Node, tensors: Mapping[str, Any]) -> torch.Tensor:
 class Body:
     """An element at every place of some axes at once."""
 
-    def __init__(self, axes: tuple[Axis, ...], known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> None:
+    def __init__(
+        self, axes: tuple[Axis, ...], known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any],
+        fixed: Mapping[Axis, int] | None = None, before: torch.Tensor | None = None,
+        totals: Mapping[str, torch.Tensor] | None = None,
+    ) -> None:  # fmt: skip
         self.known = known
         self.tensors = tensors
         rank = len(axes)
         self.places = {
             axis: torch.arange(axis.extent).reshape([-1 if k == dim else 1 for k in range(rank)])
             for dim, axis in enumerate(axes)
-        }
+        } | {axis: torch.tensor(place) for axis, place in (fixed or {}).items()}
+        self.before = before
+        self.totals = totals or {}
         self.made: dict[int, torch.Tensor] = {}
 
     def element(self, root: Node) -> torch.Tensor:
@@ -91,6 +116,11 @@ class Body:
                 return places[0]
             if node.kind == "within":
                 return (places[0] >= 0) & (places[0] < node.extent)
+            if node.kind == "total":
+                return self.totals[node.op]
+            if node.kind == "before":
+                assert self.before is not None
+                return self.before[tuple(places)]
             return self._read(node, places)
         if node.kind in ("const", "scalar"):
             given = node.payload[0] if node.kind == "const" else self.tensors[node.op]
