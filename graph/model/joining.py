@@ -1,4 +1,4 @@
-"""Regions in a row as one, where the playbook writes all of them: one task, one build and one verdict instead of many."""
+"""Regions in a row as one, where the playbook writes all of them: one task, build and verdict instead of many."""
 
 from __future__ import annotations
 

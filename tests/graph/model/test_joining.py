@@ -1,4 +1,4 @@
-"""Regions in a row as one, for a GPU: what is joined, what stays apart, and that places of one form stay of one form."""
+"""Regions in a row as one, for a GPU: what is joined, what stays apart, and that layers stay places of one form."""
 
 from __future__ import annotations
 
