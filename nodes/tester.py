@@ -15,13 +15,22 @@ from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
 
 MAX_MESSAGE_CHARS = 300
+EDITOR = "editor"
+"""The author of a kernel that was edited in a fork of the thread, in Studio or by `update_state`."""
 
 
 def tester(state: RunState, node_context: NodeContext) -> Update:
     """Judge the kernel, and keep it where it is the best one now."""
-    candidate = require(state.candidate, "candidate")
+    candidate = _by_its_writer(require(state.candidate, "candidate"), state)
     verdict, device_seconds = _judge(state, candidate, node_context)
-    return apply_verdict(state, verdict, device_seconds, node_context.settings)
+    judged = state.model_copy(update={"candidate": candidate})
+    return {"candidate": candidate, **apply_verdict(judged, verdict, device_seconds, node_context.settings)}
+
+
+def _by_its_writer(candidate: Candidate, state: RunState) -> Candidate:
+    """The kernel; one that no agent's step names was put into the state from outside, and is not theirs."""
+    written = any(step.candidate == candidate.digest for step in state.history)
+    return candidate if written else candidate.model_copy(update={"author": EDITOR})
 
 
 def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:

@@ -32,7 +32,7 @@ class GraphThread:
     def question(self) -> Question | None:
         """The question that waits for its answer."""
         waiting = self.graph.get_state(self.config).interrupts
-        return Question.model_validate(waiting[0].value) if waiting else None
+        return Question.read(waiting[0].value) if waiting else None
 
     def take_on(
         self,

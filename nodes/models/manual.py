@@ -13,6 +13,7 @@ from langgraph.types import interrupt
 
 from harness.nouns.frozen import Frozen
 from nodes.diagnosis import Diagnosis
+from nodes.models.chat_interfaces import answer_in, for_interfaces
 from nodes.models.conversation import Said, calls_in
 from nodes.models.local import LocalModel, request_of
 from nodes.models.written_calls import Offer, read_answer, say_calls, say_offers
@@ -31,6 +32,15 @@ class Question(Frozen):
     answer_schema: dict[str, Any] | None = None
     tools: tuple[Offer, ...] = ()
 
+    @classmethod
+    def read(cls, value: dict[str, Any]) -> Question:
+        """The question out of what an interrupt carries."""
+        return cls.model_validate({name: held for name, held in value.items() if name in cls.model_fields})
+
+    def shown(self) -> dict[str, Any]:
+        """What an interrupt carries: the question, and what chat interfaces need in order to show it."""
+        return {**self.model_dump(mode="json"), **for_interfaces(self.text())}
+
     def text(self) -> str:
         """The messages one below the other, as one file to read; last the tools."""
         parts = [(said.type, said.content) for said in self.messages]
@@ -41,8 +51,9 @@ class Question(Frozen):
 class ManualModel(LocalModel):
     """Interrupts the graph with a `Question`; the value that it is resumed with is the answer, or a tool call.
 
-    The graph needs a checkpointer, as every interrupt does. A resumed node runs again from its start, and the answers
-    it had got before are given back to it in their order.
+    Either may come as it is, or as Agent Inbox or LangChain's human in the loop send one. The graph needs a
+    checkpointer, as every interrupt does. A resumed node runs again from its start, and the answers it had got before
+    are given back to it in their order.
     """
 
     offers: tuple[Offer, ...] = ()
@@ -64,7 +75,7 @@ class ManualModel(LocalModel):
         question = Question(
             role=role, messages=tuple(map(_said, messages)), answer_schema=_schema(role), tools=self.offers
         )
-        answer = interrupt(question.model_dump(mode="json"))
+        answer = answer_in(interrupt(question.shown()))
         text = answer if isinstance(answer, str) else json.dumps(answer)
         return read_answer(text, self.offers, call_id=f"call-{len(messages)}")
 
