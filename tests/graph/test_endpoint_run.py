@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from brief_judge import brief_here
 from chat_server import ChatEndpoint, Scripted, chat_endpoint
+from scripted_judge import judging_here
 from softsign_script import DOES_NOT_COMPILE, FASTER, SOURCE, WRONG, constant_line, diagnosed, edited, written
 
 from graph.api import RunResult, optimize
@@ -16,7 +16,7 @@ from nodes.state import TaskInput
 
 KEY = "sk-planted-where-nobody-may-find-it"
 TASK = TaskInput(source=SOURCE, name="softsign")
-MENDED = DOES_NOT_COMPILE.replace("rows * 256", "64 * 256")
+MENDED = WRONG
 STALE = json.dumps({"edits": [{"kind": "delete", "line": 2, "expected": "no such line"}]})
 FIXED = edited(MENDED, "2.0f + std::fabs", constant_line(1))
 
@@ -59,7 +59,7 @@ class Told:
 
 @pytest.fixture(scope="module")
 def told(tmp_path_factory: pytest.TempPathFactory) -> Told:
-    with brief_here(), pytest.MonkeyPatch.context() as patch, chat_endpoint(script=SCRIPT) as endpoint:
+    with judging_here(), pytest.MonkeyPatch.context() as patch, chat_endpoint(script=SCRIPT) as endpoint:
         patch.setenv("OPENAI_API_KEY", KEY)
         patch.setenv("NO_PROXY", "127.0.0.1")
         return Told(tmp_path_factory.mktemp("wire") / "run", endpoint)
@@ -93,7 +93,7 @@ def test_tools_are_offered_by_role(told: Told) -> None:
     assert "profile_kernel" in offered[11]  # depth 1: the gate of elementwise kernels is open
 
 
-@pytest.mark.usefixtures("brief")
+@pytest.mark.usefixtures("scripted")
 def test_the_recording_replays_without_a_server(told: Told, tmp_path: Path) -> None:
     recorded = told.folder / "conversation.jsonl"
     again = optimize(
@@ -130,7 +130,7 @@ def test_an_endpoint_that_goes_down_leaves_what_was_won(tmp_path: Path) -> None:
     assert json.loads((folder / "record.json").read_text(encoding="utf-8"))["outcome"] == "interrupted"
 
 
-@pytest.mark.usefixtures("brief")
+@pytest.mark.usefixtures("scripted")
 def test_a_task_that_gives_orders_is_judged_like_any_other(tmp_path: Path) -> None:
     """Neither the module's comments nor a model that obeys them get a kernel past the judge."""
     injected = SOURCE.replace(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 import os
 import signal
 import subprocess
@@ -28,7 +29,7 @@ from test_routing import DRAWN_WITHIN, SPEAKERS
 from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.roles import Agent
-from nodes.state import Result, RunState, Step
+from nodes.state import Result, Step
 
 STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);"
 ROOT = Path(__file__).resolve().parents[2]
@@ -90,15 +91,19 @@ class Server:
 
     def _started(self) -> subprocess.Popen[bytes]:
         log = self.folder / "server.log"
+        served = json.loads((ROOT / "langgraph.json").read_text(encoding="utf-8"))
+        served["dependencies"] = [str(ROOT)]
+        served["graphs"]["cutegen"]["path"] = "brief_graph:graph"
+        (self.folder / "langgraph.json").write_text(json.dumps(served), encoding="utf-8")
         command = [
-            str(Path(sys.executable).parent / "langgraph"), "dev", "--config", str(ROOT / "langgraph.json"),
+            str(Path(sys.executable).parent / "langgraph"), "dev", "--config", str(self.folder / "langgraph.json"),
             "--no-browser", "--no-reload", "--host", "127.0.0.1", "--port", str(self.port), "--n-jobs-per-worker", "4",
         ]  # fmt: skip
         with log.open("ab") as output:
             process = subprocess.Popen(
                 command,
                 cwd=self.folder,
-                env={**os.environ, **QUIET, "PYTHONPATH": str(ROOT)},
+                env={**os.environ, **QUIET, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests/support'}"},
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
@@ -324,28 +329,3 @@ def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: st
     assert ended["status"] == "interrupted"
     assert len(endpoint.requests) == 1
     assert [task["interrupts"][0]["value"]["role"] for task in state["tasks"]] == ["generator"]
-
-
-def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:
-    swish = SOURCE.replace("x / (1 + torch.abs(x))", "x * torch.sigmoid(x)")
-    shallow = {"target": "cpu", "max_depth": 0, "sanitize": False}
-
-    async def give() -> list[RunState]:
-        client, states = client_of(url), []
-        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
-        for source, depth in ((SOURCE, 0), (swish, 0), (swish, 1)):
-            task = {"source": source, "name": "any"}
-            ended = await client.runs.wait(thread, name, input=task, context={**shallow, "max_depth": depth})
-            states.append(RunState.model_validate(ended))
-        return states
-
-    first, second, deeper = asyncio.run(give())
-    for state in (first, second, deeper):
-        assert state.result is not None
-        assert state.result.best is not None
-        assert state.result.best.verdict.task == state.task_digest
-    assert first.task_digest != second.task_digest == deeper.task_digest
-    assert [step.agent for step in second.history] == ["generator", "tester"]
-    assert deeper.history[:2] == second.history
-    assert [step.agent for step in deeper.history].count("generator") == 1
-    assert deeper.usage.calls > second.usage.calls

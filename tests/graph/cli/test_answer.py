@@ -4,7 +4,8 @@ import stat
 from pathlib import Path
 
 import pytest
-from command_line import BRIEF, SCRIPTED, cutegen, one_object
+from click.testing import Result
+from command_line import one_object
 from scripted_judge import judging_here
 from softsign_script import DOES_NOT_COMPILE, KERNEL, RIGHT, SOURCE, WRONG, diagnosed, edited, written
 from typer.testing import CliRunner
@@ -111,32 +112,36 @@ def prompts(run: Path) -> list[str]:
     return [said.prompt_sha256 for said in ReplayModel.load(run / "conversation.jsonl").exchanges]
 
 
+@pytest.mark.usefixtures("scripted")
 def test_from_the_command_line(tmp_path: Path) -> None:
     task, run = tmp_path / "softsign.py", tmp_path / "run"
     task.write_text(SOURCE, encoding="utf-8")
 
-    options = ("--model", "manual", "--target", "cpu", "--depth", 0, "--out", run)
-    begins = cutegen("optimize", task, *options, command=SCRIPTED)
+    options = ("--model", "manual", "--target", "cpu", "--depth", "0", "--out", str(run))
+    begins = said("optimize", str(task), *options)
 
-    assert begins.returncode == WAITING, begins.stderr
+    assert begins.exit_code == WAITING, begins.output
     assert "A question waits in" in begins.stdout
-    shown = cutegen("answer", run)
-    assert shown.returncode == 0
+    shown = said("answer", str(run))
+    assert shown.exit_code == 0
     assert shown.stdout.rstrip() == (run / "question.md").read_text(encoding="utf-8").rstrip()
 
     reply = tmp_path / "reply.md"
     reply.write_text("No idea.", encoding="utf-8")
-    repeated = cutegen("answer", run, reply, "--json", command=SCRIPTED)
-    assert repeated.returncode == WAITING, repeated.stderr
+    repeated = said("answer", str(run), str(reply), "--json")
+    assert repeated.exit_code == WAITING, repeated.output
     assert one_object(repeated.stdout)["outcome"] == "waiting"
 
-    editor = _editor(tmp_path, written(KERNEL))
-    ended = cutegen("answer", run, "--edit", command=SCRIPTED, EDITOR=str(editor), VISUAL="")
-    assert ended.returncode in (0, NOTHING_FASTER), ended.stderr
+    ended = said("answer", str(run), "--edit", EDITOR=str(_editor(tmp_path, written(KERNEL))), VISUAL="")
+    assert ended.exit_code in (0, NOTHING_FASTER), ended.output
     assert (run / "kernel.cu").read_text(encoding="utf-8") == KERNEL
-    late = cutegen("answer", run, reply)
-    assert late.returncode == USER_ERROR
+    late = said("answer", str(run), str(reply))
+    assert late.exit_code == USER_ERROR
     assert "No question waits" in late.stderr
+
+
+def said(*arguments: str, **environment: str) -> Result:
+    return CliRunner(env=environment).invoke(app, arguments)
 
 
 def _editor(folder: Path, text: str) -> Path:
@@ -183,15 +188,15 @@ def test_an_answer_nobody_asked_for(tmp_path: Path) -> None:
         answer(declined.folder, "hello")
 
 
+@pytest.mark.usefixtures("scripted")
 def test_a_kernel_that_the_sanitizer_withdraws_is_told_apart_from_one_that_never_passed(tmp_path: Path) -> None:
     run, reply = tmp_path / "run", tmp_path / "reply.md"
     begun(run, max_depth=0, max_repairs=0)
-    reads_on = RIGHT.replace("// LOOP", "volatile float beyond = in[count];\n    (void)beyond;")
-    reply.write_text(written(reads_on), encoding="utf-8")
+    reply.write_text(written(KERNEL.replace("// LOOP", "// judge: finding heap-buffer-overflow")), encoding="utf-8")
 
-    ended = cutegen("answer", run, reply, command=BRIEF)
+    ended = said("answer", str(run), str(reply))
 
-    assert ended.returncode == NOTHING_FASTER, ended.stderr
+    assert ended.exit_code == NOTHING_FASTER, ended.output
     assert "No kernel is left: the sanitizers found fault with each that passed." in ended.stdout
     assert "heap-buffer-overflow" in ended.stdout
     assert not (run / "kernel.cu").exists()

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import REPOSITORY, cutegen, never_built, one_object, softsign, start
+from command_line import BRIEF, REPOSITORY, cutegen, never_built, one_object, softsign, start
 from typer.testing import CliRunner
 
 from graph.api import make_settings
@@ -125,10 +125,14 @@ def test_verify_judges_a_foreign_module(tmp_path: Path) -> None:
     assert passed.exit_code == 0
 
 
+AT_ITS_END = "import atexit, sys\natexit.register(lambda: sys.stderr.write(f\"torch: {'torch' in sys.modules}\"))\n"
+
+
 def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> None:
+    """All of a run, and the process that holds the graph never imports torch."""
     process = start(
         "optimize", softsign(tmp_path), "--target", "cpu", "--depth", 1, "--out", tmp_path / "run", "--json",
-        cwd=tmp_path,
+        cwd=tmp_path, command=(*BRIEF[:2], AT_ITS_END + BRIEF[2]),
     )  # fmt: skip
     stdout, stderr = process.communicate(timeout=240)
     said = one_object(stdout)
@@ -141,6 +145,7 @@ def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> 
     assert names == set(expected.split())
     assert all(Path(file).parent == tmp_path / "run" for file in said["artifacts"])
     assert said["speedup"] == Timing.model_validate(said["verdict"]["timing"]).headline.speedup
+    assert stderr.endswith("torch: False")
     progress = [line.split() for line in stderr.splitlines()]
     assert any(line[:2] == ["0", "generator"] for line in progress), stderr
     assert any(line[:2] == ["0", "tester"] and "passed" in line for line in progress), stderr

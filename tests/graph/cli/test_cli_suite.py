@@ -6,7 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import BRIEF, UNWATCHED, cutegen, never_built, one_object, start, wait_until
+from chat_server import Scripted, chat_endpoint
+from command_line import SCRIPTED, UNWATCHED, cutegen, never_built, one_object, start, wait_until
+from softsign_script import KERNEL, written
 from typer.testing import CliRunner
 
 from graph.cli.main import app
@@ -28,25 +30,31 @@ def record_in(folder: Path) -> SuiteRecord:
 
 
 def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    process = start("suite", suite_of(tmp_path), *UNWATCHED, "--depth", 0, "--out", out, cwd=tmp_path, command=BRIEF)
-    wait_until(lambda: (out / "results.json").exists() or process.poll() is not None, "the first task's end")
-    process.kill()
-    stdout, stderr = process.communicate(timeout=60)
-    assert process.returncode == -signal.SIGKILL, stdout + stderr
-    first = (out / "1_first" / "record.json").read_bytes()
-    assert json.loads(first)["outcome"] in ("improved", "nothing_faster")
-    assert record_in(out).outcome == "running"
+    """In the call for its last task's kernel: the first task had ended by then, the second is none."""
+    out, suite = tmp_path / "out", suite_of(tmp_path)
+    (suite / "2_broken.py").write_text("import torch  # judge: no task\n", encoding="utf-8")
+    right = Scripted(written(KERNEL))
+    with chat_endpoint("script", "hang", "script", script=(right, Scripted("never sent"), right)) as endpoint:
+        options = ("--model", "openai:m", "--base-url", endpoint.base_url, *UNWATCHED, "--depth", 0, "--out", out)
+        process = start("suite", suite, *options, "--jobs", 1, cwd=tmp_path, command=SCRIPTED)
+        wait_until(lambda: len(endpoint.requests) > 1 or process.poll() is not None, "the last task's call")
+        process.kill()
+        stdout, stderr = process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL, stdout + stderr
+        first = (out / "1_first" / "record.json").read_bytes()
+        assert json.loads(first)["outcome"] == "improved"
+        assert record_in(out).outcome == "running"
 
-    done = cutegen("suite", "--resume", "out", "--jobs", 2, "--json", cwd=tmp_path, command=BRIEF)
-    assert done.returncode in (0, 1), done.stderr
+        done = cutegen("suite", "--resume", "out", "--jobs", 2, "--json", cwd=tmp_path, command=SCRIPTED)
+    assert done.returncode == 0, done.stderr
     record = SuiteRecord.model_validate(one_object(done.stdout))
     assert record == record_in(out)
     assert (out / "1_first" / "record.json").read_bytes() == first, "what had ended is not run again"
-    assert "1 had ended before." in done.stderr
-    assert [row.status in ("improved", "nothing_faster") for row in record.rows] == [True, False, True]
-    assert record.rows[1].status == "not_a_task"
-    assert "there is no get_inputs in it" in record.rows[1].reason or "there is no Model" in record.rows[1].reason
+    _, killed, resumed = (request["messages"] for request in endpoint.requests)
+    assert resumed == killed
+    assert "had ended before." in done.stderr
+    assert [row.status for row in record.rows] == ["improved", "not_a_task", "improved"]
+    assert "it has no class Model" in record.rows[1].reason
     assert (record.outcome, record.figures.tasks, record.figures.right) == ("finished", 3, 2)
     assert "| 1 | 1_first |" in (out / "results.md").read_text(encoding="utf-8")
 

@@ -7,11 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
@@ -48,6 +49,13 @@ def executed(source: str) -> SimpleNamespace:
     os.environ["CUTEGEN_EXPORTED"] = str(exported_modules().root)
     exec(source, names)
     return SimpleNamespace(**names)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _own_environment() -> Iterator[None]:
+    """What `executed` sets there is gone afterwards."""
+    with mock.patch.dict(os.environ):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,14 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
+import pytest
+
 from graph.model.run import ModelRecord
 
 EXAMPLE = Path(__file__).parents[3] / "examples/live/gated.py"
 
 
+@pytest.mark.usefixtures("brief")
 def test_the_live_module_of_the_readme(tmp_path: Path) -> None:
     assert f"examples/live/{EXAMPLE.name}" in (EXAMPLE.parents[2] / "README.md").read_text(encoding="utf-8")
     main = runpy.run_path(str(EXAMPLE))["main"]
