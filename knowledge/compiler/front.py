@@ -7,14 +7,18 @@ from functools import lru_cache
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import CHOOSING
 from knowledge.compiler.ops_contracting import CONTRACTING
+from knowledge.compiler.ops_gradients import GRADIENTS
 from knowledge.compiler.ops_moving import MOVING
 from knowledge.compiler.ops_recurrent import RECURRENT
+from knowledge.compiler.ops_scattering import SCATTERING
 from knowledge.compiler.ops_windows import WINDOWS
 from knowledge.playbook.lowering import Lowered, lower
 from knowledge.playbook.operations import TABLE
 from knowledge.playbook.problem import ByContent, Problem
 
-OPERATIONS = {**TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING, **RECURRENT}
+OPERATIONS = {
+    **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
+}  # fmt: skip
 
 
 def traced(problem: Problem) -> Lowered:
@@ -27,8 +31,12 @@ def _traced(key: ByContent) -> Lowered:
     return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
 
 
-def _stages(problem: Problem) -> tuple[int, int]:
-    """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device."""
+def _stages(problem: Problem) -> tuple[int, int, int]:
+    """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device.
+
+    Then how many tiles of a product's results occupy a GPU.
+    """
     if problem.target == "cuda":
-        return 4 * max(problem.device.multiprocessors, 64), 8 << 10
-    return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else (0, 1)
+        processors = max(problem.device.multiprocessors, 64)
+        return 4 * processors, 8 << 10, 2 * processors
+    return (16 * problem.device.threads, 16 << 10, 0) if problem.device.threads > 1 else (0, 1, 0)

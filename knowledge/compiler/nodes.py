@@ -144,13 +144,15 @@ class Values(Graph):
     """Builds values and elements, the same one for the same definition; to the playbook's lowerings a `Graph`.
 
     A reduction to less than `few` elements over `many` or more is made in two stages: as many parts as make `few`
-    elements of the first, each over the same elements whoever computes it, then the parts in their order.
+    elements of the first, each over the same elements whoever computes it, then the parts in their order. Products
+    are made in shares that are `tiles` of results for blocks of threads.
     """
 
-    def __init__(self, few: int = 0, many: int = 1) -> None:
+    def __init__(self, few: int = 0, many: int = 1, tiles: int = 0) -> None:
         super().__init__()
         self.few = few
         self.many = many
+        self.tiles = tiles
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""

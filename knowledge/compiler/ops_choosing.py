@@ -31,8 +31,8 @@ def _reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None
     return rows.result(total, False)
 
 
-def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node:
-    """-weight * the score of each target class, as nll_loss and cross_entropy_loss reduce it."""
+def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node | tuple[Node, ...]:
+    """-weight * the score of each target class, as nll_loss and cross_entropy_loss reduce it; then the weights' sum."""
     graph, target = values_of(state), state.value(op.args[1])
     weight = state.argument(op, 2, "weight")
     wanted, ignored = state.argument(op, 3, "reduction", MEAN), state.argument(op, 4, "ignore_index", -100)
@@ -50,15 +50,20 @@ def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node:
     counts = graph.element("ne", "bool", choice, graph.const(ignored, "int64"))
     none = graph.const(0.0, dtype)
     losses = graph.map(target.shape, graph.element("select", dtype, counts, lost, none))
-    return _reduced(state, losses, wanted, graph.map(target.shape, graph.element("select", dtype, counts, share, none)))
+    shares = graph.map(target.shape, graph.element("select", dtype, counts, share, none))
+    made = _reduced(state, losses, wanted, shares)
+    if len(op.results) == 1:
+        return made
+    whole = wanted in (MEAN, SUM) and target.shape
+    return made, _reduced(state, shares, SUM) if whole else graph.const(0.0, dtype)
 
 
-def _nll(state: Lowering, op: Op) -> Node:
+def _nll(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     scores = state.operand(op.args[0], result_dtype(op))
     return _chosen(state, op, scores, 1 if len(scores.shape) > 1 else 0)
 
 
-def _cross_entropy(state: Lowering, op: Op) -> Node:
+def _cross_entropy(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     scores, target = state.operand(op.args[0], result_dtype(op)), state.value(op.args[1])
     dim = 1 if len(scores.shape) > 1 else 0
     logs = _log_probabilities(state, scores, dim)
@@ -137,6 +142,8 @@ def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
 
 
 CHOOSING: dict[str, Lower] = {
-    "nll_loss": _nll, "nll_loss_nd": _nll, "nll_loss2d": _nll, "cross_entropy_loss": _cross_entropy,
+    **dict.fromkeys(("nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"), _nll),
+    "cross_entropy_loss": _cross_entropy,
     "triplet_margin_loss": _triplet, "cosine_embedding_loss": _cosine_embedding, "batch_norm": _batch_norm,
+    "native_batch_norm": _batch_norm,
 }  # fmt: skip

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from knowledge.compiler.index import Index, along, axes, number
 from knowledge.compiler.nodes import Values
@@ -16,14 +17,31 @@ from knowledge.playbook.ops_pointwise import result_dtype
 from knowledge.playbook.problem import Argument, Op, Ref
 
 Indices = tuple[Index, ...]
+# Results of a block, and products that are worth one of its own.
+TILE, LEAST_SHARE = 64 * 64, 512
 
 
 def contracted(
     graph: Values, shape: tuple[int, ...], over: Sequence[int], left: tuple[Node, Indices], right: tuple[Node, Indices]
 ) -> Node:
-    """The sum of products of two reads."""
+    """The sum of products of two reads: few sums of many come in shares of the outermost loop, then these in order."""
     factors = [graph.read(node, indices, partial=True) for node, indices in (left, right)]
-    return graph.fold("sum", shape, tuple(over), graph.element("mul", factors[0].dtype, *factors))
+    body = graph.element("mul", factors[0].dtype, *factors)
+    shares = _shares(graph, shape, over)
+    if shares < 2:
+        return graph.fold("sum", shape, tuple(over), body)
+    (share, *kept), (step, *rest) = axes("i", (shares, *shape)), axes("r", (over[0] // shares, *over[1:]))
+    new = (*map(along, kept), along(share) * step.extent + along(step), *map(along, rest))
+    old = (*axes("i", shape), *axes("r", over))
+    part = graph.rewritten(body, dict(zip(old, new, strict=True)), lambda read: read)
+    made = graph.fold("sum", (shares, *shape), (step.extent, *over[1:]), part)
+    return graph.reduce("sum", made.dtype, made, (0,), keepdim=False)
+
+
+def _shares(graph: Values, shape: tuple[int, ...], over: Sequence[int]) -> int:
+    """In how many equal shares a sum is made, so that tiles of its results are enough for the device."""
+    wanted = min(graph.tiles * TILE // max(math.prod(shape), TILE), math.prod(over) // LEAST_SHARE)
+    return max((count for count in range(2, min(wanted, over[0]) + 1) if over[0] % count == 0), default=1)
 
 
 def product(graph: Values, left: Node, right: Node) -> Node:
@@ -105,6 +123,54 @@ def _einsum(state: Lowering, op: Op) -> Node:
     return contracted(graph, op.results[0].shape, [extents[each] for each in over], left, right)
 
 
+@dataclass(frozen=True)
+class Convolution:
+    """How a convolution goes over its operand: one number a dimension each; `before` is the padding in front."""
+
+    steps: tuple[int, ...]
+    before: tuple[int, ...]
+    gaps: tuple[int, ...]
+    groups: int
+
+    def forward(self, graph: Values, x: Node, weight: Node, shape: tuple[int, ...]) -> Node:
+        """Each place the sum of its window of `x` times `weight[out, in / groups, *taps]`."""
+        image, channel, *inner = places(shape)
+        over = (weight.shape[1], *weight.shape[2:])
+        r, *k = map(along, axes("r", over))
+        source = channel // max(weight.shape[0] // self.groups, 1) * weight.shape[1] + r
+        met = self._met(inner, k)
+        return contracted(graph, shape, over, (x, (image, source, *met)), (weight, (channel, r, *k)))
+
+    def transposed(self, graph: Values, x: Node, weight: Node, shape: tuple[int, ...]) -> Node:
+        """Each place the sum of what `x` times `weight[in, out / groups, *taps]` sends there."""
+        image, channel, *inner = places(shape)
+        spread = zip(inner, self.steps, weight.shape[2:], self.gaps, self.before, x.shape[2:], strict=True)
+        ways = [back(position + 1, *each) for position, each in enumerate(spread)]
+        over = (weight.shape[0] // self.groups, *(count for count, _, _ in ways))
+        outer, r = weight.shape[1], along(axes("r", over)[0])
+        source = channel // outer * (weight.shape[0] // self.groups) + r
+        left = (x, (image, source, *(index for _, index, _ in ways)))
+        right = (weight, (source, channel % outer, *(tap for _, _, tap in ways)))
+        return contracted(graph, shape, over, left, right)
+
+    def of_weight(self, graph: Values, x: Node, made: Node, shape: tuple[int, ...]) -> Node:
+        """The gradient of `weight[out, in / groups, *taps]`, from that of what the windows over `x` `made`.
+
+        Images and places are what is summed over, the images in parts: there are few weights, and many of those.
+        """
+        channel, source, *taps = places(shape)
+        image, *inner = map(along, axes("r", (made.shape[0], *made.shape[2:])))
+        group = channel // max(shape[0] // self.groups, 1)
+        right = (x, (image, group * shape[1] + source, *self._met(inner, taps)))
+        over = (made.shape[0], *made.shape[2:])
+        return contracted(graph, shape, over, (made, (image, channel, *inner)), right)
+
+    def _met(self, inner: Sequence[Index], taps: Sequence[Index]) -> Iterator[Index]:
+        """The operand's places that taps of windows meet."""
+        spread = zip(inner, taps, self.steps, self.gaps, self.before, strict=True)
+        return (place * step + tap * gap - first for place, tap, step, gap, first in spread)
+
+
 def _convolved(
     state: Lowering, op: Op, step: Argument, margin: Argument, apart: Argument, groups: int, transposed: bool
 ) -> Node:
@@ -113,28 +179,13 @@ def _convolved(
     batched = len(shape) == rank + 2
     x = x if batched else graph.reshape(x, (1, *x.shape))
     full = shape if batched else (1, *shape)
-    taps = weight.shape[2:]
     steps, gaps = each_of(step, rank, op), each_of(apart, rank, op)
     if margin == "same":
-        before = tuple(gap * (tap - 1) // 2 for gap, tap in zip(gaps, taps, strict=True))
+        before = tuple(gap * (tap - 1) // 2 for gap, tap in zip(gaps, weight.shape[2:], strict=True))
     else:
         before = (0,) * rank if margin == "valid" else each_of(margin, rank, op)
-    image, channel, *inner = places(full)
-    spread = list(zip(inner, steps, taps, gaps, before, x.shape[2:], strict=True))
-    if transposed:
-        ways = [_back(position + 1, *each) for position, each in enumerate(spread)]
-        over = (weight.shape[0] // groups, *(count for count, _, _ in ways))
-        outer, r = weight.shape[1], along(axes("r", over)[0])
-        source = channel // outer * (weight.shape[0] // groups) + r
-        left = (x, (image, source, *(index for _, index, _ in ways)))
-        right = (weight, (source, channel % outer, *(tap for _, _, tap in ways)))
-    else:
-        over = (weight.shape[1], *taps)
-        r, *k = map(along, axes("r", over))
-        source = channel // (weight.shape[0] // groups) * weight.shape[1] + r
-        indices = (place * s + tap * gap - first for (place, s, _, gap, first, _), tap in zip(spread, k, strict=True))
-        left, right = (x, (image, source, *indices)), (weight, (channel, r, *k))
-    made = contracted(graph, full, over, left, right)
+    windows = Convolution(steps, before, gaps, groups)
+    made = (windows.transposed if transposed else windows.forward)(graph, x, weight, full)
     bias = state.argument(op, 2, "bias")
     if bias is not None:
         channels = graph.reshape(state.operand(bias, made.dtype), (full[1], *(1,) * rank))
@@ -142,7 +193,7 @@ def _convolved(
     return made if batched else graph.reshape(made, shape)
 
 
-def _back(
+def back(
     position: int, place: Index, step: int, taps: int, gap: int, before: int, extent: int
 ) -> tuple[int, Index, Index]:
     """Of a transposed convolution along one dimension: how many taps may count, the element and the tap of each.

@@ -316,7 +316,7 @@ def _table() -> dict[str, Lower]:
         "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp,
         "frac": _frac, "isnan": _isnan,
         "to": _cast, "float": _cast, "double": _cast, "dropout": _dropout, "native_dropout": _dropout,
-        "full_like": _filled(None), "fill": _filled(None), "full": _filled(None),
+        "full_like": _filled(None), "fill": _filled(None), "full": _filled(None), "scalar_tensor": _filled(None),
         "clone": _same, "detach": _same, "alias": _same, "contiguous": _same, "lift_fresh_copy": _same,
         "positive": _same, "copy": lambda state, op: state.operand(op.args[1], result_dtype(op)),
     }  # fmt: skip

@@ -145,6 +145,13 @@ def _softmax(state: Lowering, op: Op) -> Node:
     return rows.f("div", powers, rows.reduce("sum", powers))
 
 
+def _safe_softmax(state: Lowering, op: Op) -> Node:
+    """A row that is -inf throughout, which attends to nothing, is 0."""
+    made = _softmax(state, op)
+    rows = Rows(state, state.operand(op.args[0], made.dtype), dimensions(op.args[1], len(made.shape)))
+    return rows.f("select", rows.f("eq", rows.reduce("amax"), -math.inf), 0.0, made)
+
+
 def _log_softmax(state: Lowering, op: Op) -> Node:
     rows = _rows(state, op, op.args[1], dtype_argument(state.argument(op, 2, "dtype"), result_dtype(op)))
     shifted, powers = _exponentials(rows)
@@ -280,8 +287,14 @@ def _instance_norm(state: Lowering, op: Op) -> Node:
     return normal
 
 
-def _group_norm(state: Lowering, op: Op) -> Node:
-    """(input, groups, weight, bias, eps): each group of channels of each image by its own statistics."""
+def _group_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+    """(input, groups, weight, bias, eps): each group of channels of each image by its own statistics.
+
+    native_group_norm has the sizes in between, and returns means and reciprocal roots, too.
+    """
+    native = len(op.results) == 3
+    if native:
+        op = op.model_copy(update={"args": (op.args[0], op.args[6], *op.args[1:3], op.args[7])})
     whole, groups = tensor_operand(state, op), op.args[1]
     if not isinstance(groups, int):
         raise UnwritableError(f"{op.target} with a number of groups that is not known beforehand")
@@ -289,13 +302,15 @@ def _group_norm(state: Lowering, op: Op) -> Node:
     node = state.graph.reshape(whole, (images, groups, channels // groups, *places))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
     eps = state.operand(state.argument(op, 4, "eps", 1e-5), node.dtype)
-    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
+    scale = reciprocal_root(state, rows.f("add", rows.variance(0.0), eps))
+    normal = rows.f("mul", rows.centred(), scale)
     for name, argument in (("mul", state.argument(op, 2, "weight")), ("add", state.argument(op, 3, "bias"))):
         if argument is not None:
             vector = state.operand(argument, node.dtype)
             shape = (groups, channels // groups, *(1,) * len(places))
             normal = rows.f(name, normal, state.graph.reshape(vector, shape))
-    return state.graph.reshape(normal, whole.shape)
+    result = state.graph.reshape(normal, whole.shape)
+    return (result, rows.result(rows.mean(), False), rows.result(scale, False)) if native else result
 
 
 def _truth(kind: str) -> Lower:
@@ -310,9 +325,10 @@ REDUCTIONS: dict[str, Lower] = {
     "argmax": _index("argmax"), "argmin": _index("argmin"), "var": _variance(root=False),
     "std": _variance(root=True), "var_mean": _variance(root=False, with_mean=True),
     "std_mean": _variance(root=True, with_mean=True), "softmax": _softmax, "_softmax": _softmax,
+    "_safe_softmax": _safe_softmax,
     "log_softmax": _log_softmax, "_log_softmax": _log_softmax, "logsumexp": _logsumexp,
     "linalg_vector_norm": _norm, "norm": _norm, "layer_norm": _layer_norm, "native_layer_norm": _layer_norm,
-    "rms_norm": _rms_norm, "instance_norm": _instance_norm, "group_norm": _group_norm,
+    "rms_norm": _rms_norm, "instance_norm": _instance_norm, "group_norm": _group_norm, "native_group_norm": _group_norm,
     "linalg_norm": _norm, "linalg_matrix_norm": _frobenius, "frobenius_norm": _frobenius,
     "aminmax": _both_extrema, "count_nonzero": _count_nonzero, "cosine_similarity": _cosine,
     "pairwise_distance": _distance,

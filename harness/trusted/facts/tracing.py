@@ -12,6 +12,7 @@ from torch._decomp import decomposition_table
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
 from harness.trusted.gradients import Differentiated, Tensors
@@ -115,7 +116,8 @@ def _from_gradients(reference: Reference, gradients: Differentiated, inputs: lis
         model = partial(torch.func.functional_call, reference.model, held | sources)
         return gradients.traced(values, lambda *given, **named: model(given, named), sources)
 
-    with torch.no_grad():
+    # Attention as products and a softmax, whose backwards are such, too: other backends save what only they can read.
+    with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
         module = make_fx(joint, decomposition_table=_backward_parts())(weights, tensors)
     graph = module.graph
     given = [node for node in graph.nodes if node.op == "placeholder"]
@@ -130,6 +132,9 @@ def _from_gradients(reference: Reference, gradients: Differentiated, inputs: lis
     for name, node in zip(saved, map(_unwrapped, outputs), strict=True):
         if node.op != "placeholder":
             node.replace_all_uses_with(holders[name])
+    for node in graph.nodes:
+        if (whole := _viewed(node)) is not node:
+            node.replace_all_uses_with(whole)
     graph.eliminate_dead_code()
     return Reader(known, "make_fx").read(module)
 
@@ -141,13 +146,36 @@ def _unwrapped(node: torch.fx.Node) -> torch.fx.Node:
     return node
 
 
+def _viewed(node: torch.fx.Node) -> torch.fx.Node:
+    """The value that a view of views is once more: a weight's gradient is transposed there and back."""
+    found = source = node
+    while isinstance(source.target, torch._ops.OpOverload) and source.target.is_view:
+        (source,) = source.all_input_nodes
+        if _lies(source) == _lies(node):
+            found = source
+    return found
+
+
+def _lies(node: torch.fx.Node) -> tuple[object, ...]:
+    """Where a value lies in its storage."""
+    value = node.meta.get("val")
+    if not isinstance(value, torch.Tensor):
+        return (node,)
+    return value.dtype, tuple(value.shape), tuple(value.stride()), value.storage_offset()
+
+
 _SAME = (torch.ops.aten.detach.default, torch.ops.aten.alias.default)
+
+
+_WHOLE = ("max_pool2d_with_indices_backward", "nll_loss_backward", "nll_loss2d_backward", "embedding_dense_backward")
+"""Backward operations whose parts would scatter, while a kernel can gather what each element gets."""
 
 
 @cache
 def _backward_parts() -> dict[Any, Any]:
     """The operations of a backward pass that PyTorch can write as plainer ones."""
-    return {op: parts for op, parts in decomposition_table.items() if "backward" in str(op)}
+    named = ((op, parts, str(op)) for op, parts in decomposition_table.items())
+    return {op: parts for op, parts, name in named if "backward" in name and name.split(".")[1] not in _WHOLE}
 
 
 class Reader:
