@@ -17,10 +17,13 @@ PLANTED = 16
 TOUCHED = 16
 NO_STRUCTURE = Structure()
 
-Manner = Literal["mixed", "near one", "planted", "stirred", "given"]
-MANNERS: tuple[Manner, ...] = ("mixed", "planted", "stirred", "given")
-"""How timed inputs come about, the most various first: stretches of other families within each row; a few elements of
-another sign or size; other factors alone; or what the file gives, anew each time. The reference must take them."""
+Manner = Literal["mixed", "mixed upwards", "planted", "planted upwards", "mixed within", "stirred", "near one", "given"]
+MANNERS: tuple[Manner, ...] = ("mixed", "mixed upwards", "planted", "mixed within", "stirred", "given")
+"""How timed inputs come about, the most various first: stretches of other families within each row; such stretches of
+the file's signs; a few elements of another sign or size; stretches that lie in the file's range the other way round;
+other factors alone; or what the file gives, anew each time. The reference must take them."""
+PLANTED_BESIDE: dict[Manner, Manner] = {"mixed": "planted", "mixed upwards": "planted upwards"}
+"""Who takes such stretches takes what the file shows but for a few elements, too."""
 
 
 def tile(full: torch.Tensor, block: torch.Tensor) -> None:
@@ -31,16 +34,17 @@ def tile(full: torch.Tensor, block: torch.Tensor) -> None:
     flat[whole * block.numel() :] = block[:rest]
 
 
-def touch_few(view: torch.Tensor) -> None:
+def touch_few(view: torch.Tensor, *, turned: bool = False) -> None:
     """Change a few elements at random places, in place.
 
-    By factors, so that zeros and signs survive; on the diagonals of square matrices, so that triangles and symmetric
-    matrices stay what they are.
+    By factors, so that zeros survive, and signs unless every second one is to be `turned`; on the diagonals of square
+    matrices, so that triangles and symmetric matrices stay what they are.
     """
     square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
     elements = view.diagonal(dim1=-2, dim2=-1) if square else view if view.ndim else view.view(1)
     places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
     factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
+    factors[::2] *= -1.0 if turned else 1.0
     elements[places] = elements[places] * factors.to(view.dtype)
 
 
@@ -65,6 +69,7 @@ class Stirring:
         self.generator = generator
         self._random = random.Random(int(torch.randint(1 << 62, (1,), generator=generator, device=generator.device)))
         self._numbers = {torch.float32: uniform_block(2 * BLOCK, generator).mul_(0.5).add_(0.5)}
+        self._turned: dict[torch.dtype, torch.Tensor] = {}
         self._near: dict[tuple[torch.dtype, int], torch.Tensor] = {}
 
     def stir(
@@ -74,12 +79,16 @@ class Stirring:
         *,
         manner: Manner = "stirred",
         structure: Structure = NO_STRUCTURE,
+        turned: bool = False,
     ) -> torch.Tensor:
         """`given` with each element times a factor of [0.5, 1), in another order of factors each time.
 
+        The factors have either sign where they are to be `turned`.
+
         With "mixed" stretches of odd length at random places are negated, moved away from zero or enlarged, and as with
-        "planted" a few elements are 1 to 4 times as large and of either sign; with "near one" it keeps no value of
-        `given` at all. A contiguous `place` of that shape and type is written to and may be what is returned.
+        "planted" a few elements are 1 to 4 times as large and of either sign; "mixed upwards" nothing is negated. With
+        "mixed within" stretches are mirrored in the range of `given`; with "near one" it keeps no value of it. A
+        contiguous `place` of that shape and type is written to and may be what is returned.
         """
         if place is None or not (place.is_contiguous() and given.is_contiguous()):
             place, given = torch.empty(given.shape, dtype=given.dtype, device=given.device), given.contiguous()
@@ -87,16 +96,16 @@ class Stirring:
         if manner == "near one":
             self._replace(flat, given)
         else:
-            self._scale(flat, old)
-        if manner == "mixed":
-            self._mix(flat, old)
-        if manner in ("mixed", "planted"):
-            self._plant(flat, old)
+            self._scale(flat, old, turned=turned)
+        if manner in ("mixed", "mixed upwards", "mixed within"):
+            self._mix(flat, old, manner)
+        if manner in (*PLANTED_BESIDE, *PLANTED_BESIDE.values()):
+            self._plant(flat, old, negated=not manner.endswith("upwards"))
         return structure.keep(place)
 
-    def _scale(self, flat: torch.Tensor, old: torch.Tensor) -> None:
+    def _scale(self, flat: torch.Tensor, old: torch.Tensor, *, turned: bool) -> None:
         length = min(BLOCK, old.numel())
-        factors = self._some(length, old.dtype)
+        factors = self._some(length, old.dtype, turned=turned)
         whole = old.numel() // length * length
         torch.mul(old[:whole].view(-1, length), factors, out=flat[:whole].view(-1, length))
         torch.mul(old[whole:], factors[: old.numel() - whole], out=flat[whole:])
@@ -110,10 +119,13 @@ class Stirring:
         start, length = self._random.randrange(BLOCK), min(BLOCK, flat.numel())
         tile(flat, self._near[key][start : start + length])
 
-    def _mix(self, flat: torch.Tensor, old: torch.Tensor) -> None:
-        """Stretches of three kinds, a quarter of all elements: negated, away from zero, several times as large."""
+    def _mix(self, flat: torch.Tensor, old: torch.Tensor, manner: Manner) -> None:
+        """Stretches of three kinds, a quarter of all elements: negated, away from zero, several times as large.
+
+        "mixed upwards" they keep the sign that the file shows, "mixed within" all are mirrored in its range.
+        """
         size = _typical(old)
-        for sign, offset, growth in ((-1.0, 0.0, 2.0), (1.0, self._random.choice((-4.0, 4.0)), 1.0), (1.0, 0.0, 12.0)):
+        for sign, offset, growth in self._foreign(manner):
             length = 2 * self._random.randrange(2, 5 + min(100, flat.numel() // 32)) + 1
             period = 12 * length + 2 * self._random.randrange(length)
             start = self._random.randrange(min(period, flat.numel()))
@@ -123,25 +135,41 @@ class Stirring:
             stretches.mul_(self._some(length, flat.dtype) * (sign * growth))
             if offset:
                 stretches.add_(self._some(length, flat.dtype) * (offset * size))
+            if manner == "mixed within":
+                low, high = old.aminmax()
+                stretches.neg_().add_(low + high).clamp_(low, high)
 
-    def _plant(self, flat: torch.Tensor, given: torch.Tensor) -> None:
+    def _foreign(self, manner: Manner) -> tuple[tuple[float, float, float], ...]:
+        """Of each kind of stretch the sign, the offset in sizes that are typical of the input, the growth."""
+        if manner == "mixed within":
+            return ((1.0, 0.0, 1.0),) * 3
+        negated, away = (-1.0, self._random.choice((-4.0, 4.0))) if manner == "mixed" else (1.0, 4.0)
+        return (negated, 0.0, 2.0), (1.0, away, 1.0), (1.0, 0.0, 12.0)
+
+    def _plant(self, flat: torch.Tensor, given: torch.Tensor, *, negated: bool) -> None:
         at = self._draw(flat.numel(), min(PLANTED, max(1, flat.numel() // PLANTED)))
         factors = torch.rand(at.numel(), generator=self.generator, device=at.device).mul_(3).add_(1)
-        factors[self._draw(2, at.numel()).bool()] *= -1
+        factors[self._draw(2, at.numel()).bool()] *= -1 if negated else 1
         flat[at] = given[at] * factors.to(given.dtype) + 0.0  # a zero stays one without a sign
 
-    def _some(self, length: int, dtype: torch.dtype) -> torch.Tensor:
-        """Numbers of [0.5, 1), from another place of all that were drawn each time."""
-        if dtype not in self._numbers:
-            self._numbers[dtype] = self._numbers[torch.float32].to(dtype)
+    def _some(self, length: int, dtype: torch.dtype, *, turned: bool = False) -> torch.Tensor:
+        """Numbers of [0.5, 1), from another place of all that were drawn each time; of either sign where `turned`."""
+        held = self._turned if turned else self._numbers
+        if dtype not in held:
+            numbers = self._numbers[torch.float32]
+            signs = uniform_block(2 * BLOCK, self.generator).sub_(0.5) if turned else numbers
+            held[dtype] = numbers.copysign(signs).to(dtype)
         start = self._random.randrange(BLOCK)
-        return self._numbers[dtype][start : start + length]
+        return held[dtype][start : start + length]
 
     def _draw(self, below: int, count: int) -> torch.Tensor:
         return torch.randint(below, (count,), generator=self.generator, device=self.generator.device)
 
 
 def _typical(given: torch.Tensor) -> torch.Tensor:
-    """The mean magnitude of a sample, at least a small number: what counts as away from zero. Not waited for."""
-    sample = given[:: max(1, given.numel() // 1024)].abs().nan_to_num_(posinf=1.0)
-    return sample.mean().clamp_(min=1e-3)
+    """The mean magnitude of a sample, at least a small number, with the sign of its mean: what is away from zero.
+
+    Not waited for.
+    """
+    sample = given[:: max(1, given.numel() // 1024)].nan_to_num(posinf=1.0, neginf=-1.0)
+    return sample.abs().mean().clamp_(min=1e-3).copysign(sample.mean())

@@ -28,11 +28,11 @@ _MASKS = ({0.0, 1.0}, {0.0, -math.inf}, {1.0, -math.inf})
 
 @dataclass(frozen=True)
 class Habit:
-    """What a weight shows at initialisation. `zero`: nothing, or the identity. `signed`: its values have one sign."""
+    """What a weight shows at initialisation. `zero`: nothing, or the identity. `alike`: that, or one value."""
 
     zero: bool = False
+    alike: bool = False
     sparse: bool = False
-    signed: bool = False
     mask: bool = False
     structure: Structure = NO_STRUCTURE
 
@@ -46,8 +46,8 @@ class Habit:
         structure = NO_STRUCTURE if zero else Structure.of(given)
         return cls(
             zero=zero,
+            alike=zero or low == high,
             sparse=not zero and structure.empty and not bool(given.all()),
-            signed=low >= 0 or high <= 0,
             structure=structure,
         )
 
@@ -55,7 +55,7 @@ class Habit:
 class Trained:
     """Other values of each weight, drawn again and again.
 
-    `weights` are the file's own, by their names. `keeps_sign` are those whose sign must stay; where `tame` is set the
+    `weights` are the file's own, by their names. `keeps_sign` are those whose signs must stay; where `tame` is set the
     reference has no results on anything but the file's own values times factors. While `probed`, single numbers that
     may be negative are; of several one is at any time.
     """
@@ -72,13 +72,18 @@ class Trained:
 
     @property
     def signed(self) -> tuple[str, ...]:
-        """Names of the weights that show one sign, parameters' and buffers' alike."""
-        return tuple(name for name, habit in self.habits.items() if habit.signed and not habit.mask)
+        """Names of the weights that have signs, which may be other ones: parameters and buffers alike, but no masks."""
+        return tuple(name for name, habit in self.habits.items() if not habit.mask)
 
-    def draw(self, name: str, generator: torch.Generator, *, far: bool = False) -> torch.Tensor:
+    def turns(self, name: str) -> bool:
+        """Whether a weight's signs are other ones in each draw, and in each timed call."""
+        return name in self.signed and not self.tame and name not in self.keeps_sign
+
+    def draw(self, name: str, generator: torch.Generator, *, far: bool = False, partly: bool = False) -> torch.Tensor:
         """A weight's values of another training run; integers, and whatever has no elements, as they are.
 
-        With `far` some elements are up to 16 times as large, one of them at least in every second draw.
+        With `far` some elements are up to 16 times as large, one of them at least in every second draw. With `partly`
+        training has not reached the first of those that began alike, or the last, in every second draw.
         """
         given, habit = self._weights[name], self.habits.get(name)
         if habit is None:
@@ -94,8 +99,10 @@ class Trained:
             moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
         if far:
             moved = moved.mul_(_growth(given, generator))
-        if habit.signed and name not in self.keeps_sign:
+        if self.turns(name):
             moved = moved.mul_(_signs(given, generator, one_negative=self.probed or given.numel() > 1))
+        if partly and habit.alike and given.numel() > 1:
+            _hold_back(moved, given, generator)
         return habit.structure.keep(moved)
 
     def elsewhere(self, name: str, drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -147,6 +154,17 @@ def _growth(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     chosen[below(count, generator)] |= bool(below(2, generator))
     tile(growth, octaves.mul_(chosen).exp2_())
     return growth
+
+
+def _hold_back(moved: torch.Tensor, given: torch.Tensor, generator: torch.Generator) -> None:
+    """Give up to a half of the elements, at the beginning or at the end, what they were at first; in every second draw.
+
+    So many stay at zero or one where an activation never lets a gradient through.
+    """
+    turn, count = below(4, generator), below(given.numel() // 2 + 1, generator)
+    if count and turn < 2:
+        part = slice(count) if turn else slice(-count, None)
+        moved.view(-1)[part] = given.reshape(-1)[part]
 
 
 def _signs(given: torch.Tensor, generator: torch.Generator, *, one_negative: bool) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""What the reference takes, found by trying: weights of either sign, and how various timed inputs may be."""
+"""What the reference takes, found by trying: weights of other signs, and how various timed inputs may be."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _REFUSED = "there the reference's outputs are not finite, all one value, or refu
 
 
 def choose_weights(bench: Bench, seed: int) -> None:
-    """Find the weights whose sign the reference does not take varied: variances, scales under a root.
+    """Find the weights whose signs the reference does not take varied: variances, scales under a root.
 
     Those keep it. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
     """
@@ -37,7 +37,9 @@ def choose_weights(bench: Bench, seed: int) -> None:
         bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"only by factors: else {_REFUSED}"))
     elif trained.keeps_sign:
         names = ", ".join(sorted(trained.keeps_sign))
-        bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"one sign alone of {names}: {_REFUSED}"))
+        bench.untried.append(
+            Untried(distribution=WEIGHTS, seed=seed, reason=f"the file's signs alone of {names}: {_REFUSED}")
+        )
 
 
 def _keep_signs(bench: Bench, seed: int) -> None:
@@ -65,7 +67,7 @@ def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
             return
     known = _results(bench)
     usual = known is None or bool(emptiness(known)) or not all_finite(known)
-    for manner in MANNERS if various and not usual else MANNERS[2:]:
+    for manner in MANNERS if various and not usual else MANNERS[-2:]:
         bench.manner = manner
         if manner == "given" or _takes_stirred(bench, seed, anything=usual):
             break

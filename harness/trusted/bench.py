@@ -13,7 +13,7 @@ import torch
 
 from harness.checks.distributions import UNTOUCHED, draw, sprinkle
 from harness.checks.families import SPECIAL, STIRRED, UPSTREAM
-from harness.checks.stirring import Manner, Stirring, touch_few
+from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
 from harness.nouns.errors import UserError
@@ -124,7 +124,8 @@ class Bench:
                 view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
                 write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
         far = distribution in FAR_BESIDE and not mild
-        self.fill_weights(slot, None if distribution == "given" else generator, far=far)
+        trained, partly = distribution != "given", distribution not in ("given", STIRRED)
+        self.fill_weights(slot, generator if trained else None, far=far, partly=partly)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
         if distribution in (STIRRED, SPECIAL) and self.manner != "given":
@@ -150,11 +151,15 @@ class Bench:
         differentiated = self.reference.gradients
         return differentiated.further[len(differentiated.saved) :] if differentiated else []
 
-    def fill_weights(self, slot: int, generator: torch.Generator | None, *, far: bool = False) -> None:
+    def fill_weights(
+        self, slot: int, generator: torch.Generator | None, *, far: bool = False, partly: bool = False
+    ) -> None:
         """The file's own weights, or with a generator as training could have left them (see `Trained.draw`)."""
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
-                view.copy_(self.weights[name] if generator is None else self.trained.draw(name, generator, far=far))
+                view.copy_(
+                    self.trained.draw(name, generator, far=far, partly=partly) if generator else self.weights[name]
+                )
 
     def stir(self, slot: int, *, numbered: bool = False) -> None:
         """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others,
@@ -174,9 +179,9 @@ class Bench:
     def plant(self, slot: int) -> None:
         """What the file shows times other factors, but for a few elements: no sample tells that there are others.
 
-        Only for a reference that takes inputs which are mixed, and so hold more of such elements.
+        Only for a reference that takes stretches of such elements (see `PLANTED_BESIDE`).
         """
-        self._stir(slot, self.pattern, self.stirring, "planted")
+        self._stir(slot, self.pattern, self.stirring, PLANTED_BESIDE[self.manner])
         self.derive(slot)
 
     def scalable(self, slot: int) -> list[torch.Tensor]:
@@ -189,7 +194,7 @@ class Bench:
         for name in names:
             view = self.memory.views[slot][name]
             if view.is_floating_point():
-                touch_few(view)
+                touch_few(view, turned=self.trained.turns(name))
                 self.trained.exchange(name, view)
             else:
                 self.discrete.touch(name, view, self.generator)
@@ -248,7 +253,7 @@ class Bench:
         habit = self.trained.habits.get(name)
         structure = habit.structure if habit else Structure()
         base = self.trained.elsewhere(name, self.bases[name], self.generator)
-        write(view, self.stirring.stir(base, view, structure=structure))
+        write(view, self.stirring.stir(base, view, structure=structure, turned=self.trained.turns(name)))
 
     def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
         """Special values among those that lie in a slot, of which a sample tells nothing."""

@@ -10,6 +10,7 @@ from functools import partial
 
 import torch
 
+from harness.checks.stirring import PLANTED_BESIDE
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
@@ -181,7 +182,7 @@ def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *,
             bench.touch(slot, bench.touchable())
         else:
             bench.touch(slot, _some(bench.touchable()))
-        if last and position % 2 == 1 and bench.manner == "mixed":
+        if last and position % 2 == 1 and bench.manner in PLANTED_BESIDE:
             bench.plant(slot)
     kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
     outputs.after_burst(slots[:FEW], FEW)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from harness.checks.stirring import BLOCK, PLANTED, Stirring
+from harness.checks.stirring import BLOCK, PLANTED, TOUCHED, Stirring, touch_few
 from harness.checks.structure import Structure
 
 
@@ -43,6 +43,34 @@ def test_what_is_planted_is_larger_or_of_another_sign_and_rare():
         seen += planted
     assert (strange[planted] < 0).any()
     assert seen.bool().sum() > 40 * PLANTED * 0.9
+
+
+def test_factors_that_turn_have_either_sign_and_zeros_stay():
+    given = torch.randn(37, 129, generator=generator())
+    given[3] = 0
+    stirring = Stirring(generator())
+    signs = [torch.sign(stirring.stir(given, turned=True) / given) for _ in range(2)]
+    assert all(0.4 < float((sign < 0).double().mean()) < 0.6 for sign in signs)
+    assert 0.4 < float((signs[0] != signs[1])[given != 0].double().mean()) < 0.6
+    few = given.clone()
+    touch_few(few, turned=True)
+    changed = few != given
+    assert 0 < int((few / given < 0).sum()) < int(changed.sum()) <= TOUCHED
+
+
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_stretches_may_keep_the_sign_of_the_file_or_its_range(side):
+    given = side * (torch.rand(300, 1001, generator=generator()) + 0.25)
+    low, high = given.aminmax()
+    stirring = Stirring(generator())
+    upwards, few, within = (
+        stirring.stir(given, manner=each) for each in ("mixed upwards", "planted upwards", "mixed within")
+    )
+    assert (side * upwards > 0).all() and 0.1 < float((upwards.abs() > 1.25).double().mean()) < 0.3
+    assert (side * few > 0).all() and 0 < int((few.abs() > given.abs()).sum()) <= PLANTED
+    assert (within >= min(low, low / 2)).all() and (within <= max(high, high / 2)).all()
+    mirrored = (within - (low + high - given)).abs() < (within - given).abs()
+    assert float(mirrored.double().mean()) > 0.1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])

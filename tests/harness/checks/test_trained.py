@@ -56,9 +56,25 @@ def test_ones_lie_on_either_side_of_one_and_of_zero(name):
     assert ((kept >= 0.5) & (kept < 1.5)).all()
 
 
-def test_weights_of_both_signs_keep_them_and_move_across_one():
+def test_weights_of_both_signs_have_others_and_move_across_one():
     ratio = drawn("matrix") / WEIGHTS["matrix"]
-    assert ((ratio >= 0.5) & (ratio < 1.5)).all() and (ratio < 1).any() and (ratio > 1).any()
+    sizes = ratio.abs()
+    assert ((sizes >= 0.5) & (sizes < 1.5)).all() and (sizes < 1).any() and (sizes > 1).any()
+    assert 0.2 < float((ratio < 0).double().mean()) < 0.6
+    assert not (drawn("matrix", keeps=["matrix"]) / WEIGHTS["matrix"] < 0).any()
+
+
+@pytest.mark.parametrize("name", ["norm", "bias", "identity"])
+def test_training_may_not_have_reached_the_first_or_the_last(name):
+    trained, held = Trained(WEIGHTS, BUFFERS), []
+    for seed in range(40):
+        same = (trained.draw(name, generator(seed), partly=True) == WEIGHTS[name]).flatten()
+        assert int(same.sum()) <= same.numel() // 2
+        held.append((bool(same[0]), bool(same[-1])))
+    assert {(True, False), (False, True), (False, False)} == {*held}
+    assert not any(
+        (trained.draw("matrix", generator(seed), partly=True) == WEIGHTS["matrix"]).any() for seed in range(9)
+    )
 
 
 def test_sparse_weights_have_their_zeros_elsewhere():
@@ -123,6 +139,10 @@ def test_tame_weights_move_by_factors_alone():
     assert ((drawn("norm", tame=True) >= 0.5) & (drawn("norm", tame=True) < 1.5)).all()
 
 
-def test_those_of_one_sign_are_named():
-    named = {*Trained(WEIGHTS, BUFFERS).signed}
-    assert named == {"bias", "alpha", "second", "identity", "norm", "variance", "lower", "both"}
+def test_those_that_have_signs_are_named():
+    trained = Trained(WEIGHTS, BUFFERS)
+    assert {*trained.signed} == {*WEIGHTS} - {"causal", "ones_below", "kept", "steps"}
+    trained.keeps_sign = {"norm"}
+    assert [trained.turns(name) for name in ("matrix", "norm", "kept", "steps", "x")] == [True, *[False] * 4]
+    trained.tame = True
+    assert not trained.turns("matrix")
