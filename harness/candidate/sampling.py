@@ -130,9 +130,10 @@ class Histogram:
         _call("timer_delete", self._timer)
         _call("sprofil", None, 0, None, 0)
 
-    def total(self) -> int:
-        """How often a tick met this code so far."""
-        return sum(map(sum, self.counters))
+    def met(self, library: str) -> int:
+        """How often a tick met a library's code so far."""
+        pairs = zip(self.pieces, self.counters, strict=True)
+        return sum(sum(counters) for piece, counters in pairs if piece.library == library)
 
     def ticks(self) -> Iterator[tuple[Code, dict[int, int]]]:
         """Of each piece, how often code was met, by its offset in the file."""
@@ -155,7 +156,7 @@ def sample(
     histogram.start()
     try:
         look = 0.0
-        while look < end and not (look and histogram.total() >= enough):
+        while look < end and not (look and histogram.met(library) >= enough):
             look = time.monotonic() + _LOOK_S
             while time.monotonic() < look:
                 call()

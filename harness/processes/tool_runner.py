@@ -27,7 +27,7 @@ CALL_FAILED = "the call failed"
 class Sampling:
     """Calls beside the tool's own, of which is counted where their processor time goes.
 
-    They end when `enough` ticks met the kernel, or after `limit_s`. The answer lies in `file`, as
+    They end when `enough` ticks met its own code, or after `limit_s`. The answer lies in `file`, as
     `harness/candidate/sampling.py` says; `beside` are further libraries' names, by their beginnings.
     """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -23,9 +23,9 @@ from harness.processes.tool_runner import Sampling, Tool, argument_bytes, run_al
 LIMIT_S = 1.5
 """Of sampled calls; a longer call is not sampled. To start and to fill the arguments takes some tenths more."""
 ENOUGH = 400
-"""Ticks: with so many, a share of a half is within 5 % in 19 of 20 cases."""
+"""Ticks in the kernel itself: with so many, a share of a half is within 5 % in 19 of 20 cases."""
 LEAST = 30
-"""With fewer, no share is told."""
+"""With fewer ticks in all, no share is told."""
 MOST_PHASES = 6
 _LEAST_SHARE = 0.02
 _WARM_MS = 300.0
@@ -90,7 +90,8 @@ def sample_phases(
     lines = kernel_lines(lined, list(ticks.kernel), kernel_file=name, tier=tier)
     if not any(lines.values()):
         raise UnsampledError("no addr2line that knows its lines")
-    return split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8")), ticks.total
+    loops = {remark.line for remark in build.remarks}
+    return split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8"), loops), ticks.total
 
 
 def with_phases(profile: Profile, build: Build, signature: Signature, *, tier: Tier) -> Profile:
@@ -130,16 +131,21 @@ def read_ticks(answer: str) -> Ticks:
     return Ticks({at: kernel[at] for at in busiest}, beside)
 
 
-def split(ticks: Ticks, lines: Mapping[int, Sequence[int]], source: str) -> tuple[Phase, ...]:
-    """The ticks by the innermost written loop that each lies in, or was inlined into; small ones together."""
+def split(
+    ticks: Ticks, lines: Mapping[int, Sequence[int]], source: str, machine_loops: Collection[int] = ()
+) -> tuple[Phase, ...]:
+    """The ticks by the innermost written loop that each lies in, or was inlined into; small ones together.
+
+    `machine_loops` are the lines of the loops that remarks speak of: what lies in one, and in loops inside of it that
+    the compiler has unrolled away, counts there.
+    """
     written = source_loops(source)
     met: Counter[Place] = Counter()
     at_line: dict[Place, Counter[int]] = {}
     for offset, count in ticks.kernel.items():
-        chain = lines.get(offset, ())
-        place = _place(chain, written)
+        place, line = _place(lines.get(offset, ()), written, machine_loops)
         met[place] += count
-        at_line.setdefault(place, Counter())[chain[0] if chain else 0] += count
+        at_line.setdefault(place, Counter())[line] += count
     total = ticks.total
     phases = [
         Phase(share=count / total, loop=place.loop, line=_hottest(at_line[place]), caller=place.caller)
@@ -152,13 +158,18 @@ def split(ticks: Ticks, lines: Mapping[int, Sequence[int]], source: str) -> tupl
     return (*shown, *([Phase(share=rest, elsewhere="the rest of the call")] if rest >= _LEAST_SHARE else []))
 
 
-def _place(chain: Sequence[int], written: Sequence[SourceLoop]) -> Place:
+def _place(chain: Sequence[int], written: Sequence[SourceLoop], machine: Collection[int]) -> tuple[Place, int]:
+    """What code with these lines counts under, and which of them it is told by."""
     for depth, line in enumerate(chain):
         around = [loop for loop in written if loop.holds(line)]
         if around:
-            loop = min(around, key=lambda each: (each.last - each.first, each.line))
-            return Place(loop.line, None, next((each for each in chain[depth + 1 :] if not loop.holds(each)), None))
-    return Place(None, chain[0] if chain else None, chain[1] if len(chain) > 1 else None)
+            known = [loop for loop in around if loop.line in machine]
+            loop = min(known or around, key=lambda each: (each.last - each.first, each.line))
+            return Place(
+                loop.line, None, next((each for each in chain[depth + 1 :] if not loop.holds(each)), None)
+            ), line
+    own, caller = [*chain, 0, 0][:2]
+    return Place(None, own or None, caller or None), own
 
 
 def _hottest(lines: Counter[int]) -> int | None:
