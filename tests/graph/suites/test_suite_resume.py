@@ -182,27 +182,41 @@ def test_wall_time_adds_up_over_the_goes(tmp_path: Path) -> None:
 class Faulty(Quiet):
     """An observer with a defect."""
 
+    def __init__(self, defect: Exception) -> None:
+        self.defect = defect
+
     def started(self, agent: str) -> None:
-        raise LookupError(f"nobody is called {agent}")
+        raise self.defect
 
 
 class Careless(Watcher):
     """Gives it to the first task."""
 
+    def __init__(self, folder: SuiteFolder, defect: Exception) -> None:
+        super().__init__(folder)
+        self.defect = defect
+
     def began(self, task: SuiteTask) -> Observer:
         super().began(task)
-        return Faulty() if task is TASKS[0] else Quiet()
+        return Faulty(self.defect) if task is TASKS[0] else Quiet()
 
 
 def test_a_defect_of_ours_is_its_row_and_the_others_go_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder, manifest = made(tmp_path)
     broken(folder, "task5", "task9")
-    watcher = Careless(folder)
+    watcher = Careless(folder, LookupError("nobody is called intake"))
     record = SuiteRun(folder, manifest, FACTS, watcher, jobs=1).run()
     assert [each.status for each in record.rows] == ["defect", "not_a_task", "not_a_task"]
     assert record.rows[0].reason == "a defect of cutegen's own: LookupError: nobody is called intake"
     assert watcher.ended_with == list(record.rows)
     assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_reason_does_not_say_again_whose_it_is(tmp_path: Path) -> None:
+    folder, manifest = made(tmp_path, TASKS[0])
+    watcher = Careless(folder, UserError("task3: there is no class Model.", "Write one."))
+    [shown] = SuiteRun(folder, manifest, FACTS, watcher, jobs=1).run().rows
+    assert (shown.status, shown.reason) == ("not_a_task", "there is no class Model. Write one.")
 
 
 def test_a_machine_that_fails_one_task_does_not_fail_the_others(tmp_path: Path) -> None:
