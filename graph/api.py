@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
 from pydantic import ValidationError
 
@@ -16,8 +17,9 @@ from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
 from graph.export.training import training_files
 from graph.model.door import ModelResult, accelerate_model
-from graph.runs.folder import Kind, Manifest, RunFolder, create, machine_error, reopen
-from graph.runs.loop import drive
+from graph.runs.folder import RUNS, Kind, Manifest, RunFolder, create, machine_error, reopen
+from graph.runs.found import record_on
+from graph.runs.loop import drive, save
 from graph.runs.progress import Observer, Quiet
 from graph.runs.record import RunRecord
 from graph.sources import read_source
@@ -37,6 +39,23 @@ class RunResult:
     def __init__(self, folder: RunFolder, record: RunRecord) -> None:
         self.folder = folder.path
         self.record = record
+
+    @classmethod
+    def of(cls, graph: Any, config: RunnableConfig, out: str | Path | None = None) -> RunResult:
+        """What a thread of the graph `cutegen` has found by now; `graph` is compiled here, or a `RemoteGraph`.
+
+        Record, report, kernel and drop-in are written to `out`, or to `runs/<task>-<thread>`; to go on, give the
+        thread itself more. The drop-in brings its library where this machine judged the kernel. Raises `UserError` for
+        a thread of another graph or without a run, and `MachineError`.
+        """
+        record = record_on(graph, config)
+        folder = RunFolder(Path(out) if out else RUNS / f"{record.name}-{record.id}")
+        try:
+            folder.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise machine_error(error, folder.path, "write to") from error
+        save(folder, record)
+        return cls(folder, record)
 
     @property
     def improved(self) -> bool:

@@ -6,9 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
+from pydantic import ValidationError
+
 from graph.runs.machine import this_machine
 from graph.runs.record import Outcome, RunRecord
 from harness.nouns.candidate import Candidate
+from harness.nouns.errors import UserError
 from harness.nouns.profile import Profile
 from harness.nouns.verdict import Verdict
 from nodes.state import Best, RunState, require
@@ -34,6 +38,22 @@ def judged_in(states: Iterable[Mapping[str, Any]]) -> Judged:
         if profile is not None and (best is None or best.profile != profile):  # advance="latest": not the best's
             profiles[require(candidate, "candidate").digest] = profile
     return candidates, verdicts, profiles
+
+
+MOST_CHECKPOINTS = 1000
+
+
+def record_on(graph: Any, config: RunnableConfig) -> RunRecord:
+    """The record of a thread of the graph `cutegen`, compiled here or a `RemoteGraph`. Raises `UserError`."""
+    history = [each for each in graph.get_state_history(config, limit=MOST_CHECKPOINTS) if "source" in each.values]
+    thread = str(config.get("configurable", {}).get("thread_id", ""))
+    try:
+        states = [RunState.model_validate(dict(each.values)) for each in reversed(history)]
+    except ValidationError as error:
+        raise UserError(f"The thread {thread} is not one of the graph cutegen.", "Name one that is.") from error
+    if not states:
+        raise UserError(f"Nothing was begun on the thread {thread}.", "Give the graph a task on it first.")
+    return record_of(states, id=thread, created=datetime.fromisoformat(history[-1].created_at))
 
 
 def record_of(states: Sequence[RunState], *, id: str, created: datetime) -> RunRecord:  # noqa: A002 (the record's)

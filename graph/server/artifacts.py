@@ -20,12 +20,10 @@ from starlette.routing import Route
 
 from graph.export.drop_in import drop_in_files, judged_library
 from graph.pages.report import render
-from graph.runs.found import record_of
+from graph.runs.found import MOST_CHECKPOINTS, record_of
 from graph.runs.record import RunRecord
 from harness.nouns.errors import CutegenError
 from nodes.state import Best, RunState, require
-
-MOST_CHECKPOINTS = 1000
 
 
 async def artifact(request: Request) -> Response:

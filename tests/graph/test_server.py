@@ -19,13 +19,16 @@ from typing import Any
 
 import httpx
 import pytest
+import torch
 from chat_server import ChatEndpoint, chat_endpoint
 from free_port import free_port
+from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import AuthenticationError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 
+from graph.api import RunResult
 from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.roles import Agent
@@ -213,7 +216,7 @@ def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
     assert "messages" not in ended["values"]
 
 
-def test_a_task_runs_to_its_result(url: str) -> None:
+def test_a_task_runs_to_its_result(url: str, tmp_path: Path) -> None:
     told: list[Progress] = []
 
     async def run() -> tuple[list[Step], Any]:
@@ -252,6 +255,12 @@ def test_a_task_runs_to_its_result(url: str) -> None:
     assert RunRecord.model_validate_json(found.content).best == result.best
     page = httpx.get(f"{url}/cutegen/threads/{thread_id}/report.html", headers=KNOWN, timeout=LONG_S)
     assert result.best.candidate.digest in page.text
+    remote = RunResult.of(
+        RemoteGraph("cutegen", url=url, headers=KNOWN), {"configurable": {"thread_id": thread_id}}, tmp_path
+    )
+    assert (remote.verdict, remote.kernel) == (result.best.verdict, source.text)
+    assert (tmp_path / "model_new.py").exists() and (tmp_path / "kernel.so").exists()
+    assert torch.equal(remote.module()(torch.ones(64, 256)), torch.full((64, 256), 0.5))
     assert httpx.get(f"{url}/cutegen/threads/{thread_id}/run.json", headers=KNOWN).status_code == 404
     assert httpx.get(f"{url}/cutegen/threads/{thread_id}/kernel.cu").status_code == 401
     kinds = {(each.agent, each.event.kind) for each in told}
