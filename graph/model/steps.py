@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -12,10 +13,12 @@ from graph.model.state import ModelState, RegionOutcome, RegionState, RegionTask
 from graph.model.turns import allowance_s, beginning, turn
 from graph.model.workbench import OpenWorkbench, Workbench
 from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
+from graph.runs.interrupts import raise_if_stopped, wakes
 from graph.runs.loop import drive
 from graph.runs.record import RunRecord
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
+from harness.wire.stopping import Stop, StoppedError, present, stoppable
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.progress import apart
@@ -53,7 +56,7 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
     folder = folder_of(node_context) / REGIONS
     task, run = state.region, RunFolder(folder / state.region.name)
     try:
-        with turn(state.target):
+        with _ended_with_all(), turn(state.target):
             with beginning:
                 known = run.manifest_file.exists()
                 begun = reopen(run.path) if known else _begin(run, state, folder, node_context.settings)
@@ -61,6 +64,18 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
     except UserError as error:
         return {"outcomes": (RegionOutcome(name=task.name, improved=False, reason=str(error)),)}
     return {"outcomes": (outcome_of(task.name, record),), "usage": record.usage}
+
+
+@contextmanager
+def _ended_with_all() -> Iterator[None]:
+    """Regions run in threads beside the one that a signal interrupts; on a server their node has its stop already."""
+    stop = present() or Stop()
+    with wakes(stop.ask), stoppable(stop):
+        try:
+            yield
+        except StoppedError:
+            raise_if_stopped()  # as what it was: the other thread waits for this one, and hands on what it raises
+            raise
 
 
 def assembler(state: ModelState, node_context: NodeContext, _: Workbench) -> Update:

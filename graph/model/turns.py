@@ -15,10 +15,13 @@ from graph.runs.record import RunRecord
 from harness.nouns.candidate import TargetName
 from harness.nouns.errors import UserError
 from harness.nouns.reading import read_bounded
+from harness.wire.stopping import raise_if_stopped
 
 LEAST_S = 20.0
 """No region's run is given less, however little of the budget is left for it."""
 MOST_PLACES = 8
+LOOKS_S = 0.2
+"""How often one that waits for its turn looks whether it is still to come."""
 
 beginning = threading.Lock()
 """Held while a region's share is told and its run begun, so that two are not told the same."""
@@ -31,9 +34,15 @@ def places_for(target: TargetName | None) -> int:
 
 @contextmanager
 def turn(target: TargetName | None) -> Iterator[None]:
-    """Waits until there is a place for one more."""
-    with _places(places_for(target)):
+    """Waits until there is a place for one more. Raises `StoppedError` where nobody waits for it any longer."""
+    places = _places(places_for(target))
+    while not places.acquire(timeout=LOOKS_S):
+        raise_if_stopped()
+    try:
+        raise_if_stopped()
         yield
+    finally:
+        places.release()
 
 
 def allowance_s(state: RegionState, folder: Path, budget_s: float) -> float:

@@ -10,7 +10,7 @@ from graph.export.live_module import INPUTS, PROGRAM, cut_source
 from graph.model.state import ModelInput
 from harness.building.store import exported_modules
 from harness.isolation.tiers import resolve_tier
-from harness.judging.capturing import ModelOnTarget
+from harness.judging.capturing import COMPILE_S, ModelOnTarget
 from harness.nouns.acceptance import Acceptance
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
@@ -88,6 +88,7 @@ class LocalWorkbench:
             tolerance=self._settings.tolerance,
             limit_s=ACCEPT_S,
             modes=MODES[self.target] if model.compile_baseline else (),
+            compile_s=min(COMPILE_S, self._settings.max_wall_s),
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:

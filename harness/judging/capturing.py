@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -12,9 +15,10 @@ from pydantic import ValidationError
 from harness.isolation.policy import Access, Limits
 from harness.isolation.scratch import scratch_folder
 from harness.judging.compile_baseline import compile_order, with_compilers
-from harness.judging.device_lock import one_at_a_time
+from harness.judging.device_lock import beside_others, one_at_a_time
 from harness.nouns.acceptance import Acceptance, BesideCompiled
 from harness.nouns.capture import Capture
+from harness.nouns.device import DeviceName
 from harness.nouns.errors import CutegenError, MachineError, UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.task import Variant
@@ -25,9 +29,12 @@ from harness.targets.target import Target
 from harness.wire.job import AcceptJob, CompileOrder, CutJob, ReferenceJob, RegionCut, WholeCompileJob
 
 Noun = TypeVar("Noun", bound=Frozen)
+Turn = Callable[[DeviceName], AbstractContextManager[None]]
 LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 << 38)
 COMPILE_S = 150.0
-"""For torch.compile's work on a whole model in one mode."""
+"""For torch.compile's work on a whole model, in all modes together."""
+LEAST_COMPILE_S = 10.0
+"""With less there is no use in beginning."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ class ModelOnTarget:
     def cut(self, regions: tuple[RegionCut, ...], folder: Path, *, program: str, inputs: str) -> None:
         """Write each region as files of these names, into a folder of its name in `folder`. Raises like `capture`."""
         job = CutJob(**dict(self._job), regions=regions, program=program, inputs=inputs)
-        self._run("cut", job, folder)
+        self._run("cut", job, folder, turn=beside_others)  # nothing in it is timed
 
     def accept(
         self,
@@ -63,13 +70,15 @@ class ModelOnTarget:
         tolerance: float,
         limit_s: float,
         modes: tuple[str, ...] = (),
+        compile_s: float = COMPILE_S,
     ) -> Acceptance:
         """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
 
-        What cannot be compiled within `COMPILE_S` is no baseline, and said so. Raises like `capture`.
+        What cannot be compiled within `compile_s`, of which the first modes have theirs first, is no baseline, and said
+        so. Raises like `capture`.
         """
         order = compile_order(self._digest) if modes else None
-        late = self._compiled_ahead(order, modes) if order else {}
+        late = self._compiled_ahead(order, modes, compile_s) if order else {}
         job = AcceptJob(
             **dict(self._job),
             folder=str(folder),
@@ -85,17 +94,22 @@ class ModelOnTarget:
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
         return found.model_copy(update={"compiled": (*found.compiled, *absent)})
 
-    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...]) -> dict[str, str]:
+    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...], compile_s: float) -> dict[str, str]:
         """Why the accepting child is not to try them, by mode; it finds filled caches for the others."""
         late: dict[str, str] = {}
         for mode in modes:
+            began = time.monotonic()
+            if compile_s < LEAST_COMPILE_S:
+                late[mode] = "the time for compiling was over before it"
+                continue
             job = WholeCompileJob(**dict(self._job), compile=order, modes=(mode,))
             try:
                 with scratch_folder() as scratch:
-                    failure = str(self._run("compile_whole", job, scratch, wall_s=COMPILE_S).get(mode, "no answer"))
+                    failure = str(self._run("compile_whole", job, scratch, wall_s=compile_s).get(mode, "no answer"))
             except CutegenError as error:
                 failure = " ".join(str(error).split())[:300]
             late |= {mode: failure} if failure else {}
+            compile_s -= time.monotonic() - began
         return late
 
     @property
@@ -109,11 +123,17 @@ class ModelOnTarget:
         return hashlib.sha256(self._job.model_dump_json().encode()).hexdigest()
 
     def _run(
-        self, kind: str, job: ReferenceJob, cwd: Path, read: tuple[str, ...] = (), wall_s: float = LIMITS.wall_s
+        self,
+        kind: str,
+        job: ReferenceJob,
+        cwd: Path,
+        read: tuple[str, ...] = (),
+        wall_s: float = LIMITS.wall_s,
+        turn: Turn = one_at_a_time,
     ) -> dict[str, Any]:
         order = job.compile if isinstance(job, WholeCompileJob | AcceptJob) else None
         needs = self.target.running()
-        with one_at_a_time(self.target.device):
+        with turn(self.target.device):
             try:
                 return warm_parent().run(
                     kind,

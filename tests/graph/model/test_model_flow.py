@@ -20,15 +20,19 @@ from graph.model.run import ModelRecord, create_model, drive_model, reopen_model
 from graph.model.state import ModelInput, RegionState, RegionTask
 from graph.model.turns import LEAST_S, allowance_s
 from graph.runs.folder import create
+from graph.runs.interrupts import interruptible
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
-from harness.nouns.candidate import TargetName
+from harness.nouns.build import Build
+from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
+from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Interval
 from harness.wire.job import RegionCut
+from harness.wire.stopping import StoppedError, pause
 from nodes.settings import Settings
 
 REGION = """
@@ -279,3 +283,25 @@ def test_a_folder_that_holds_something_is_refused(folder: Path) -> None:
         begun(folder)
     with pytest.raises(UserError, match="holds no model"):
         reopen_model(folder / "regions")
+
+
+def test_an_interrupt_ends_the_regions_that_run_and_those_that_wait(folder: Path) -> None:
+    ended: list[str] = []
+
+    class Judge(ScriptedJudge):
+        def build(self, task: Task, candidate: Candidate) -> Build:
+            os.kill(os.getpid(), signal.SIGTERM)
+            try:
+                pause(60.0)
+            except StoppedError:
+                ended.append("stopped")
+                raise
+            ended.append("slept")
+            return super().build(task, candidate)
+
+    with interruptible(), pytest.raises(KeyboardInterrupt):
+        drive_model(*reopen_model(folder), open_workbench=lambda _: ScriptedBench(), open_judge=Judge)
+    assert ended == ["stopped"]
+    bench = ScriptedBench()
+    assert driven(folder, bench).accepted
+    assert bench.asked["capture"] == 0
