@@ -111,6 +111,19 @@ class SharedMemory:
             for zone in self._guards(slot, spec):
                 zone.fill_(GUARD_BYTE)
 
+    def written_output(self, slot: int) -> str:
+        """Which output of a poisoned slot holds anything else by now; empty where none does."""
+        for spec, output in zip(self.signature.outputs, self.outputs(slot), strict=True):
+            if output.is_floating_point():
+                untouched = output.isnan().all()
+            else:
+                untouched = (
+                    (self._bytes_of(slot, spec) == POISON_BYTE).all() if output.dtype != torch.bool else output.all()
+                )
+            if not untouched:
+                return spec.name
+        return ""
+
     def broken_guard(self, slot: int) -> str:
         """Which output of a slot was written beyond its ends, as a phrase; empty where none was."""
         for spec in self.signature.outputs:

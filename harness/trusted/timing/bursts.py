@@ -135,9 +135,9 @@ def _clocked(
     return watch
 
 
-def rotation(slots: int, calls: int, turn: int) -> list[int]:
-    """Slots in turn; each round starts where the last one stopped, so that nothing repeats."""
-    return [(turn * calls + i) % slots for i in range(calls)]
+def rotation(slots: int, calls: int, first: int) -> list[int]:
+    """Slots in turn from one of them on; each burst starts where the last one stopped, so that nothing repeats."""
+    return [(first + i) % slots for i in range(calls)]
 
 
 def renumber(bench: Bench, slots: Sequence[int]) -> None:
@@ -153,18 +153,18 @@ def renumber(bench: Bench, slots: Sequence[int]) -> None:
         pass
 
 
-def candidates_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs) -> float:
+def candidates_burst(bench: Bench, pace: Pace, first: int, outputs: TimedOutputs) -> float:
     """The candidate's turn, over inputs that it has not seen: what it kept from an earlier round is of no use."""
-    slots = rotation(bench.memory.slots, pace.calls, turn)
+    slots = rotation(bench.memory.slots, pace.calls, first)
     watched = random.choice(slots)
     before = digest(bench, watched)
-    spent = kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
+    spent = kernel_burst(bench, Kernel(bench.link, bench.memory), pace, first)
     require_same_inputs(bench, watched, before)
     outputs.after_burst(slots, min(LOOKED_AT, 1 + len(slots) // LOOKED_AT**2))
     return spent
 
 
-def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *, last: bool = False) -> None:
+def touched_burst(bench: Bench, pace: Pace, first: int, outputs: TimedOutputs, *, last: bool = False) -> None:
     """A burst that counts for no time, before the first and after the last: inputs of calls before, slightly changed.
 
     Who takes what looks the same for the same is wrong here. In counted bursts such inputs would be a gift:
@@ -176,7 +176,7 @@ def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *,
     """
     if not pace.hopeless:
         pace = replace(pace, calls=max(pace.calls, min(TOUCHED, bench.memory.slots)))
-    slots = rotation(bench.memory.slots, pace.calls, turn)
+    slots = rotation(bench.memory.slots, pace.calls, first)
     for position, slot in enumerate(slots):
         if position % 2 == int(last):
             bench.touch(slot, bench.touchable())
@@ -184,7 +184,7 @@ def touched_burst(bench: Bench, pace: Pace, turn: int, outputs: TimedOutputs, *,
             bench.touch(slot, _some(bench.touchable()))
         if last and position % 2 == 1 and bench.manner in PLANTED_BESIDE:
             bench.plant(slot)
-    kernel_burst(bench, Kernel(bench.link, bench.memory), pace, turn)
+    kernel_burst(bench, Kernel(bench.link, bench.memory), pace, first)
     outputs.after_burst(slots[:FEW], FEW)
 
 
@@ -193,8 +193,8 @@ def _some(names: list[str]) -> list[str]:
     return random.sample(names, random.randint(1, len(names) - 1)) if len(names) > 1 else names
 
 
-def kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, turn: int) -> float:
-    slots = rotation(kernel.memory.slots, pace.calls, turn)
+def kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, first: int) -> float:
+    slots = rotation(kernel.memory.slots, pace.calls, first)
     for slot in slots:
         kernel.memory.poison(slot)
     bench.device.empty_caches()
@@ -209,8 +209,8 @@ def kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
     return _clocked(kernel, slots, lambda: link.call([], timeout_s), order).seconds
 
 
-def torch_burst(bench: Bench, pace: Pace, turn: int, models: Sequence[Model]) -> float:
-    slots = rotation(bench.memory.slots, pace.calls, turn)
+def torch_burst(bench: Bench, pace: Pace, first: int, models: Sequence[Model]) -> float:
+    slots = rotation(bench.memory.slots, pace.calls, first)
     if bench.device.pings:  # nothing is awake here either after another's turn
         torch_seconds(bench, slots[-1:], models)
     bench.device.empty_caches()

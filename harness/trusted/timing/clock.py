@@ -52,7 +52,7 @@ HEAD_TO_HEAD_LIMIT = 12
 
 
 Burst = Callable[[int], float]
-"""One side's turn in a round: seconds a call."""
+"""One side's turn in a round, from a slot on: seconds a call."""
 
 
 @dataclass(frozen=True)
@@ -62,10 +62,10 @@ class Incumbent:
     digest: str
     kernel: Kernel
 
-    def burst(self, bench: Bench, pace: Pace, turn: int) -> float:
+    def burst(self, bench: Bench, pace: Pace, first: int) -> float:
         """As a candidate's; whatever fails here is not the candidate's fault."""
         try:
-            return kernel_burst(bench, self.kernel, pace, turn)
+            return kernel_burst(bench, self.kernel, pace, first)
         except CandidateFailedError as failure:
             raise IncumbentFailedError(str(failure)) from failure
 
@@ -89,20 +89,20 @@ def time_by_turns(
     `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """
     sides: dict[str, Burst] = {
-        CANDIDATE: lambda turn: candidates_burst(bench, pace, turn, outputs),
-        EAGER: lambda turn: torch_burst(bench, pace.of_eager, turn, bench.replicas),
+        CANDIDATE: lambda first: candidates_burst(bench, pace, first, outputs),
+        EAGER: lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas),
     }
     if compiled and compiled.replicas:
-        sides[COMPILED] = lambda turn: torch_burst(bench, pace.of_eager, turn, compiled.replicas)
+        sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
     if incumbent:
         incumbents = _incumbents_pace(bench, incumbent, pace)
-        sides[INCUMBENT] = lambda turn: incumbent.burst(bench, incumbents, turn)
+        sides[INCUMBENT] = lambda first: incumbent.burst(bench, incumbents, first)
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late)
     touched_burst(bench, pace, 0, outputs)
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
     head_to_head = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
-    touched_burst(bench, pace, rounds.turn, outputs, last=True)
+    touched_burst(bench, pace, rounds.first, outputs, last=True)
     candidate, baseline = samples[CANDIDATE], samples[EAGER]
     doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
     speedup, interval = _over_torch(baseline, candidate, doubt_s)
@@ -133,22 +133,22 @@ class Rounds:
     def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst], late: LateTrials | None = None) -> None:
         self.samples: dict[str, list[float]] = {name: [] for name in sides}
         self.bench = bench
-        self.turn = -1
-        """Of the last round's bursts among all: those of late trials lie between them, in the same rotation."""
-        self._begun = 0
+        self.first = 0
+        """The first slot of the last round's bursts."""
+        self._next = 0  # the slot whose turn it is; bursts of late trials lie between, in the same rotation
         self._pace, self._sides, self._late = pace, sides, late
         self._told_s = time.monotonic()
 
     def play(self, names: Sequence[str]) -> None:
         """One round of these sides, the candidate among them, on new values."""
         self._late_trials()
-        self.turn = self._next_turn()
-        slots = rotation(self.bench.memory.slots, self._pace.calls, self.turn)
+        self.first, self._next = self._next, self._next + self._pace.calls
+        slots = rotation(self.bench.memory.slots, self._pace.calls, self.first)
         renumber(self.bench, slots)
         for slot in slots:
             self.bench.stir(slot, numbered=True)
         for place in _order(len(names), len(self.samples[CANDIDATE])):
-            self.samples[names[place]].append(self._sides[names[place]](self.turn))
+            self.samples[names[place]].append(self._sides[names[place]](self.first))
         self._late_trials()
         if time.monotonic() - self._told_s >= EVERY_S:
             self._told_s = time.monotonic()
@@ -157,11 +157,7 @@ class Rounds:
     def _late_trials(self) -> None:
         if late := self._late:
             for _ in range(late.due()):
-                late.burst(self._next_turn())
-
-    def _next_turn(self) -> int:
-        self._begun += 1
-        return self._begun - 1
+                self._next += late.burst(self._next)
 
     def _tell(self, *, incumbent: bool) -> None:
         """How far the rounds are, without the doubt that the verdict's interval includes."""
@@ -303,8 +299,8 @@ def _incumbents_pace(bench: Bench, incumbent: Incumbent, pace: Pace) -> Pace:
     if pace.calls == 1:
         return pace
     one = Pace(1, pace.timeout_s)
-    ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, turn) for turn in range(2))
-    theirs = min(incumbent.burst(bench, one, turn) for turn in range(2))
+    ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, first) for first in range(2))
+    theirs = min(incumbent.burst(bench, one, first) for first in range(2))
     return one if theirs > max(FAR * ours, LITTLE_S) else pace
 
 

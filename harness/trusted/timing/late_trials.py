@@ -3,14 +3,15 @@
 Timed inputs are like the file's own, so that who is careful for some calls, or at the addresses that trials use, or
 unless addresses follow one another as they do in a burst, and else leaves out what those inputs never ask for (a
 maximum, NaN, an offset) would be right on all of them. So these trials are made in bursts that are ordered as the
-timed ones are, over the slots whose turn it is, and the clock on them is not read.
+timed ones are, over the slots whose turn it is, and the clock on them is not read. These bursts end early, too: nobody
+knows which call is the last one, to do the work of several at once.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.expected import Scope
@@ -20,7 +21,7 @@ from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
 from harness.trusted.comparison import scope_of
 from harness.trusted.link import CandidateFailedError
-from harness.trusted.timing.bursts import Kernel, Pace, kernel_burst, renumber, rotation
+from harness.trusted.timing.bursts import Kernel, Pace, kernel_seconds, renumber, rotation
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import compared, digest, require_same_inputs
 
@@ -56,24 +57,45 @@ class LateTrials:
             self._places = [drawn.count(place) for place in range(2 * EVERY)]
         return self._places.pop()
 
-    def burst(self, turn: int) -> None:
-        """Make some of them in the burst whose turn it is. Raises `CandidateFailedError`."""
+    def burst(self, first: int) -> int:
+        """Make some of them in a burst from this slot on; how many slots it called. Raises `CandidateFailedError`.
+
+        It may end early, by chance: who has already worked for the calls that do not come any more is seen by their
+        outputs, who has left work for them by its own.
+        """
         bench = self._bench
-        slots = rotation(bench.memory.slots, self._pace.calls, turn)
-        chosen = dict(zip(random.sample(slots, self._together), self._next(), strict=True))
+        slots = rotation(bench.memory.slots, self._pace.calls, first)
+        called = slots[: random.randint(max(self._together, len(slots) // 2), len(slots))]
+        chosen = dict(zip(random.sample(called, self._together), self._next(), strict=True))
         renumber(bench, slots)
         for slot in slots:
+            bench.memory.poison(slot)
             if slot not in chosen:
                 bench.stir(slot, numbered=True)
         planned = {slot: self._filled(slot, trial) for slot, trial in chosen.items()}
         before = {slot: digest(bench, slot) for slot in chosen}
-        kernel_burst(bench, Kernel(bench.link, bench.memory), self._pace, turn)
-        self._outputs.called.update(slots)
+        bench.device.empty_caches()
+        kernel_seconds(Kernel(bench.link, bench.memory), called, self._pace.timeout_s)
+        self._require_own_work(called, slots[len(called) :], chosen)
         for slot, trial in chosen.items():
             require_same_inputs(bench, slot, before[slot])
             self._verify(slot, planned[slot], trial)
             self._outputs.called.discard(slot)
             bench.stir(slot)
+        return len(called)
+
+    def _require_own_work(self, called: list[int], others: list[int], chosen: Container[int]) -> None:
+        """Raise `CandidateFailedError` where calls have worked for others, or left work to them."""
+        memory = self._bench.memory
+        for slot in others:
+            if output := memory.written_output(slot):
+                raise CandidateFailedError(
+                    "refused", "timed_output", f"A call wrote {output} for another one, that was not called."
+                )
+            self._outputs.called.discard(slot)
+        self._outputs.called.update(called)
+        if called[-1] not in chosen:
+            self._outputs.after_burst(called[-1:])
 
     def _next(self) -> list[Trial]:
         taken: list[Trial] = []
