@@ -148,31 +148,40 @@ def sample(
     """Call again and again until `enough` ticks met the library or `limit_s` is over; at least once.
 
     `file` then holds, as JSON, the ticks in the library by offset, and those in each library whose file's name starts
-    with one of `beside`. All else, as the interpreter that calls, is left out. OSError where nothing can be sampled.
+    with one of `beside`. All else, as the interpreter that calls, is left out. Where the machine cannot count, it holds
+    why, and nothing was called.
     """
-    pieces = [piece for piece in loaded_code() if piece.library == library or _begins(piece.library, beside)]
-    histogram = Histogram(pieces)
-    end = time.monotonic() + limit_s
-    histogram.start()
     try:
-        look = 0.0
-        while look < end and not (look and histogram.met(library) >= enough):
-            look = time.monotonic() + _LOOK_S
-            while time.monotonic() < look:
-                call()
+        histogram = Histogram([piece for piece in loaded_code() if piece.library == library or _begins(piece, beside)])
+        histogram.start()
+    except OSError as unable:
+        Path(file).write_text(json.dumps({"unable": str(unable)}), encoding="utf-8")
+        return
+    try:
+        _repeat(call, lambda: histogram.met(library) >= enough, limit_s)
     finally:
         histogram.stop()
     found: dict[str, dict[str, int]] = {"kernel": {}, "beside": {}}
     for piece, ticks in histogram.ticks():
         if piece.library == library:
             found["kernel"] |= {str(offset): count for offset, count in ticks.items()}
-        elif name := _begins(piece.library, beside):
+        elif name := _begins(piece, beside):
             found["beside"][name] = found["beside"].get(name, 0) + sum(ticks.values())
     Path(file).write_text(json.dumps(found), encoding="utf-8")
 
 
-def _begins(library: str, names: list[str]) -> str:
-    return next((name for name in names if Path(library).name.startswith(name)), "")
+def _repeat(call: Callable[[], None], done: Callable[[], bool], limit_s: float) -> None:
+    end = time.monotonic() + limit_s
+    while True:
+        look = time.monotonic() + _LOOK_S
+        while time.monotonic() < look:
+            call()
+        if time.monotonic() >= end or done():
+            return
+
+
+def _begins(piece: Code, names: list[str]) -> str:
+    return next((name for name in names if Path(piece.library).name.startswith(name)), "")
 
 
 def _call(name: str, *arguments: object) -> None:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from harness.nouns.candidate import TargetName
-from harness.nouns.frozen import Frozen
+from harness.nouns.frozen import Frozen, SanitizedText
 
 Bottleneck = Literal[
     "memory", "on_chip", "compute", "launch", "occupancy", "coalescing", "bank_conflicts", "spills", "latency"
@@ -109,4 +109,4 @@ class Profile(Frozen):
     unprofiled: str = ""
     phases: tuple[Phase, ...] = ()
     ticks: int = 0
-    unsampled: str = ""
+    unsampled: SanitizedText = ""

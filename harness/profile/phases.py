@@ -34,6 +34,7 @@ _START_S = 30.0
 _MEMORY = 8 << 30
 _ANSWER = "ticks.json"
 _MOST_TICKS = 1 << 20
+_MOST_WORDS = 300
 ELSEWHERE = {
     "libgomp": "OpenMP's runtime: starting threads, and waiting for the last of them",
     "libmvec": "the C library's vector functions",
@@ -99,7 +100,7 @@ def with_phases(profile: Profile, build: Build, signature: Signature, *, tier: T
     try:
         phases, ticks = sample_phases(build, signature, call_ms=profile.time_ms, tier=tier)
     except UnsampledError as reason:
-        return profile.model_copy(update={"unsampled": str(reason)})
+        return Profile.model_validate(dict(profile) | {"unsampled": str(reason)})
     return profile.model_copy(update={"phases": phases, "ticks": ticks})
 
 
@@ -120,6 +121,8 @@ def read_ticks(answer: str) -> Ticks:
     """The process's answer, where the kernel could write too: numbers within bounds, or `UnsampledError`."""
     try:
         told = json.loads(answer)
+        if unable := told.get("unable"):
+            raise UnsampledError(str(unable)[:_MOST_WORDS])
         kernel = {int(at): int(count) for at, count in told["kernel"].items()}
         beside = {name: int(told["beside"].get(name, 0)) for name in ELSEWHERE}
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as unreadable:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from harness.building.compilation import WITH_LINES, library_of
 from harness.building.line_table import read_places
 from harness.building.toolchain import line_finder
+from harness.candidate.sampling import Code, sample
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -30,7 +31,7 @@ static inline float sum_of(float const* row, int64_t n) {
   return sum;
 }
 void run(tvm::ffi::TensorView x, int64_t fails, tvm::ffi::TensorView y) {
-  if (fails) TVM_FFI_THROW(ValueError) << "not with these";
+  if (fails) TVM_FFI_THROW(ValueError) << "not\\x1b[2J with these";
   float const* a = static_cast<float const*>(x.data_ptr());
   float* b = static_cast<float*>(y.data_ptr());
   int64_t const n = 512, rows = x.numel() / n;
@@ -80,10 +81,19 @@ def test_the_loop_with_the_work_has_the_time(build):
     assert all(phase.loop or phase.line or phase.elsewhere for phase in phases)
 
 
+def test_a_machine_that_cannot_count_says_so_and_nothing_is_called(tmp_path, monkeypatch):
+    monkeypatch.setattr("harness.candidate.sampling.loaded_code", lambda: [Code("k", 0, 0, 1 << 30)])
+    called = []
+    sample(lambda: called.append(1), "k", beside=[], limit_s=1, enough=1, file=str(tmp_path / "ticks"))
+    with pytest.raises(UnsampledError, match="too large to be sampled"):
+        read_ticks((tmp_path / "ticks").read_text())
+    assert not called
+
+
 def test_what_cannot_be_sampled_says_why(build):
     tier = resolve_tier("auto")
     failing = with_phases(BASE, build, signature(fails=1), tier=tier)
-    assert not failing.phases and failing.unsampled == "the call failed: ValueError: not with these"
+    assert not failing.phases and failing.unsampled == "the call failed: ValueError: not\\x1b[2J with these"
     slow = with_phases(BASE.model_copy(update={"time_ms": 4000}), build, signature(), tier=tier)
     assert slow.unsampled == "a call takes 4 s, and no more than 1.5 s are sampled"
     without = with_phases(BASE, Build(digest="0" * 32, seconds=0), signature(), tier=tier)
