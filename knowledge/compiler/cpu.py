@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from knowledge.compiler import sorting
 from knowledge.compiler.index import Axis, Data
 from knowledge.compiler.loops import Nest, Place, Total, count, indices_of, jammed
 from knowledge.compiler.nodes import Element, Values, elements, neutral, reads
@@ -84,7 +85,8 @@ def lanes_of(nests: Iterable[Nest], device: Device) -> int:
 
 def chosen(nest: Nest, graph: Values, lanes: int) -> Choice:
     """The loop with the cheapest loads a lane, and the jammed loop beside it."""
-    lane = min(_candidates(nest), key=lambda axis: _cost(nest, axis, lanes)) if lanes > 1 else None
+    several = lanes > 1 and not nest.sorts
+    lane = min(_candidates(nest), key=lambda axis: _cost(nest, axis, lanes)) if several else None
     if lane is not None and lane in nest.reduced:
         order = (*(axis for axis in nest.reduced if axis != lane), lane)
         nest = replace(nest, reduced=order)
@@ -219,7 +221,7 @@ class KernelText:
     def _element(self) -> list[str]:
         """One result, or one register of them."""
         if self.nest.scanned:
-            return self._scan(self.nest.scanned)
+            return sorting.on_a_processor(self) if self.nest.sorts else self._scan(self.nest.scanned)
         lines = [*self._reduced()] if self.nest.totals else []
         bodies = [store.body for store in self.nest.stores]
         lines += self.statements.write(bodies) if not self.choice.inner else self._after()
@@ -332,11 +334,15 @@ class KernelText:
             moved = f"convert<{kind}>({body})" if lanes else f"double({body})"
             back = f"convert<{types[total.dtype]}>({name})" if lanes else f"{types[total.dtype]}({name})"
         lines += [f"{name} = {joined(total, name, moved)};", f"{types[total.dtype]} const {total.name} = {back};"]
-        lines += self.statements.write(store.body for store in self.nest.stores)
-        lines += [line for store in self.nest.stores for line in self._stored(store)]
+        lines += self.stored()
         start = f"{kind} {name} = {self._begin(total, wide(total), lanes)};"
         return [start, f"for ({self.index} {axis.name} = 0; {axis.name} < {axis.extent}; ++{axis.name}) {{",
                 *indented(lines), "}"]  # fmt: skip
+
+    def stored(self) -> list[str]:
+        """What lies in memory afterwards, and how it gets there."""
+        lines = self.statements.write(store.body for store in self.nest.stores)
+        return [*lines, *(line for store in self.nest.stores for line in self._stored(store))]
 
     def _stored(self, store: Place) -> Iterator[str]:
         lane, names = self.choice.lane, self.statements.emitter

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.compiler import sorting
 from knowledge.playbook import source_text
 from knowledge.playbook.cpu_lanes import ACCESS
 from knowledge.playbook.cpu_text import helpers
@@ -71,7 +72,11 @@ struct Arena {
 def source(comment: list[str], plan: Plan, code: str, entry: str, lanes: int) -> str:
     """The whole file."""
     arena = ARENA if "Arena const" in entry else ""
+    if "comes_first" in code:
+        code = sorting.FIRST.format(device="") + code
     text = source_text.kernel(comment, plan, helpers(code, entry, lanes), code + arena, entry)
     return text.replace("#include <cmath>", "#include <algorithm>\n#include <cmath>", 1).replace(
-        "#include <cstdint>", "#include <cstdint>\n#include <cstdlib>", 1
+        "#include <cstdint>",
+        "#include <cstdint>\n#include <cstdlib>" + "\n#include <vector>" * ("comes_first" in code),
+        1,
     )

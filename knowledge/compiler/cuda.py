@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from knowledge.compiler import cpu
+from knowledge.compiler import cpu, sorting
 from knowledge.compiler.cpu import Choice, decoded, joined, wide
 from knowledge.compiler.cuda_contract import ContractText, engine
 from knowledge.compiler.index import Axis
@@ -94,6 +94,8 @@ def chosen(nest: Nest, graph: Values) -> tuple[Nest, str]:
     neighbours = {axis: _neighbours(nest, axis) for axis in (*nest.axes, *nest.reduced)}
     free = [axis for axis in nest.axes if axis != nest.scanned and axis.extent > 1]
     best = max(reversed(free), key=lambda axis: neighbours[axis], default=None)
+    if nest.sorts:
+        return nest, sorting.group(nest)
     if nest.scanned:
         own = neighbours[nest.scanned] > (neighbours[best] if best else 0) and nest.scanned.extent > 32
         return _last(nest, best), "block" if own or best is None else "thread"
@@ -222,6 +224,8 @@ class KernelText(cpu.KernelText):
         if self.who != "block":
             lines.append(f"if (t >= {self.results}) {{ return; }}")
         lines += decoded(axes, "t", 1, "Index")
+        if self.nest.sorts:
+            return [*lines, *sorting.on_a_gpu(self, self.who)]
         if self.who == "thread":
             return [*lines, *self._element()]
         if self.nest.scanned:
@@ -234,8 +238,7 @@ class KernelText(cpu.KernelText):
             return super()._element()
         lines = list(self._together())
         group = "kThreads" if self.who == "block" else "32"
-        after = self.statements.write(store.body for store in self.nest.stores)
-        after += [line for store in self.nest.stores for line in self._stored(store)]
+        after = self.stored()
         return [*lines, f"if (threadIdx.x % {group} == 0) {{", *indented(after), "}"]
 
     def _together(self) -> Iterator[str]:
@@ -269,8 +272,7 @@ class KernelText(cpu.KernelText):
         self.statements.emitter.names = known
         after = [f"{ELEMENT_TYPES[total.dtype]} const {total.name} = "
                  f"{ELEMENT_TYPES[total.dtype]}({joined(total, 'ahead', 'own[k]')});"]  # fmt: skip
-        after += self.statements.write(store.body for store in self.nest.stores)
-        after += [line for store in self.nest.stores for line in self._stored(store)]
+        after += self.stored()
         here = f"Index const {axis.name} = first + Index(threadIdx.x) * {SCANNED} + k;"
         loop = ["UNROLL", f"for (int k = 0; k < {SCANNED}; ++k) {{"]
         own = [
@@ -300,13 +302,20 @@ def source(
 ) -> str:  # fmt: skip
     """The whole file: sections that replace those of the exemplar `pointwise.cu`."""
     functions = "\n\n".join(text for _, text in parts)
-    ops = dict.fromkeys(total.op for part, _ in parts for total in part.nest.totals if part.who in ("warp", "block"))
+    ops = dict.fromkeys(
+        total.op
+        for part, _ in parts
+        for total in part.nest.totals
+        if part.who in ("warp", "block") and total.op in REDUCERS
+    )
     joins = [
         f"struct Join_{op} {{\n  template <class T> __device__ T operator()(T a, T b) const {{ "
         f"return T({REDUCERS[op].join.format('a', 'b')}); }}\n}};"
         for op in ops
     ]  # fmt: skip
     own = "\n".join(joins) + HELPERS if "over_" in functions else ""
+    if "sort_in_group" in functions:
+        own += sorting.FIRST.format(device="__device__ ") + sorting.NETWORK
     far = any(part.far for part, _ in parts)
     contracts = any(isinstance(part, ContractText) for part, _ in parts)
     if contracts:

@@ -11,6 +11,7 @@ from knowledge.compiler.ops_gradients import GRADIENTS
 from knowledge.compiler.ops_moving import MOVING
 from knowledge.compiler.ops_recurrent import RECURRENT
 from knowledge.compiler.ops_scattering import SCATTERING
+from knowledge.compiler.ops_sorting import SORTING
 from knowledge.compiler.ops_windows import WINDOWS
 from knowledge.playbook.lowering import Lowered, lower
 from knowledge.playbook.operations import TABLE
@@ -18,6 +19,7 @@ from knowledge.playbook.problem import ByContent, Problem
 
 OPERATIONS = {
     **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
+    **SORTING,
 }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """From values to kernels: what is computed where it is read, what ends a kernel, and what lies in memory in between.
 
-A reduction, a scan or a value of steps is a kernel. A map is computed by those who read it, unless that repeats more
-arithmetic than its memory is worth. What else has to be in memory joins the kernel whose results it reads element by
-element; what joins none is a kernel of its own. Kernels over the same loops that read the same are one.
+A reduction, a scan, a sort or a value of steps is a kernel. A map is computed by those who read it, unless that repeats
+more arithmetic than its memory is worth. What else has to be in memory joins the kernel whose results it reads element
+by element; what joins none is a kernel of its own. Kernels over the same loops that read the same are one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from math import prod
 
 from knowledge.compiler.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.index import number as fixed
@@ -41,7 +40,7 @@ class Store:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One loop nest: `totals` over the axes, each reduced over `reduced` or one scan, then the stores.
+    """One loop nest: `totals` over the axes, each reduced over `reduced` or one scan or sort, then the stores.
 
     With `stepped`, all of that at every step of that axis, after the step before it.
 
@@ -62,8 +61,8 @@ class Kernel:
 
     @property
     def scans(self) -> bool:
-        """Whether its total is a scan."""
-        return any(value.kind == "scan" for _, value in self.totals)
+        """Whether its total is a scan or a sort."""
+        return any(value.kind in ("scan", "sort") for _, value in self.totals)
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class _Fusion:
             cost[id(value)] = _cost(value, cost)
         asked = dict.fromkeys((id(value) for value in self.order), 0.0)
         for value in reversed(self.order):
-            times = prod(axis.extent for axis in (*value.axes, *value.reduced))
+            times = value.evaluations
             evaluations = asked[id(value)] if id(value) not in kept else times
             repeats = evaluations / max(value.numel, 1)
             if id(value) not in kept and (repeats - 1) * cost[id(value)] > WORTH_MEMORY:
@@ -277,7 +276,7 @@ class _Fusion:
         read = {id(each.value) for kernel in self.kernels for body in _bodies(kernel) for each in reads(body)}
         returned = {id(value) for _, value in self.outputs}
         for value in self.order:
-            if value.kind in ("reduce", "scan") and id(value) in read | returned:
+            if value.kind in ("reduce", "scan", "sort") and id(value) in read | returned:
                 number = self.made_by[id(value)]
                 self._store(value, *self.kernels[number].holds[id(value)], number)
 

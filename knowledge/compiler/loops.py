@@ -8,14 +8,14 @@ from math import prod
 
 from knowledge.compiler.fusion import Kernel
 from knowledge.compiler.index import Axis, Data, Index, Quotient, Remainder, along, linear
-from knowledge.compiler.nodes import Element, Values, elements, reads
+from knowledge.compiler.nodes import ORDERS, Element, Values, elements, reads
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.problem import Tensor
 
 
 @dataclass(frozen=True)
 class Total:
-    """A reduction, or a scan, by its name in the kernel."""
+    """A reduction, a scan, or a sort, by its name in the kernel."""
 
     name: str
     op: str
@@ -34,9 +34,10 @@ class Place:
 
 @dataclass(frozen=True)
 class Nest:
-    """Loops over `axes`; in them loops over `reduced` for the totals, or one scan along `scanned`; then the stores.
+    """Loops over `axes`; in them loops over `reduced` for the totals, or one along `scanned`; then the stores.
 
-    All of it at every step of `stepped`, one after the other: what a step reads, those before it may have stored.
+    That one is a scan or a sort. All of it is done at every step of `stepped`, one after the other: what a step reads,
+    those before it may have stored.
     """
 
     axes: tuple[Axis, ...]
@@ -46,6 +47,11 @@ class Nest:
     memory: Mapping[int, Tensor]
     scanned: Axis | None = None
     stepped: Axis | None = None
+
+    @property
+    def sorts(self) -> bool:
+        """Whether its total is a sort."""
+        return any(total.op in ORDERS for total in self.totals)
 
     @property
     def bodies(self) -> tuple[Node, ...]:

@@ -6,6 +6,7 @@
 | map | its body at the axes i0, i1, ... |
 | reduce | the sum, product, maximum, ... of its body over the axes r0, r1, ... |
 | scan | the same over all of its body up to there, along one of its axes |
+| sort | the place r0 of the element of its body that comes there in the order, along one of its axes; NaN is largest |
 | steps | its body, at one step i1 after the other: of its states i0, over the sums of its `sums` over r0, r1, ... |
 
 | element | holds |
@@ -34,6 +35,7 @@ from knowledge.playbook.problem import Tensor
 
 REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
 SCANS = ("sum", "prod", "amax", "amin")
+ORDERS = ("ascending", "descending")
 RANGES: dict[str, tuple[int, int]] = {"bool": (0, 1), "uint8": (0, 255)} | {
     f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
 }
@@ -55,7 +57,7 @@ def neutral(op: str, dtype: str) -> float | int | bool:
 
 @dataclass(frozen=True, eq=False)
 class Value(Node):
-    """A tensor that is defined element by element. Of a scan, `dim` is the dimension that it runs along.
+    """A tensor that is defined element by element. Of a scan or a sort, `dim` is the dimension that it runs along.
 
     Of steps, the shape is the states, the steps and the rest; `sums` are what is summed over `reduced` at every step,
     in the body the totals s0, s1, ...
@@ -76,6 +78,12 @@ class Value(Node):
     def numel(self) -> int:
         """Number of elements."""
         return prod(self.shape)
+
+    @property
+    def evaluations(self) -> int:
+        """How often its body is evaluated."""
+        loops = (axis for dim, axis in enumerate(self.axes) if self.kind != "sort" or dim != self.dim)
+        return prod(axis.extent for axis in (*loops, *self.reduced))
 
     @property
     def contracts(self) -> bool:
@@ -193,6 +201,15 @@ class Values(Graph):
         """Running sums, products or extrema along one dimension."""
         body = self.read(operand, tuple(map(along, axes("i", operand.shape))))
         return self._value("scan", op, body.dtype, operand.shape, body, dim=dim)
+
+    def sort(self, operand: Node, dim: int, count: int, descending: bool) -> Value:
+        """Where the first `count` elements of an order along one dimension lie; equal ones in the order they are in."""
+        shape = (*operand.shape[:dim], count, *operand.shape[dim + 1 :])
+        (r,) = axes("r", operand.shape[dim : dim + 1])
+        here = list(map(along, axes("i", shape)))
+        here[dim] = along(r)
+        body = self.read(operand, tuple(here))
+        return self._value("sort", ORDERS[descending], "int64", shape, body, over=(r.extent,), dim=dim)
 
     def steps(self, shape: tuple[int, ...], over: tuple[int, ...], sums: tuple[Node, ...], body: Node) -> Value:
         """States that each step makes of those before it; `sums` over `axes("r", over)`."""

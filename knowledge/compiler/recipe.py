@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
 
-from knowledge.compiler import cpu, cpu_source, cuda
+from knowledge.compiler import cpu, cpu_source, cuda, sorting
 from knowledge.compiler.cuda_contract import ContractText, matches, ranked
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
@@ -46,6 +46,9 @@ def _compiled(key: ByContent) -> Compiled:
     made = fused(key.problem, lowered)
     assert isinstance(lowered.graph, Values)
     nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
+    for nest in nests:
+        if nest.sorts:
+            sorting.check(nest, key.problem.device)
     return Compiled(lowered.graph, made, nests)
 
 

@@ -32,7 +32,13 @@ def shown_kernels(made: Fused) -> str:
         lines.append(f"kernel {number}: for {_loops(kernel.axes)}{steps}")
         for name, total in kernel.totals:
             assert total.body is not None
-            what = f"{total.op} along i{total.dim}" if kernel.scans else f"{total.op} over {_loops(kernel.reduced)}"
+            what = (
+                f"{total.op} along i{total.dim}"
+                if not kernel.reduced
+                else f"{total.op} along i{total.dim} of {_loops(kernel.reduced)}"
+                if kernel.scans
+                else f"{total.op} over {_loops(kernel.reduced)}"
+            )
             lines.append(f"  {name} = {what}: {formula(total.body, names)}")
         for store in kernel.stores:
             at = ", ".join(place(index, names) for index in store.indices)

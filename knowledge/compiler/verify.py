@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import prod
 
 from knowledge.compiler.index import Axis
-from knowledge.compiler.nodes import REDUCTIONS, SCANS, Element, Value, elements, values
+from knowledge.compiler.nodes import ORDERS, REDUCTIONS, SCANS, Element, Value, elements, values
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.primitives import COMPARISONS, PRIMITIVES
 
@@ -30,7 +30,10 @@ def _problems(value: Value) -> Iterator[str]:
         return
     if value.kind == "scan" and (value.op not in SCANS or value.dim >= len(value.shape)):
         yield f"no scan {value.op!r} along dimension {value.dim}"
-    if tuple(axis.extent for axis in value.axes) != value.shape or value.body.dtype != value.dtype:
+    if value.kind == "sort" and (value.op not in ORDERS or value.dim >= len(value.shape) or len(value.reduced) != 1):
+        yield f"no sort {value.op!r} along dimension {value.dim}"
+    own = "int64" if value.kind == "sort" else value.body.dtype
+    if tuple(axis.extent for axis in value.axes) != value.shape or own != value.dtype:
         yield "its axes or its body's type are not its own"
     if value.kind == "steps" and (len(value.shape) < 2 or any(each.dtype != value.dtype for each in value.sums)):
         yield "steps without a dimension of states and one of steps, or sums of another type"

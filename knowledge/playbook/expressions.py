@@ -19,7 +19,7 @@ from knowledge.playbook.problem import Scalar, Tensor
 # After these, those of `knowledge/compiler/nodes.py`.
 Kind = Literal[
     "load", "scalar", "const", "compute", "reduce", "gathered", "reshaped",
-    "source", "map", "scan", "steps", "read", "before", "position", "within", "total",
+    "source", "map", "scan", "steps", "sort", "read", "before", "position", "within", "total",
 ]  # fmt: skip
 Payload = tuple[int | float | bool | str, ...]
 

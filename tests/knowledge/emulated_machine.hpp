@@ -411,6 +411,7 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define gridDim machine::here.grid
 #define blockDim machine::here.shape
 #define __syncthreads machine::sync_block
+#define __syncwarp machine::sync_warp
 #define __shfl_up_sync(lanes, value, gap) machine::passed_up(value, gap)
 #define __shfl_xor_sync(lanes, value, mask) machine::exchange(value, mask)
 #define __cluster_map_shared_rank machine::in_block

@@ -26,6 +26,17 @@ def _whole(high: int, *shape: int) -> torch.Tensor:
 
 X, IMAGE, VOLUME = _randn(5, 7), _randn(2, 3, 9, 7), _randn(2, 4, 5, 6, 7)
 
+ODD = _randn(3, 19, 2)
+
+
+def _some(x: torch.Tensor) -> torch.Tensor:
+    """With NaN and infinities, and no two equal."""
+    x = x.clone()
+    x[0, 3] = torch.nan
+    x[1, 0], x[1, 1] = torch.inf, -torch.inf
+    return x
+
+
 CASES: dict[str, Case] = {
     "cumsum": Case(lambda x: x.cumsum(1), (X,)),
     "cumsum first": Case(lambda x: x.cumsum(0) * 2, (X,)),
@@ -117,5 +128,14 @@ CASES: dict[str, Case] = {
     "whole": Case(lambda y: torch.cat((y.cumsum(0), y.flip(0) // 2)), (_whole(9, 6, 3),)),
     "nothing": Case(lambda x: torch.cat((x, x)).sum(1), (_randn(0, 3),)),
     "nothing reduced": Case(lambda x: x.sum(1) + 1, (_randn(3, 0),)),
+    "sort": Case(lambda x: x.sort(1), (_some(ODD),)),
+    "sort of columns": Case(lambda x: torch.sort(x * 2, 0, descending=True), (_some(ODD),)),
+    "sort of whole numbers": Case(lambda y: torch.sort(y, stable=True), (_whole(5, 4, 37),)),
+    "argsort": Case(lambda x: torch.argsort(x, dim=1, descending=True, stable=True), (_some(ODD),)),
+    "topk": Case(lambda x: x.softmax(1).topk(3), (_randn(5, 33),)),
+    "topk of many": Case(lambda x: x.abs().topk(2), (_randn(1030, 5),)),
+    "topk of the least": Case(lambda x: torch.topk(x, 2, 0, largest=False), (ODD,)),
+    "kth value": Case(lambda x: x.kthvalue(4, 1), (ODD,)),
+    "kth value kept": Case(lambda x: x.kthvalue(2, 0, keepdim=True), (ODD,)),
     "one": Case(lambda x: F.pad(x, (0, 0)).cumsum(0).sum(), (_randn(1, 1),)),
 }

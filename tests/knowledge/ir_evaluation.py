@@ -35,6 +35,8 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
         given = tensors[value.op]
         return given.float() if value.dtype in ("float16", "bfloat16") else given
     assert value.body is not None
+    if value.kind == "sort":
+        return _sorted(value, known, tensors)
     if value.kind == "steps":
         return _stepped(value, known, tensors)
     axes = (*value.axes, *value.reduced)
@@ -47,6 +49,15 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
         return torch.full(value.shape, neutral(value.op, value.dtype), dtype=getattr(torch, value.dtype))
     over = range(len(value.axes), len(axes))
     return reduced(Node("reduce", value.op, value.dtype, tuple(body.shape), (), tuple(over)), body)
+
+
+def _sorted(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:
+    """Places in the order, along the last dimension first."""
+    assert value.body is not None
+    axes = (*value.axes[: value.dim], *value.axes[value.dim + 1 :], *value.reduced)
+    body = Body(axes, known, tensors).element(value.body).expand([axis.extent for axis in axes])
+    order = body.sort(dim=-1, descending=value.op == "descending", stable=True).indices
+    return order[..., : value.shape[value.dim]].movedim(-1, value.dim)
 
 
 def _stepped(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[str, Any]) -> torch.Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import torch
 from emulated import emulated
 from goldens import Golden
 from gpu_kernels import H200
@@ -12,9 +13,10 @@ from traced import Compiler, assert_close, call, trace
 
 from knowledge.compiler.recipe import LoopsRecipe, compiled
 from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.playbook.recipe import Decline, Plan
 
-SHOWN = ("conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed", "attention far apart", "gather")
+SHOWN = ("conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed", "attention far apart", "gather",
+         "sort", "topk of many", "kth value")  # fmt: skip
 
 
 def posed(name: str, target: str) -> Problem:
@@ -29,7 +31,7 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler, tar
     recipe = LoopsRecipe()
     sources = [recipe.render(posed(name, target), Plan("loops")) for name in SHOWN]
     if target == "cuda":
-        sources = [emulated(source) for source in sources[-3:]]
+        sources = [emulated(source) for source in sources[-6:]]
     if golden.holds(sources, *compiler.flags):
         return
     kernels = [compiler.build(source) for source in sources] if target == "cuda" else compiler.build_all(sources)
@@ -56,3 +58,10 @@ def test_what_a_maximum_is_taken_of_is_computed_once() -> None:
 def test_reductions_over_the_same_that_read_the_same_are_one_kernel() -> None:
     triplet = compiled(posed("triplet", "cpu"))
     assert len(triplet.nests[0].totals) == 2
+
+
+def test_rows_longer_than_a_block_sorts_are_declined_by_their_length_on_a_gpu_alone() -> None:
+    x = torch.empty(2, 9000)
+    problem = trace(lambda x: x.sort(1), x, device=H200).model_copy(update={"target": "cuda"})
+    assert LoopsRecipe().first_plan(problem) == Decline("a sort of rows of 9000 elements")
+    assert isinstance(LoopsRecipe().first_plan(trace(lambda x: x.sort(1), x)), Plan)

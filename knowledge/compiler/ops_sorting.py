@@ -1,0 +1,67 @@
+"""Sorts and the first of them: the places in the order, and the elements that lie there."""
+
+from __future__ import annotations
+
+from knowledge.compiler.index import computed, number
+from knowledge.compiler.nodes import Values
+from knowledge.compiler.ops_moving import integer, places, replaced, values_of
+from knowledge.playbook.expressions import Node, UnwritableError
+from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.problem import Argument, Op
+
+
+def _operand(state: Lowering, op: Op, dim: Argument) -> tuple[Node, int]:
+    """What is sorted, with at least one dimension, and along which."""
+    node = state.value(op.args[0])
+    if node.uniform:
+        raise UnwritableError(f"{op.target} of a constant")
+    node = node if node.shape else values_of(state).reshape(node, (1,))
+    return node, integer(dim, op) % len(node.shape)
+
+
+def _found(graph: Values, node: Node, dim: int, order: Node) -> Node:
+    """The elements at some places."""
+    here = places(order.shape)
+    place = computed(graph.read(order, here))
+    return graph.map(order.shape, graph.read(node, replaced(here, dim, place), partial=True))
+
+
+def _shaped(graph: Values, op: Op, *nodes: Node) -> tuple[Node, ...]:
+    """As traced: without the dimension that a number has been given."""
+    return tuple(graph.reshape(node, result.shape) for node, result in zip(nodes, op.results, strict=True))
+
+
+def _sorted(with_values: bool) -> Lower:
+    """self, dim, descending; a `stable` one names all of them."""
+
+    def made(state: Lowering, op: Op) -> tuple[Node, ...]:
+        graph = values_of(state)
+        node, dim = _operand(state, op, state.argument(op, 1, "dim", -1))
+        descending = state.argument(op, 2, "descending", False) is True
+        order = graph.sort(node, dim, node.shape[dim], descending)
+        return _shaped(graph, op, *((_found(graph, node, dim, order),) * with_values), order)
+
+    return made
+
+
+def _topk(state: Lowering, op: Op) -> tuple[Node, ...]:
+    """In order, whether that is asked for or not."""
+    graph = values_of(state)
+    node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
+    order = graph.sort(node, dim, integer(op.args[1], op), state.argument(op, 3, "largest", True) is True)
+    return _shaped(graph, op, _found(graph, node, dim, order), order)
+
+
+def _kthvalue(state: Lowering, op: Op) -> tuple[Node, ...]:
+    """The last of the k smallest."""
+    graph, k = values_of(state), integer(op.args[1], op)
+    node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
+    order = graph.sort(node, dim, k, descending=False)
+    one = (*order.shape[:dim], 1, *order.shape[dim + 1 :])
+    last = graph.map(one, graph.read(order, replaced(places(one), dim, number(k - 1))))
+    return _shaped(graph, op, _found(graph, node, dim, last), last)
+
+
+SORTING: dict[str, Lower] = {
+    "sort": _sorted(True), "argsort": _sorted(False), "topk": _topk, "kthvalue": _kthvalue,
+}  # fmt: skip
