@@ -146,6 +146,9 @@ class Suite:
     ] = None
     ids: Annotated[str, typer.Option(help="Only these tasks, as 1-18,23.", show_default="all")] = ""
     scale: Scale = 1.0
+    each_workload: Annotated[
+        bool, typer.Option("--each-workload", help="A kernel for each workload of a task.", show_default=False)
+    ] = False
     settings: SuiteSettings
     jobs: Annotated[
         int | None,

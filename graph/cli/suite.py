@@ -21,8 +21,9 @@ from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen
 from graph.suites.progress import SuiteTerminal
 from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
-from graph.suites.table import figures_sheet, rows_sheet
+from graph.suites.table import figures_sheet, rows_sheet, workloads_sheet
 from graph.suites.tasks import load_suite
+from graph.suites.workloads import each_workload
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.nouns.errors import UserError
 from nodes.settings import Settings
@@ -101,12 +102,17 @@ def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
     require_models(settings, option_of(options.settings), unattended="A suite")
     choose_target(settings.target, settings.device)  # before there is a folder
     name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale, direction=settings.direction)
+    if options.each_workload:
+        judge = open_judge(JudgeOrder(settings.target, settings.isolation, ordinal=settings.device))
+        cores = len(os.sched_getaffinity(0))
+        tasks = each_workload(tasks, lambda task: judge.describe(task.source, name=task.name), max(cores // 2, 1))
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)
 
 
 def _again(options: Suite, path: Path) -> tuple[SuiteFolder, SuiteManifest]:
     none_with_resume(options.settings)
     given = options.name is not None or options.out is not None or options.ids or options.scale != 1.0
+    given = given or options.each_workload
     if given:
         raise UserError(
             "A resumed suite has its tasks and its folder already.",
@@ -128,6 +134,9 @@ def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_js
         console.print()
         console.print(drawn(rows_sheet("", record.rows)))
         console.print()
+        if (over := workloads_sheet(record.rows)).rows:
+            console.print(drawn(over))
+            console.print()
         console.print(drawn(figures_sheet((("all", record.figures),))))
         console.print()
         for row in record.rows:

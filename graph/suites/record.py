@@ -33,11 +33,12 @@ class Row(Frozen):
 
     `floor_ms` is the least time that the task's bytes and FLOPs need on the device; `depth` counts the optimizations
     that passed. On a `degenerate` task nothing wins (see `cutegen check-task`). `interrupted` and `waiting` are not
-    the end: a resumed suite goes on with them.
+    the end: a resumed suite goes on with them. `whole` is the file that the task is one workload of.
     """
 
     id: int
     name: str
+    whole: str = ""
     status: RowStatus
     op_class: OpClass | None = None
     shapes: str = ""
@@ -115,7 +116,7 @@ class SuiteRecord(Frozen):
 
 def waiting(task: SuiteTask) -> Row:
     """The row of a task that has not begun."""
-    return Row(id=task.id, name=task.name, status="waiting")
+    return Row(id=task.id, name=task.name, whole=task.whole, status="waiting")
 
 
 def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts, beside_compiled: Timing | None = None) -> Row:
@@ -126,6 +127,7 @@ def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts, beside_compil
     return Row(
         id=task.id,
         name=task.name,
+        whole=task.whole,
         status=_status(record),
         op_class=record.task.op_class if record.task else None,
         shapes=shapes_of(record.task),

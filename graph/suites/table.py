@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from graph.pages.sheet import Sheet, markdown
 from graph.runs.machine import Machine
-from graph.suites.record import Figures, Row, SuiteRecord, ratio
+from graph.suites.record import Figures, Row, SuiteRecord, figures, ratio
 from harness.nouns.verdict import Interval, Timing
 from nodes.state import money
 from tools.wording import say_tolerance
@@ -43,13 +43,30 @@ def figures_sheet(named: Sequence[tuple[str, Figures]]) -> Sheet:
     return Sheet("In sum, speed-up over eager", head, tuple(_figures(name, found) for name, found in named))
 
 
+def workloads_sheet(rows: Sequence[Row]) -> Sheet:
+    """One line a file whose workloads are tasks: a kernel that is slow on one of them shows."""
+    wholes = dict.fromkeys(row.whole for row in rows if row.whole)
+    lines = (_over_workloads(whole, [row for row in rows if row.whole == whole]) for whole in wholes)
+    return Sheet("Over each file's workloads", ("file", "right", "faster", "least", "geomean", "most"), tuple(lines))
+
+
+def _over_workloads(whole: str, rows: Sequence[Row]) -> tuple[str, ...]:
+    found = figures(rows)
+    speedups = [row.timing.headline.speedup for row in rows if row.timing and not row.timing.task_defect]
+    told = (min(speedups), found.geomean or 0, max(speedups)) if speedups else ()
+    shown = tuple(f"{speedup:.2f}x" for speedup in told) or ("",) * 3
+    return (f"{whole} ({len(rows)})", str(found.right), str(found.faster), *shown)
+
+
 def page(record: SuiteRecord) -> str:
     """The results as Markdown: the machine, both tables, and why each run ended."""
+    over = workloads_sheet(record.rows)
     parts = [
         f"# Suite {record.name}",
         preamble(record),
         "## Each task",
         *_as_markdown(rows_sheet("", record.rows)),
+        *((f"## {over.title}", *_as_markdown(over)) if over.rows else ()),
         "## In sum",
         *_as_markdown(figures_sheet((("all", record.figures),))),
         "## Why each run ended",

@@ -32,11 +32,15 @@ def _one_folder(name: str) -> str:
 
 
 class SuiteTask(Frozen):
-    """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled."""
+    """One task of a suite: its id, the name of its run, and the file's text, sizes already scaled.
+
+    Where it is one workload of a file, `whole` is the file's name.
+    """
 
     id: int
     name: Annotated[Label, AfterValidator(_one_folder)]
     source: str
+    whole: Label = ""
 
 
 def load_suite(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from knowledge.compiler.index import computed
 from knowledge.compiler.ops_moving import places, values_of
+from knowledge.compiler.picking import picked
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import ACTIVATIONS, Terms
 from knowledge.playbook.ops_pointwise import reciprocal_root, result_dtype
-from knowledge.playbook.ops_reductions import Rows
+from knowledge.playbook.ops_reductions import REDUCTIONS, Rows, dimensions
 from knowledge.playbook.problem import Argument, Op, Ref
 
 MEAN, SUM = 1, 2
@@ -141,9 +142,17 @@ def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     return normal
 
 
+def _sum(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+    """Of what is 0 but at a label, along the classes: what stands there; anything else as it is."""
+    dims = state.argument(op, 1, "dim") if not op.target.endswith(".default") else None
+    node = state.operand(op.args[0], result_dtype(op))
+    made = picked(values_of(state), node, dimensions(dims, len(node.shape)))
+    return REDUCTIONS["sum"](state, op) if made is None else state.graph.reshape(made, op.results[0].shape)
+
+
 CHOOSING: dict[str, Lower] = {
     **dict.fromkeys(("nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"), _nll),
     "cross_entropy_loss": _cross_entropy,
     "triplet_margin_loss": _triplet, "cosine_embedding_loss": _cosine_embedding, "batch_norm": _batch_norm,
-    "native_batch_norm": _batch_norm,
+    "native_batch_norm": _batch_norm, "sum": _sum,
 }  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from knowledge.compiler.index import along, axes
+from knowledge.compiler.index import along, axes, computed
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import MEAN
 from knowledge.compiler.ops_moving import integer, places, replaced, values_of
@@ -31,7 +31,9 @@ def _nll(state: Lowering, op: Op) -> Node:
         due = graph.element("div", dtype, due, graph.read(state.operand(op.args[6], dtype), ()))
     due = graph.element("neg", dtype, due)
     if weight is not None:
-        due = graph.element("mul", dtype, due, graph.read(state.operand(weight, dtype), (here[dim],)))
+        due = graph.element(
+            "mul", dtype, due, graph.read(state.operand(weight, dtype), (computed(choice),), partial=True)
+        )
     counts = graph.element("ne", "bool", choice, graph.const(ignored, "int64"))
     mine = graph.element("and", "bool", graph.element("eq", "bool", choice, graph.position(here[dim])), counts)
     return graph.map(shape, graph.element("select", dtype, mine, due, graph.const(0.0, dtype)))

@@ -51,7 +51,10 @@ def problem_of(request: Request) -> Problem | Decline:
     """The task in the playbook's own terms; declined where the reference could not be traced, or takes many shapes."""
     task = request.task
     if len(task.workloads) > 1:
-        return Decline(f"The playbook writes for one set of shapes; {task.name} has {len(task.workloads)} workloads.")
+        return Decline(
+            f"The playbook writes for one set of shapes; {task.name} has {len(task.workloads)} workloads. "
+            "A suite gives each a kernel of its own with --each-workload."
+        )
     if task.program is None:
         reason = task.trace_failure or "the tracer gave no reason"
         return Decline(f"The playbook writes from traced operations, and {task.name} could not be traced: {reason}")

@@ -129,6 +129,12 @@ def test_a_weight_is_not_transposed_there_and_back() -> None:
     assert targets.count("t") == 1 and targets.count("mm") == 2  # the rows' gradient alone lies the other way round
 
 
+@pytest.mark.parametrize("name", ["cross entropy", "cross entropy ignored", "cross entropy of images"])
+def test_a_rows_one_class_is_not_summed_over_all(name: str) -> None:
+    nests = compiled(posed(CASES[name])[1]).nests
+    assert sum(any(total.op == "sum" for total in nest.totals) for nest in nests) == 2 - name.endswith("images")
+
+
 def test_the_gradient_of_few_weights_comes_in_shares_of_the_images() -> None:
     convolution = Pass("self.part(x)", ("torch.randn(32, 4, 12, 12)",), "nn.Conv2d(4, 6, 3, bias=False)")
     reference, problem = posed(convolution)
