@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.judging.device_lock import held_s
 from harness.nouns.profile import Profile
-from harness.profile.render import say_phase
+from harness.profile.render import BUSY, say_phase
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.optimizer import base
@@ -40,7 +40,8 @@ def _told(profile: Profile) -> str:
     """The history's line: where the kernel stands, what takes most of its time, and why no counters were read where
     they should have been."""
     limit = f", limited by {profile.bottleneck.replace('_', ' ')}" if profile.bottleneck else ""
-    most = f"; {say_phase(profile.phases[0])}" if len(profile.phases) > 1 else ""
+    quiet = profile.held_up < BUSY  # else most of it is waiting for others
+    most = f"; {say_phase(profile.phases[0])}" if len(profile.phases) > 1 and quiet else ""
     stands = f"{profile.bound} bound, {profile.share_of_roof:.0%} of the roof{limit}{most}"
     return f"{stands}. Without counters: {profile.unprofiled}" if profile.unprofiled else stands
 

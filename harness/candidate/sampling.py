@@ -14,8 +14,9 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 _TICK_NS = 997_000
 """Not a whole millisecond, so that no kernel keeps step with it."""
@@ -147,9 +148,10 @@ def sample(
 ) -> None:
     """Call again and again until `enough` ticks met the library or `limit_s` is over; at least once.
 
-    `file` then holds, as JSON, the ticks in the library by offset, and those in each library whose file's name starts
-    with one of `beside`. All else, as the interpreter that calls, is left out. Where the machine cannot count, it holds
-    why, and nothing was called.
+    `file` then holds, as JSON, the ticks in the library by offset, those in each library whose file's name starts with
+    one of `beside`, and for what share of the time one of the threads, the one that had the least luck, was ready to
+    run and did not. All else, as the interpreter that calls, is left out. Where the machine cannot count, it holds why,
+    and nothing was called.
     """
     try:
         histogram = Histogram([piece for piece in loaded_code() if piece.library == library or _begins(piece, beside)])
@@ -157,11 +159,13 @@ def sample(
     except OSError as unable:
         Path(file).write_text(json.dumps({"unable": str(unable)}), encoding="utf-8")
         return
+    began, ready = time.monotonic(), _ready_ns()
     try:
         _repeat(call, lambda: histogram.met(library) >= enough, limit_s)
     finally:
         histogram.stop()
-    found: dict[str, dict[str, int]] = {"kernel": {}, "beside": {}}
+    held_up = max((waited - ready.get(thread, 0) for thread, waited in _ready_ns().items()), default=0)
+    found: dict[str, Any] = {"kernel": {}, "beside": {}, "held_up": held_up * 1e-9 / (time.monotonic() - began)}
     for piece, ticks in histogram.ticks():
         if piece.library == library:
             found["kernel"] |= {str(offset): count for offset, count in ticks.items()}
@@ -178,6 +182,15 @@ def _repeat(call: Callable[[], None], done: Callable[[], bool], limit_s: float) 
             call()
         if time.monotonic() >= end or done():
             return
+
+
+def _ready_ns() -> dict[str, int]:
+    """How long each thread has waited for a processor so far; empty where the system does not count it."""
+    found = {}
+    for thread in Path("/proc/self/task").iterdir():
+        with suppress(OSError, ValueError, IndexError):
+            found[thread.name] = int((thread / "schedstat").read_text(encoding="ascii").split()[1])
+    return found
 
 
 def _begins(piece: Code, names: list[str]) -> str:

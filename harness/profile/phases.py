@@ -51,10 +51,14 @@ class UnsampledError(Exception):
 
 
 class Ticks(NamedTuple):
-    """How often the calling thread was met: by offset in its library, and in others by their names."""
+    """How often the calling thread was met: by offset in its library, and in others by their names.
+
+    `held_up`: see `Profile`.
+    """
 
     kernel: dict[int, int]
     beside: dict[str, int]
+    held_up: float = 0.0
 
     @property
     def total(self) -> int:
@@ -70,10 +74,18 @@ class Place(NamedTuple):
     caller: int | None
 
 
+class Sampled(NamedTuple):
+    """The phases of a call, the longest first, and what stands beside them in a `Profile`, by its names."""
+
+    phases: tuple[Phase, ...]
+    ticks: int
+    held_up: float
+
+
 def sample_phases(
     build: Build, signature: Signature, *, call_ms: float, tier: Tier, limit_s: float = LIMIT_S
-) -> tuple[tuple[Phase, ...], int]:
-    """The phases of a call, the longest first, and the number of ticks that tell them. Raises `UnsampledError`.
+) -> Sampled:
+    """How the time of a call splits. Raises `UnsampledError`.
 
     The thread that calls is met, at work or waiting for those that it started. The calls have the same arguments, drawn
     by a rule, again and again.
@@ -92,16 +104,17 @@ def sample_phases(
     if not any(lines.values()):
         raise UnsampledError("no addr2line that knows its lines")
     loops = {remark.line for remark in build.remarks}
-    return split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8"), loops), ticks.total
+    phases = split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8"), loops)
+    return Sampled(phases, ticks.total, ticks.held_up)
 
 
 def with_phases(profile: Profile, build: Build, signature: Signature, *, tier: Tier) -> Profile:
     """The profile with its call's phases, or with the reason why there are none."""
     try:
-        phases, ticks = sample_phases(build, signature, call_ms=profile.time_ms, tier=tier)
+        sampled = sample_phases(build, signature, call_ms=profile.time_ms, tier=tier)
     except UnsampledError as reason:
         return Profile.model_validate(dict(profile) | {"unsampled": str(reason)})
-    return profile.model_copy(update={"phases": phases, "ticks": ticks})
+    return profile.model_copy(update=sampled._asdict())
 
 
 def _sampled(library: Path, signature: Signature, *, calls: int, limit_s: float, tier: Tier) -> Ticks:
@@ -125,13 +138,14 @@ def read_ticks(answer: str) -> Ticks:
             raise UnsampledError(str(unable)[:_MOST_WORDS])
         kernel = {int(at): int(count) for at, count in told["kernel"].items()}
         beside = {name: int(told["beside"].get(name, 0)) for name in ELSEWHERE}
+        held_up = float(told["held_up"])
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as unreadable:
         raise UnsampledError("its process left no readable answer") from unreadable
     counts = [*kernel.values(), *beside.values()]
     if not all(0 <= count <= _MOST_TICKS for count in counts) or not all(0 <= at < 1 << 32 for at in kernel):
         raise UnsampledError("its process left no readable answer")
     busiest = sorted(kernel, key=lambda at: -kernel[at])[:MOST_ADDRESSES]
-    return Ticks({at: kernel[at] for at in busiest}, beside)
+    return Ticks({at: kernel[at] for at in busiest}, beside, min(held_up, 1.0) if held_up >= 0 else 0.0)
 
 
 def split(

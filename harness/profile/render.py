@@ -13,6 +13,8 @@ _KERNELS = 5
 _FINDINGS_LINES = 20
 """So many lines are theirs, whatever the counters before them take: what limits a kernel must not be cut off."""
 _INDENT = " " * 12
+BUSY = 0.1
+"""From this share on it is said that others held a kernel's threads up."""
 
 
 def render(profile: Profile) -> str:
@@ -41,7 +43,13 @@ def say_phases(profile: Profile) -> list[str]:
         f"phases      where the calling thread was met, {profile.ticks} times in calls with the same arguments "
         "(floats in [0, 1), integers 0):"
     )
-    return [*_wrapped(head), *(line for phase in profile.phases for line in _wrapped(f"{_INDENT}{say_phase(phase)}"))]
+    told = [say_phase(phase) for phase in profile.phases]
+    if profile.held_up >= BUSY:
+        told.append(
+            f"meanwhile the machine was busy: for {profile.held_up:.0%} of the time one of its threads was held up by "
+            "others, and waiting for it is no fault of the kernel"
+        )
+    return [*_wrapped(head), *(line for each in told for line in _wrapped(f"{_INDENT}{each}"))]
 
 
 def say_phase(phase: Phase) -> str:

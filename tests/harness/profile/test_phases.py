@@ -17,7 +17,7 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Phase, Profile
 from harness.nouns.task import ScalarSpec, Signature, TensorSpec
-from harness.profile.phases import Ticks, UnsampledError, read_ticks, sample_phases, split, with_phases
+from harness.profile.phases import ELSEWHERE, Ticks, UnsampledError, read_ticks, sample_phases, split, with_phases
 from harness.profile.render import MAX_LINES, render
 from harness.targets.cpu import CpuTarget
 
@@ -73,8 +73,8 @@ def build():
 
 @pytest.mark.skipif(line_finder() is None, reason="needs addr2line")
 def test_the_loop_with_the_work_has_the_time(build):
-    phases, ticks = sample_phases(build, signature(), call_ms=1, tier=resolve_tier("auto"), limit_s=10)
-    assert ticks >= 30 and sum(phase.share for phase in phases) == pytest.approx(1, abs=0.03)
+    phases, ticks, held_up = sample_phases(build, signature(), call_ms=1, tier=resolve_tier("auto"), limit_s=10)
+    assert ticks >= 30 and 0 <= held_up <= 1 and sum(phase.share for phase in phases) == pytest.approx(1, abs=0.03)
     loops = {phase.loop: phase.share for phase in phases if phase.loop}
     busiest = max(loops, key=lambda loop: loops[loop])
     assert busiest in (OUTER, ROOTS) and loops[busiest] > 5 * loops.get(SUM, 0)
@@ -134,7 +134,9 @@ def test_phases_are_told_with_their_lines():
     assert "60% in the loop of line 20, mostly at line 22\n" in text
     assert "20% in the loop of line 6 (called in line 17)\n" in text
     assert "10% at line 11, in no loop\n" in text and "10% in OpenMP's runtime\n" in text
-    assert len(text.splitlines()) <= MAX_LINES
+    assert len(text.splitlines()) <= MAX_LINES and "busy" not in text
+    busy = render(BASE.model_copy(update={"phases": phases, "ticks": 312, "held_up": 0.55}))
+    assert "for 55% of the time one of its threads was held up by others" in " ".join(busy.split())
 
 
 ANSWERS = st.recursive(
@@ -150,6 +152,13 @@ def test_whatever_the_process_leaves_is_read_within_bounds(answer):
     except UnsampledError:
         return
     assert ticks.total >= 0 and all(count <= 1 << 20 for count in ticks.kernel.values())
+
+
+@pytest.mark.parametrize(("said", "meant"), [("0.25", 0.25), ("1e400", 1), ("-3", 0), ("NaN", 0)])
+def test_how_long_it_was_held_up_is_a_share(said, meant):
+    assert read_ticks(f'{{"kernel": {{"7": 3}}, "beside": {{"libgomp": 2}}, "held_up": {said}}}') == (
+        {7: 3}, dict.fromkeys(ELSEWHERE, 0) | {"libgomp": 2}, meant
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("answer", ["", "[" * 100_000, '{"kernel": {"1": 1e400}, "beside": {}}', "9" * 5000])
