@@ -6,6 +6,7 @@ import pytest
 from run_samples import best, profile, run
 
 from harness.nouns.profile import Phase
+from nodes.models.scripted import ScriptedModel
 from nodes.node_context import ModelCache, NodeContext
 from nodes.profiler import profiler
 from nodes.settings import Settings
@@ -24,7 +25,7 @@ PHASES = (Phase(share=0.7, loop=12, line=14), Phase(share=0.3, loop=20, line=20)
 )
 def test_the_longest_of_several_phases_is_told_where_others_did_not_disturb(phases, held_up, more):
     known = profile(0.5).model_copy(update={"phases": phases, "held_up": held_up})
-    context = NodeContext(Settings(), ModelCache())
+    context = NodeContext(Settings(), ModelCache(lambda spec, options: ScriptedModel()))
     update = profiler(run(best=best().model_copy(update={"profile": known})), context)
     [step] = update["history"]
     assert step.message == f"memory bound, 50% of the roof{more}"
