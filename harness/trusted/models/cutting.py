@@ -14,6 +14,9 @@ from harness.trusted.models.exporting import Exported, export_model
 from harness.trusted.reference import Reference
 from harness.wire.job import CutJob, RegionCut
 
+MOST_KEPT = 16 << 20
+"""Bytes of an input that are written down: a model's values may have gigabytes, and each task reads its own anew."""
+_PLAIN = frozenset({torch.float32, torch.float64, torch.float16, torch.bfloat16})
 _CHANGED = "The model computes by other operations than when it was captured."
 
 
@@ -63,7 +66,35 @@ def _write(exported: Exported, region: RegionCut, values: dict[str, torch.Tensor
     except (KeyError, RuntimeError) as error:
         raise UserError(f"{region.name} could not be cut out: {error}. {_CHANGED}", "Capture it again.") from error
     torch.export.save(move_to_device_pass(made, "cpu"), folder / program)
-    torch.save(tuple(each.cpu() for each in given), folder / inputs)
+    torch.save(tuple(map(kept_of, given)), folder / inputs)
+
+
+def kept_of(value: torch.Tensor) -> torch.Tensor | dict[str, Any]:
+    """What a task needs of an input: all of it, or, of a large one of no structure, its beginning along one axis.
+
+    The task's file makes the whole of that again, of the same elements.
+    """
+    square = value.ndim > 1 and value.shape[-1] == value.shape[-2]
+    axes = range(value.ndim - 2 if square else value.ndim - 1)
+    size = value.numel() * value.element_size()
+    axis = max(axes, key=lambda each: value.shape[each], default=None)
+    if size <= MOST_KEPT or axis is None or value.dtype not in _PLAIN or _is_structured(value):
+        return value.cpu()
+    length = max(1, MOST_KEPT * value.shape[axis] // size)
+    if 2 * length > value.shape[axis]:
+        return value.cpu()
+    piece = value.narrow(axis, 0, length).contiguous().cpu()
+    mixed = [*(axes if square else range(value.ndim))]
+    return {"piece": piece, "axis": axis, "shape": [*value.shape], "strides": [*value.stride()], "mixed": mixed}
+
+
+def _is_structured(value: torch.Tensor) -> bool:
+    """Of two values, as masks are, or in order along its rows, as positions are."""
+    low, high = value.aminmax()
+    if bool(((value == low) | (value == high)).all()):
+        return True
+    later, sooner = value[..., 1:], value[..., :-1]
+    return bool((later >= sooner).all() or (later <= sooner).all())
 
 
 def _values(exported: Exported, wanted: set[str]) -> dict[str, torch.Tensor]:
