@@ -13,7 +13,7 @@ from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Move, Plan, Recipe
+from knowledge.playbook.recipe import PLAN_MARK, Decline, Draft, Move, Plan, Recipe
 from knowledge.playbook.reductions import RowRecipe
 from knowledge.playbook.sweeping import swept, within
 
@@ -55,7 +55,8 @@ def next_draft(
     """The kernel after the first move that is not among `tried` (moves from this very kernel that did not help).
 
     Where a profile tells the `bottleneck`, the moves against it come first, else in the recipe's own order. A sweep
-    has at most `max_sweep` variants.
+    has at most `max_sweep` variants. What would change nothing but the plan's own line is no move: of kernels in parts
+    nothing is swept, and a part's sweep may have had no more to it.
     """
     plan = Plan.read(source)
     recipe = next((each for each in recipes() if plan is not None and each.name == plan.recipe), None)
@@ -63,9 +64,13 @@ def next_draft(
         return Decline(f"The playbook optimizes only kernels that it wrote. {HOW_TO_SET_A_MODEL}")
     for move in sorted(recipe.moves(problem, plan), key=lambda move: bottleneck not in move.against):
         after = None if move.name in tried else _kernel(recipe, problem, move, max_sweep)
-        if after is not None:
+        if after is not None and _code(after) != _code(source):
             return Draft(after, move.name, move.why)
     return Decline("The playbook has no move left for this kernel.")
+
+
+def _code(source: str) -> list[str]:
+    return [line for line in source.splitlines() if not line.startswith(PLAN_MARK)]
 
 
 def _settled(recipe: Recipe, problem: Problem, plan: Plan) -> tuple[Plan, list[str]]:

@@ -137,6 +137,17 @@ def test_a_move_is_made_in_every_part_that_has_it() -> None:
     assert len(moves) == len({str(sorted(knobs.items())) for knobs in moves.values()})
 
 
+def test_a_move_that_only_its_note_would_tell_is_none() -> None:
+    """A part's sweep is not swept here: its move would be judged for the plan's line alone."""
+    problem = trace(PRODUCTS["product and softmax"][0], torch.randn(512, 256), torch.randn(384, 256))
+    first = first_draft(problem)
+    assert isinstance(first, Draft), first
+    plan = Plan.read(first.source)
+    assert plan is not None
+    assert [move.name for move in RECIPE.moves(problem, plan)] == ["tile sizes"]
+    assert isinstance(next_draft(problem, first.source, ()), Decline)
+
+
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
