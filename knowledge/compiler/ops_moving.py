@@ -36,17 +36,20 @@ def replaced(indices: Indices, dim: int, index: Index) -> Indices:
     return (*indices[:dim], index, *indices[dim + 1 :])
 
 
-def _joined(state: Lowering, op: Op, parts: list[Node], dim: int) -> Node:
-    """Parts one after the other along a dimension: each is read where it is, and 0 elsewhere."""
+def _joined(state: Lowering, op: Op, parts: list[Node], dim: int, each: int = 0) -> Node:
+    """Parts one after the other along a dimension: each is read where it is, and 0 elsewhere.
+
+    All have an extent of `each` there; of 0, their own, which a constant among them has lost.
+    """
     graph, shape = values_of(state), op.results[0].shape
     known = sum(part.shape[dim] for part in parts if part.shape)
     numbers_ = [part for part in parts if not part.shape]
-    if len(numbers_) > 1:
+    if len(numbers_) > 1 and not each:
         raise UnwritableError(f"{op.target} of several constants")
     here, end = places(shape), shape[dim]
     body: Node | None = None
     for part in reversed(parts):
-        extent = part.shape[dim] if part.shape else shape[dim] - known
+        extent = each or (part.shape[dim] if part.shape else shape[dim] - known)
         start = end - extent
         element = graph.read(part, replaced(here, dim, here[dim] - start), partial=True)
         # Later parts lie behind: the first part whose end is not reached yet is the one.
@@ -72,7 +75,7 @@ def _stack(state: Lowering, op: Op) -> Node:
     dim = integer(state.argument(op, 1, "dim", 0), op) % len(shape)
     one = (*shape[:dim], 1, *shape[dim + 1 :])
     parts = [state.graph.reshape(state.operand(each, result_dtype(op)), one) for each in given]
-    return _joined(state, op, parts, dim)
+    return _joined(state, op, parts, dim, each=1)
 
 
 def _margins(argument: Argument, rank: int, op: Op) -> list[int]:

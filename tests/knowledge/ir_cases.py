@@ -48,6 +48,9 @@ CASES: dict[str, Case] = {
     "cumsum masked": Case(lambda x, y: torch.cumsum(x * (y > 0), 1), (X, _randn(5, 7) + 0.1)),
     "cat": Case(lambda x, y: torch.cat((x, y.relu(), x), 1), (X, _randn(5, 3))),
     "stack": Case(lambda x, y: torch.stack((x, y), 1), (X, _randn(5, 7) + 1)),
+    "stack of numbers": Case(
+        lambda x: x[:, :3] * torch.stack([torch.scalar_tensor(each) for each in (1.5, -2.0, 4.0)]), (X,)
+    ),
     "pad": Case(lambda x: F.pad(x, (1, 2, 0, 3), value=1.5) * 2, (X,)),
     "pad reflect": Case(lambda x: F.pad(x, (2, 3), mode="reflect"), (X,)),
     "pad circular": Case(lambda x: F.pad(x[None], (2, 3), mode="circular"), (X,)),

@@ -39,7 +39,7 @@ REDUCTION = frozenset({
 RELABELLING = frozenset({
     "view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "alias", "clone",
     "contiguous", "detach", "detach_", "lift_fresh_copy", "slice", "select", "_to_copy", "to", "flatten",
-    "_unsafe_view",
+    "_unsafe_view", "scalar_tensor",
 })  # fmt: skip
 
 

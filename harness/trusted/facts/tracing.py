@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch._decomp import decomposition_table
@@ -17,6 +17,9 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
 from harness.trusted.gradients import Differentiated, Tensors
 from harness.trusted.reference import DTYPES, Reference, Value
+
+LITERAL = 64
+"""Numbers of a tensor that a forward spells out, beyond which it is data and none of the program."""
 
 
 class UntraceableError(Exception):
@@ -71,6 +74,7 @@ class _Flat(torch.nn.Module):
 
 def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, str]) -> Program:
     known: dict[str, str] = {}
+    literals: dict[str, torch.Tensor] = {}
     given = iter(names)
     for spec in exported.graph_signature.input_specs:
         if spec.kind is InputKind.USER_INPUT:
@@ -78,10 +82,22 @@ def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, st
         elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
             name = str(spec.target).removeprefix("model.")
             name = ties.get(name, name)
+        elif _is_literal(held := exported.constants.get(str(spec.target)), str(spec.target)):
+            literals[getattr(spec.arg, "name", "")] = held
+            continue
         else:
             raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
         known[getattr(spec.arg, "name", "")] = name
-    return Reader(known, "export").read(exported.graph_module)
+    reader = Reader(known, "export")
+    for placeholder, tensor in literals.items():
+        reader.literal(placeholder, tensor)
+    return reader.read(exported.graph_module)
+
+
+def _is_literal(held: Any, target: str) -> TypeGuard[torch.Tensor]:
+    """Whether a constant is made of numbers that the forward spells out, all equal ones or few."""
+    spelled = isinstance(held, torch.Tensor) and target.rpartition(".")[2].startswith("lifted_tensor_")
+    return spelled and (held.numel() <= LITERAL or bool((held == held.flatten()[0]).all()))
 
 
 def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
@@ -207,6 +223,33 @@ class Reader:
         name = self._fresh(node.name)
         self.names[node.name] = name
         self.ops.append(self.traced(node, name))
+
+    def literal(self, placeholder: str, tensor: torch.Tensor) -> None:
+        """A tensor of numbers that the forward spells out, as the operations that make it of them."""
+        dtype: dict[str, Argument] = {"dtype": DTypeArg(dtype=spec_of(placeholder, tensor).dtype)}
+        shape = tuple(tensor.shape)
+        values = tensor.flatten().tolist()
+        if not shape:
+            name = self._made("scalar_tensor.default", placeholder, tensor, (values[0],), dtype)
+        elif len(set(values)) < 2:
+            name = self._made("full.default", placeholder, tensor, (shape, *(values[:1] or (0,))), dtype)
+        else:
+            parts = [self._made("scalar_tensor.default", f"{placeholder}_{place}", tensor.flatten()[0], (value,), dtype)
+                     for place, value in enumerate(values)]  # fmt: skip
+            name = self._made("stack.default", placeholder, tensor.flatten(), (tuple(Ref(ref=each) for each in parts),))
+            if len(shape) > 1:
+                name = self._made("view.default", placeholder, tensor, (Ref(ref=name), shape))
+        self.names[placeholder] = name
+
+    def _made(
+        self, target: str, name: str, like: torch.Tensor, args: tuple[Argument, ...],
+        kwargs: dict[str, Argument] | None = None,
+    ) -> str:  # fmt: skip
+        """Adds an operation; its result's name."""
+        name = self._fresh(name)
+        spec = spec_of(name, like.contiguous())
+        self.ops.append(TracedOp(target=f"aten.{target}", args=args, kwargs=kwargs or {}, results=(spec,)))
+        return name
 
     def picked(self, node: torch.fx.Node) -> None:
         """One of several results of an operation."""

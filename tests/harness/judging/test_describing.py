@@ -102,6 +102,23 @@ def test_two_results_of_one_operation(bench):
     assert task.op_class == "reduction"
 
 
+def test_tensors_that_a_forward_spells_out_are_made_of_their_numbers(bench):
+    body = "return x * torch.tensor([[1.5, 2.0, -1.0]]) + torch.tensor(3) * torch.tensor([2.0, 2.0, 2.0])"
+    task = bench.task(elementwise(body, "torch.rand(4, 3)"))
+    ops = [(op.target.split(".")[1], op.args) for op in task.program.ops]
+    assert [args[0] for name, args in ops if name == "scalar_tensor"] == [1.5, 2.0, -1.0, 3]
+    assert ("full", ((3,), 2.0)) in ops
+    assert [len(args[0]) for name, args in ops if name == "stack"] == [3]
+    assert [args[1] for name, args in ops if name == "view"] == [(1, 3)]
+    assert task.trace_failure == ""
+
+
+def test_a_table_of_numbers_is_data_and_no_program(bench):
+    task = bench.task(elementwise("return x.sum() + torch.tensor(list(range(65)))"))
+    assert task.program is None
+    assert "neither parameter nor buffer" in task.trace_failure
+
+
 def test_data_dependent_branches_fall_back_to_the_second_tracer(bench):
     task = bench.task(elementwise("return x * 2 if float(x.sum()) > -1 else x"))
     assert task.program is None or task.program.tracer == "make_fx"
