@@ -135,8 +135,8 @@ def _small(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor
 def _subnormal(count: int, generator: torch.Generator, reach: Reach) -> torch.Tensor:
     """Stretches of numbers that the type holds with fewer digits, a quarter of all, among zeros. In float64.
 
-    All within a third: one that is taken for zero is off by half of what such outputs are. With larger ones beside them
-    none would be told from zero; and arithmetic on them may be slow.
+    All within a third: one that is taken for zero is off by half of what such outputs are; a sum that misses them is
+    off as a whole. With larger ones beside them none would be told from zero; and arithmetic on them may be slow.
     """
     values = uniform_block(count, generator).double().mul_(0.65).add_(0.3).mul_(reach.normal)
     values.mul_(_signs(count, generator))
@@ -199,7 +199,7 @@ FAMILIES: dict[str, Block] = {
 _SUMMED = ("given", "wide", "mixed", SPECIAL, "negative", "offset 1000", "offset -100", "outliers", MASKED)
 PLANS: dict[OpClass, tuple[str, ...]] = {
     "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, STIRRED),
-    "reduction": (*_SUMMED, "large", "small", STIRRED),
+    "reduction": (*_SUMMED, "large", "small", SUBNORMAL, STIRRED),
     "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", STIRRED),
     "other": (*_SUMMED, "large", "small", STIRRED),
 }

@@ -160,6 +160,7 @@ class Evaluation:
                 signature=task.signature,
                 op_class=task.op_class,
                 multiplies=task.multiplies,
+                adds=task.adds,
                 steps=task.steps,
                 indexed=task.indexed,
                 library=str(library),

@@ -32,6 +32,16 @@ STEPPING = frozenset({
 """Operations whose results are numbers with a fraction, by their type, and jump. A division does where it rounds."""
 
 
+ADDING = frozenset({
+    "sum", "mean", "cumsum", "amax", "amin", "max", "min", "argmax", "argmin", "layer_norm", "group_norm",
+    "abs", "neg", "relu", "add", "sub", "rsub", "mul", "div",
+    "clone", "contiguous", "view", "reshape", "flatten", "unsqueeze", "squeeze", "expand", "expand_as", "permute",
+    "transpose", "flip", "slice", "select", "pad", "cat", "stack", "to",
+})  # fmt: skip
+"""Operations that hand on subnormals, by whatever honest formula: no square vanishes on the way that PyTorch has in
+float64, as it does for a standard deviation. Beside a norm's epsilon it may."""
+
+
 class TensorSpec(Frozen):
     """A tensor's name, shape, strides (both in elements) and element type. A scalar tensor has shape ().
 
@@ -211,6 +221,11 @@ class Task(Frozen):
     def multiplies(self) -> bool:
         """Whether results are products of many inputs: where those overflow on the way is a matter of their order."""
         return self.program is not None and not self.program.names.isdisjoint({"prod", "cumprod"})
+
+    @property
+    def adds(self) -> bool:
+        """Whether results are sums, extremes and multiples of inputs, as small as these however they are computed."""
+        return self.program is not None and self.program.names <= ADDING
 
     @property
     def steps(self) -> bool:

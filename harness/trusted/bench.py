@@ -66,6 +66,8 @@ class Bench:
     results: dict[int, object] = field(default_factory=dict)
     multiplies: bool = False
     """Whether results are products of many inputs (see `Task`)."""
+    adds: bool = False
+    """Whether results are sums, extremes and multiples of inputs (see `Task`)."""
     manner: Manner = "stirred"
     """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
     untried: list[Untried] = field(default_factory=list)

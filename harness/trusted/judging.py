@@ -39,7 +39,7 @@ from harness.trusted.timing.clock import (
 from harness.trusted.timing.compiled import CompiledReference, Model, compile_reference
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import plan_trials, run_trial
+from harness.trusted.trials import hands_on_subnormals, plan_trials, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
 from harness.wire.layout import slot_bytes
 from harness.wire.telling import tell
@@ -153,6 +153,7 @@ def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
         pattern=reference.inputs((job.seed + PATTERN_SEED) % (1 << 31)),
         message=message,
         multiplies=job.multiplies,
+        adds=job.adds,
     )
 
 
@@ -183,7 +184,14 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
     choose_weights(bench, seed)
     choose_manner(bench, seed, various=job.trials is None)
     own, backward = bench.reference.given_seed, bench.reference.gradients is not None
-    planned = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, given_seed=own, backward=backward)
+    planned = plan_trials(
+        seed,
+        bench.op_class,
+        multiplies=bench.multiplies,
+        given_seed=own,
+        backward=backward,
+        subnormals=hands_on_subnormals(bench),
+    )
     plan = islice(planned, job.trials)
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):

@@ -8,25 +8,49 @@ from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
 from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SPECIAL, STIRRED, SUBNORMAL, plan_of
 from harness.nouns.errors import UserError
-from harness.nouns.task import OpClass
+from harness.nouns.task import OpClass, TensorSpec
 from harness.nouns.verdict import Trial, Untried
 from harness.trusted.bench import Bench
 from harness.trusted.comparison import errors_of
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.reference import writable
 
+MOST_TERMS = 1 << 15
+"""A mean that divides each term first has terms of 2**23 / so many units there, and is off by a hundredth at most."""
+
 
 def plan_trials(
-    seed: int, op_class: OpClass, *, multiplies: bool = False, given_seed: int | None = None, backward: bool = False
+    seed: int,
+    op_class: OpClass,
+    *,
+    multiplies: bool = False,
+    given_seed: int | None = None,
+    backward: bool = False,
+    subnormals: bool = True,
 ) -> Iterator[tuple[str, int]]:
     """Family and seed of each trial; all seeds follow from the verdict's own, but the file's `given_seed`.
 
-    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them.
+    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them. Without `subnormals`
+    these have no trial.
     """
     if given_seed is not None:
         yield "given", given_seed
-    for position, family in enumerate(plan_of(op_class, multiplies=multiplies, backward=backward)):
+    plan = plan_of(op_class, multiplies=multiplies, backward=backward)
+    for position, family in enumerate(each for each in plan if subnormals or each != SUBNORMAL):
         yield family, (seed + 7919 * position) % (1 << 31)
+
+
+def hands_on_subnormals(bench: Bench) -> bool:
+    """Whether whoever computes honestly has subnormals in his results, nearly as PyTorch has them.
+
+    Pointwise operations round each of them once. Reductions may lose some: to squares, to a division of very many terms
+    before they are added, to a GPU's atomic sums in global memory.
+    """
+    if bench.op_class == "elementwise":
+        return True
+    inputs = (spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec))
+    terms = max(inputs, default=1) // max(1, min(spec.numel for spec in bench.signature.outputs))
+    return bench.adds and bench.device.kind == "cpu" and terms <= MOST_TERMS
 
 
 def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:

@@ -97,6 +97,7 @@ class KernelJob(ReferenceJob):
     signature: Signature
     op_class: OpClass
     multiplies: bool
+    adds: bool
     steps: bool
     indexed: frozenset[str]
     library: str

@@ -136,24 +136,26 @@ def test_what_is_degenerate_is_a_defect_of_its_workload():
 
 
 @pytest.mark.parametrize(
-    ("ops", "multiplies", "steps"),
+    ("ops", "multiplies", "adds", "steps"),
     [
-        (["aten.prod.dim_int"], True, False),
-        (["aten.abs.default", "aten.cumprod.default"], True, False),
-        (["aten.mul.Tensor", "aten.sum.default"], False, False),
-        (["aten.mul.Tensor", "aten.round.default"], False, True),
-        (["aten.argmax.default"], False, True),
-        ([], False, True),
+        (["aten.prod.dim_int"], True, False, False),
+        (["aten.abs.default", "aten.cumprod.default"], True, False, False),
+        (["aten.mul.Tensor", "aten.sum.default"], False, True, False),
+        (["aten.layer_norm.default"], False, True, False),
+        (["aten.std.correction"], False, False, False),
+        (["aten.mul.Tensor", "aten.round.default"], False, False, True),
+        (["aten.argmax.default"], False, True, True),
+        ([], False, False, True),
     ],
 )
-def test_products_of_many_inputs_and_steps_are_told_from_other_operations(ops, multiplies, steps):
+def test_products_sums_and_steps_are_told_from_other_operations(ops, multiplies, adds, steps):
     index = TensorSpec(name="i", shape=(2,), strides=(1,), dtype="int64")
     traced = tuple(TracedOp(target=target, results=(index,) if "argmax" in target else ()) for target in ops)
     program = Program(tracer="export", ops=traced, outputs=()) if ops else None
     signature = Signature(inputs=(), outputs=())
     workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
     task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
-    assert (task.multiplies, task.steps) == (multiplies, steps)
+    assert (task.multiplies, task.adds, task.steps) == (multiplies, adds, steps)
 
 
 def test_inputs_that_are_cast_to_whole_numbers_are_indices():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -20,7 +21,7 @@ from harness.trusted.admission import choose_manner
 from harness.trusted.comparison import errors_of
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import CandidateFailedError
-from harness.trusted.trials import plan_trials, run_trial
+from harness.trusted.trials import MOST_TERMS, hands_on_subnormals, plan_trials, run_trial
 from harness.wire.layout import GUARD
 
 TRIANGLE = """
@@ -100,6 +101,46 @@ def test_a_single_sum_in_another_order_is_right_whatever_the_seed():
             for distribution in ("wide", "normal"):
                 (error,) = run_trial(bench, 0, distribution, seed, 20.0).outputs
                 assert error.bad_fraction == 0, (seed, distribution)
+
+
+@pytest.mark.parametrize(("terms", "divided"), [(100, False), (MOST_TERMS, True)])
+def test_a_sum_without_its_subnormals_is_wrong_and_one_of_divided_terms_right(terms, divided):
+    rows = X.model_copy(update={"shape": (16, terms), "strides": (terms, 1)})
+    signature = Signature(
+        inputs=(rows,), outputs=(X.model_copy(update={"name": "y", "shape": (16,), "strides": (1,)}),)
+    )
+    source = SUM.replace("x.sum()", "x.mean(1)").replace("40, 100", f"16, {terms}")
+    smallest = torch.finfo(torch.float32).smallest_normal
+
+    def kernel(views, numbers):
+        x = views["x"]
+        views["y"].copy_((x / terms).sum(1) if divided else torch.where(x.abs() < smallest, 0.0, x).mean(1))
+
+    with bench_of(kernel, source=source, signature=signature, op_class="reduction") as bench:
+        for seed in range(3):
+            assert run_trial(bench, 0, "small", seed, 20.0).outputs[0].bad_fraction == 0
+            (error,) = run_trial(bench, 0, "subnormal", seed, 20.0).outputs
+            assert (error.bad_fraction > 0) is not divided and (error.max_scaled < 0.02) is divided
+
+
+@pytest.mark.parametrize(
+    ("changed", "asked"),
+    [
+        ({}, True),
+        ({"adds": False}, False),
+        ({"device": SimpleNamespace(kind="cuda")}, False),
+        (
+            {"signature": SUMMED.model_copy(update={"inputs": (X.model_copy(update={"shape": (MOST_TERMS + 1,)}),)})},
+            False,
+        ),
+        ({"adds": False, "op_class": "elementwise"}, True),
+    ],
+)
+def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, asked):
+    usual = {"op_class": "reduction", "adds": True, "device": SimpleNamespace(kind="cpu"), "signature": SUMMED}
+    assert hands_on_subnormals(SimpleNamespace(**usual | changed)) is asked
+    families = [family for family, _ in plan_trials(3, "reduction", subnormals=asked)]
+    assert families == [each for each in PLANS["reduction"] if asked or each != "subnormal"]
 
 
 def test_a_doubtful_sum_is_measured_beside_others_and_its_inputs_stay():
