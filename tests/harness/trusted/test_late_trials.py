@@ -57,7 +57,7 @@ def test_what_timed_inputs_never_hold_is_asked_for_between_them(wrong):
     with bench_of(careless(wrong, first=len(SEEDS) - 1)) as bench:
         late, _ = late_for(bench)
         with pytest.raises(CandidateFailedError, match="Called between timed calls") as refused:
-            played(late, MIN_ROUNDS)
+            played(late, 3 * MIN_ROUNDS)
     assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
 
 
@@ -173,11 +173,11 @@ def test_what_is_as_pytorch_has_it_needs_no_oracle():
         late, _ = late_for(bench)
         del bench.oracle
         played(late, MIN_ROUNDS)
-    with bench_of(careless(lambda x: x.isnan(), first=len(SEEDS) - 1)) as bench:
+    with bench_of(careless(lambda x: ~x.isfinite(), first=len(SEEDS) - 1)) as bench:
         late, _ = late_for(bench)
         del bench.oracle
         with pytest.raises(AttributeError, match="oracle"):
-            played(late, MIN_ROUNDS)
+            played(late, 3 * MIN_ROUNDS)  # few elements may have none of them by chance
 
 
 def test_rounds_make_them():
