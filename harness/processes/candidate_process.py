@@ -17,7 +17,7 @@ from harness.isolation.bubblewrap import spellings
 from harness.isolation.mapped_code import Code
 from harness.isolation.policy import Access
 from harness.nouns.errors import MachineError
-from harness.processes.trusted_child import ROOT, usable_threads
+from harness.processes.trusted_child import ROOT, SPINS, usable_threads
 
 PROGRAMS = ROOT / "harness" / "candidate"
 """Where our side of such a process lies."""
@@ -106,7 +106,7 @@ def _of_the_device(needs: Access, libraries: tuple[str, ...]) -> Iterator[str]:
 
 def environment(more: Mapping[str, str], scratch: Path) -> dict[str, str]:
     """`more` beside what all of them have. In it `{scratch}` stands for the process's private folder."""
-    own = {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
+    own = SPINS | {"OMP_NUM_THREADS": str(usable_threads()), "PYTHONDONTWRITEBYTECODE": "1"}
     found = own | {name: value.replace("{scratch}", str(scratch)) for name, value in more.items()}
     libraries = [*map(str, host_libraries()), *filter(None, [found.get("LD_LIBRARY_PATH")])]
     return found | ({"LD_LIBRARY_PATH": os.pathsep.join(libraries)} if libraries else {})

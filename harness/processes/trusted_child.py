@@ -26,6 +26,10 @@ from harness.wire.stopping import woken_by
 
 _DEVICE_VARIABLES = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH")
 ROOT = Path(__file__).resolve().parents[2]
+SPINS = {"GOMP_SPINCOUNT": "20000"}
+"""An idle OpenMP thread spins this often before it sleeps: about 0.5 ms, where libgomp's own choice (300,000) is 7 ms,
+in which eager's last thread would take a core from the candidate, and a kernel of many parallel loops would spend on
+waiting what a busy machine gives it of the cores. The same on both sides, or the clock would tell how they wait."""
 
 
 class JobDiedError(Exception):
@@ -120,16 +124,15 @@ def usable_threads() -> int:
 def _environment() -> dict[str, str]:
     """Nothing of ours but the path: children inherit the memory of this process, so it must hold no key."""
     kept = {name: os.environ[name] for name in _DEVICE_VARIABLES if name in os.environ}
-    return kept | {
+    return {
+        **kept,
+        **SPINS,
         "PATH": os.environ.get("PATH", "/usr/bin:/bin"),
         "HOME": "/nonexistent",
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join([str(ROOT), *_extra_packages()]),
         "PYTHONDONTWRITEBYTECODE": "1",
         "OMP_NUM_THREADS": "1",
-        # An idle OpenMP thread spins this often before it sleeps: about 0.5 ms, where libgomp's own choice (300,000) is
-        # 7 ms, in which eager's last thread would take a core from the candidate.
-        "GOMP_SPINCOUNT": "20000",
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # whether there is a GPU must be told without touching it: children fork
