@@ -6,6 +6,9 @@ BIN := $(VENV)/bin
 SOURCES := graph nodes tools knowledge harness
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check -q $(PIP_ARGS) -c constraints.txt
 
+# Files with tests that run by themselves: no others are collected for them.
+ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
+
 .PHONY: demo serve test test-all goldens check bench fuzz gpu-check recordings format clean
 
 demo: .make/run
@@ -28,12 +31,12 @@ test test-all goldens fuzz: export PYTHONDONTWRITEBYTECODE :=
 # against real clocks: what fails is run once more, and the end of the output names it and why it failed.
 test: .make/test check
 	$(BIN)/python -m pytest -n 3 --dist worksteal --reruns 1 -m "not alone"
-	$(BIN)/python -m pytest --reruns 1 -m alone
+	$(BIN)/python -m pytest --reruns 1 -m alone $(ALONE)
 
 # The same, and every kernel that is held as golden compiled and compared anew: for another g++, nvcc or torch.
 test-all: .make/test check
 	$(BIN)/python -m pytest -n 3 --dist worksteal -m "not alone" --reruns 1 --goldens prove
-	$(BIN)/python -m pytest --reruns 1 -m alone
+	$(BIN)/python -m pytest --reruns 1 -m alone $(ALONE)
 
 # After what renders kernels has changed: compiles and compares what reads differently, and holds it as golden.
 goldens: .make/test

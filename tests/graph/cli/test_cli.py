@@ -113,13 +113,10 @@ def test_verify_says_the_same_in_words(tmp_path: Path) -> None:
 def test_verify_judges_a_foreign_module(tmp_path: Path) -> None:
     file = tmp_path / "answer.py"
     file.write_text(
-        "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x + 1\n"
+        "from torch import nn\n\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n"
+        "        return x / (1 + (-x).maximum(x))\n"
     )
     arguments = ["verify", str(file), str(softsign(tmp_path)), "--target", "cpu", "--json"]
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1, result.output
-    assert one_object(result.stdout)["status"] == "wrong"
-    file.write_text(file.read_text().replace("x + 1", "x / (1 + (-x).maximum(x))"))
     passed = CliRunner().invoke(app, arguments)
     assert one_object(passed.stdout)["timing"]["advisory"].startswith("A ModelNew carries")
     assert passed.exit_code == 0

@@ -36,12 +36,6 @@ def test_a_refused_source_is_neither_built_nor_run(bench, judge):
     assert (verdict.build, verdict.correctness, verdict.timing) == (None, None, None)
 
 
-def test_inputs_are_drawn_anew_for_each_verdict(bench, judge):
-    refused = kernel(f"{RIGHT}\n#define GLUE(a, b) a##b")
-    first, second = (judge.evaluate(bench.task(bench.softsign), refused) for _ in range(2))
-    assert first.seed != second.seed
-
-
 def test_a_refused_source_stays_refused_with_a_build_at_hand(bench, judge):
     candidate, build = bench.build(f"{RIGHT}\n#define GLUE(a, b) a##b")
     verdict = judge.evaluate(bench.task(bench.softsign), candidate, build, seed=1)
@@ -56,12 +50,6 @@ def test_what_the_source_hides_the_library_shows(bench, judge):
     verdict = judge.evaluate(task, candidate, seed=1)
     assert (verdict.status, verdict.check) == ("refused", "screen:import")
     assert "random_device" in verdict.message
-    assert verdict.build is not None
-
-
-def test_an_honest_kernel_is_built_and_passes(bench, judge):
-    verdict = judge.evaluate(bench.task(bench.softsign), kernel(RIGHT), seed=1)
-    assert verdict.passed, verdict.message
     assert verdict.build is not None
 
 
