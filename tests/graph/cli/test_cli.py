@@ -142,7 +142,7 @@ def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> 
     assert names == set(expected.split())
     assert all(Path(file).parent == tmp_path / "run" for file in said["artifacts"])
     assert said["speedup"] == Timing.model_validate(said["verdict"]["timing"]).headline.speedup
-    assert stderr.endswith("torch: False")
+    assert "torch: False" in stderr
     progress = [line.split() for line in stderr.splitlines()]
     assert any(line[:2] == ["0", "generator"] for line in progress), stderr
     assert any(line[:2] == ["0", "tester"] and "passed" in line for line in progress), stderr
