@@ -33,12 +33,12 @@ def _traced(key: ByContent) -> Lowered:
     return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
 
 
-def _stages(problem: Problem) -> tuple[int, int, int]:
+def _stages(problem: Problem) -> tuple[int, ...]:
     """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device.
 
-    Then how many tiles of a product's results occupy a GPU.
+    Then how many tiles of a product's results, and how many threads, occupy a GPU.
     """
     if problem.target == "cuda":
         processors = max(problem.device.multiprocessors, 64)
-        return 4 * processors, 8 << 10, 2 * processors
-    return (16 * problem.device.threads, 16 << 10, 0) if problem.device.threads > 1 else (0, 1, 0)
+        return 4 * processors, 8 << 10, 2 * processors, 512 * processors
+    return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else ()

@@ -39,6 +39,8 @@ ORDERS = ("ascending", "descending")
 RANGES: dict[str, tuple[int, int]] = {"bool": (0, 1), "uint8": (0, 255)} | {
     f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
 }
+# Elements of a column that are worth a thread.
+LEAST_OF_A_COLUMN = 256
 # No axis is longer; positions beyond it need 64 bits.
 FAR = 2**31 - 1
 
@@ -102,6 +104,15 @@ class Element(Node):
     partial: bool = False
 
 
+def columns(shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> bool:
+    """Whether neighbouring results are sums of neighbours in memory."""
+    if not shape or shape[-1] < 32:
+        return False
+    last, steps = axes("i", shape)[-1], axes("r", over)
+    summed = [each for each in reads(body) if any(index.uses(axis) for index in each.indices for axis in steps)]
+    return bool(summed) and all(each.indices[-1].alone == last for each in summed)
+
+
 def children(node: Node) -> Iterator[Node]:
     """The elements that an element is made of, those that its indices are computed from too."""
     yield from node.args
@@ -153,14 +164,16 @@ class Values(Graph):
 
     A reduction to less than `few` elements over `many` or more is made in two stages: as many parts as make `few`
     elements of the first, each over the same elements whoever computes it, then the parts in their order. Products
-    are made in shares that are `tiles` of results for blocks of threads.
+    are made in shares that are `tiles` of results for blocks of threads. Columns have a thread
+    each, and fewer than `threads` are few.
     """
 
-    def __init__(self, few: int = 0, many: int = 1, tiles: int = 0) -> None:
+    def __init__(self, few: int = 0, many: int = 1, tiles: int = 0, threads: int = 0) -> None:
         super().__init__()
         self.few = few
         self.many = many
         self.tiles = tiles
+        self.threads = threads
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""
@@ -174,6 +187,9 @@ class Values(Graph):
         """The body reduced over `axes("r", over)` at every place of a shape."""
         outputs, count = max(prod(shape), 1), prod(over)
         parts = min(self.few // outputs, count // self.many)
+        if self.threads and columns(shape, over, body):
+            wanted = min(self.threads // outputs, count // LEAST_OF_A_COLUMN)
+            parts = max(parts, 1 << wanted.bit_length() >> 1)  # which mostly leaves no rest
         if parts < 2:
             return self._value("reduce", op, body.dtype, shape, body, over=over)
         return self._in_parts(op, shape, over, body, parts)

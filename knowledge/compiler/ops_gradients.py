@@ -28,6 +28,8 @@ class Sent:
     def __init__(self, state: Lowering, op: Op, dilation: object = 1) -> None:
         self.graph, self.shape = values_of(state), op.results[0].shape
         self.grad = state.operand(op.args[0], result_dtype(op))
+        if self.grad.uniform:
+            raise UnwritableError(f"{op.target} of a constant")
         self.rank = int(op.target.split("pool")[1][0])
         self.size = each_of(op.args[2], self.rank, op)
         self.steps = each_of(op.args[3] or self.size, self.rank, op)

@@ -26,6 +26,8 @@ class Windows:
 
     def __init__(self, state: Lowering, op: Op, dilation: Argument) -> None:
         self.graph, self.node = values_of(state), state.operand(op.args[0], result_dtype(op))
+        if self.node.uniform:
+            raise UnwritableError(f"{op.target} of a constant")
         self.shape = op.results[0].shape
         rank = int(op.target.split("pool")[1][0])
         self.size = each_of(op.args[1], rank, op)
@@ -93,6 +95,8 @@ def _adaptive(kind: str) -> Lower:
 
     def made(state: Lowering, op: Op) -> Node:
         graph, node = values_of(state), state.operand(op.args[0], result_dtype(op))
+        if node.uniform:
+            raise UnwritableError(f"{op.target} of a constant")
         shape = op.results[0].shape
         rank = int(op.target.split("pool")[1][0])
         here, sizes, indices = places(shape), [], []

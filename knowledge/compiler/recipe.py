@@ -22,7 +22,7 @@ from knowledge.playbook.identifiers import identifiers, tensor_names
 from knowledge.playbook.lowering import base_name
 from knowledge.playbook.problem import ByContent, Problem, Scalar, Tensor
 from knowledge.playbook.recipe import Decline, Move, Plan
-from knowledge.playbook.source_text import SCALAR_TYPES
+from knowledge.playbook.source_text import BYTES, SCALAR_TYPES
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,12 @@ class LoopsRecipe:
         why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
         for tile in ranked(largest, problem.device)[1:4]:
             yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
+
+    def nbytes(self, problem: Problem) -> int:
+        """What the kernels read and write, each tensor once a kernel."""
+        file = File(problem, Plan(self.name))
+        tensors = (each for nest in file.made.nests for each, _ in file.tensors(nest))
+        return sum(each.numel * BYTES[each.dtype] for each in tensors)
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
@@ -155,7 +161,7 @@ class File:
             lines.append(f"  between them: {self.made.fused.nbytes} bytes")
         return lines
 
-    def _tensors(self, nest: Nest) -> list[tuple[Tensor, bool]]:
+    def tensors(self, nest: Nest) -> list[tuple[Tensor, bool]]:
         """What a kernel reads and writes, each with whether it writes it."""
         read = {nest.tensor(node).name: nest.tensor(node) for node in elements(*nest.bodies)
                 if isinstance(node, Element) and node.kind == "read"}  # fmt: skip
@@ -170,19 +176,19 @@ class File:
     def _parameters(self, nest: Nest) -> str:
         tensors = [
             f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{self.stems[each.name]}"
-            for each, written in self._tensors(nest)
+            for each, written in self.tensors(nest)
         ]
         scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nest)]
         return ", ".join([*tensors, *scalars])
 
     def _arguments(self, nest: Nest) -> str:
-        tensors = [f"p{self.stems[each.name]}" for each, _ in self._tensors(nest)]
+        tensors = [f"p{self.stems[each.name]}" for each, _ in self.tensors(nest)]
         return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nest))])
 
     def _pointers(self) -> list[str]:
         """Where every tensor begins."""
         outputs = {each.name for each in self.problem.outputs}
-        used = {tensor.name for nest in self.made.nests for tensor, _ in self._tensors(nest)}
+        used = {tensor.name for nest in self.made.nests for tensor, _ in self.tensors(nest)}
         lines = []
         for each in self.problem.arguments:
             if isinstance(each, Tensor) and each.name in used:

@@ -28,6 +28,10 @@ WHAT_IT_WRITES = (
 )
 
 
+# Of what parts of rows read and write, what the compiler's loops must save: rows read in wider words, and have fewer
+# launches, each as long as some megabytes take.
+MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
+
 SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe())
 
 
@@ -41,12 +45,23 @@ def first_draft(problem: Problem) -> Draft | Decline:
     reason = ""
     for recipe in recipes():
         plan = recipe.first_plan(problem)
-        if isinstance(plan, Plan):
+        if isinstance(plan, Plan) and not _outdone(recipe, problem):
             plan, made = _settled(recipe, problem, plan)
             what = f"with {', '.join(made)}" if made else "plain and correct"
             return Draft(recipe.render(problem, plan), "first kernel", f"{what}, by the {recipe.name} recipe")
-        reason = plan.reason.rstrip(".")
+        reason = plan.reason.rstrip(".") if isinstance(plan, Decline) else reason
     return Decline(_refusal(problem, reason))
+
+
+def _outdone(recipe: Recipe, problem: Problem) -> bool:
+    """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory."""
+    if not isinstance(recipe, StagesRecipe) or problem.target == "cpu":
+        return False
+    parts, loops = recipe.nbytes(problem), LoopsRecipe()
+    if parts is None or parts < LAUNCHES_OF_BYTES or isinstance(loops.first_plan(problem), Decline):
+        return False
+    mine = loops.nbytes(problem)
+    return mine < MUCH_LESS * parts and parts - mine >= LAUNCHES_OF_BYTES
 
 
 def next_draft(

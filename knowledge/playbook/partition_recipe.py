@@ -71,6 +71,14 @@ class StagesRecipe:
                 found[move.name] = replace(before, plan=after, sure=before.sure and move.sure)
         return tuple(move for move in found.values() if move.plan != plan)
 
+    def nbytes(self, problem: Problem) -> int | None:
+        """What the parts read and write; None where one is a product or attention, whose recipes count for more."""
+        parts = stages_of(problem, self.recipes).parts
+        if any(part.recipe.name in ("gemm", "attention") for part in parts):
+            return None
+        tensors = (each for part in parts for each in part.problem.arguments if isinstance(each, Tensor))
+        return sum(each.numel * BYTES[each.dtype] for each in tensors)
+
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source: the parts in namespaces of their own, and a `run` that calls one after the other."""
         stages = stages_of(problem, self.recipes)

@@ -16,7 +16,9 @@ from knowledge.compiler.front import traced
 from knowledge.compiler.nodes import Element
 from knowledge.compiler.recipe import compiled
 from knowledge.compiler.verify import verify
+from knowledge.playbook.author import first_draft
 from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Draft, Plan
 
 FILE = """
 import torch
@@ -113,15 +115,19 @@ def posed(case: Pass) -> tuple[Reference, Problem]:
     )
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_what_is_traced_means_what_autograd_gives(name: str) -> None:
-    reference, problem = posed(CASES[name])
+def assert_means(reference: Reference, problem: Problem) -> None:
+    """What the front makes of it gives autograd's gradients."""
     lowered = traced(problem)
     verify(node for _, node in lowered.outputs)
     values = reference.inputs(seed=3)
     given = dict(zip((each.name for each in problem.inputs), values, strict=True)) | reference.parameters()
     for got, wanted in zip(meaning(problem, lowered, given), reference.run(values), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=2e-5)
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_traced_means_what_autograd_gives(name: str) -> None:
+    assert_means(*posed(CASES[name]))
 
 
 def test_a_weight_is_not_transposed_there_and_back() -> None:
@@ -143,7 +149,23 @@ def test_the_gradient_of_few_weights_comes_in_shares_of_the_images() -> None:
     assert [axis.extent for axis in (*shares.axes, *shares.reduced)] == [4, 6, 4, 3, 3, 8, 10, 10]
     assert [axis.extent for axis in joined.reduced] == [4]
     assert not any(isinstance(total.body, Element) for total in shares.totals)  # products, for tensor cores
-    values = reference.inputs(seed=3)
-    given = dict(zip((each.name for each in problem.inputs), values, strict=True)) | reference.parameters()
-    for got, wanted in zip(meaning(on_gpu, traced(on_gpu), given), reference.run(values), strict=True):
-        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-4)
+    assert_means(reference, on_gpu)
+
+
+def test_columns_are_summed_in_parts_where_they_are_few() -> None:
+    reference, problem = posed(Pass("self.part(x)", ("torch.randn(1024, 64)",), "nn.RMSNorm(64, eps=1e-6)"))
+    on_gpu = problem.model_copy(update={"target": "cuda", "device": H200})
+    assert [axis.extent for axis in compiled(on_gpu).nests[-2].axes] == [4, 64]
+    assert_means(reference, on_gpu)
+
+
+def test_large_rows_that_would_lie_in_memory_between_parts_are_loops() -> None:
+    for features, recipe in ((7, "stages"), (4096, "loops")):
+        norm = Pass("self.part(x)", (f"torch.randn(1024, {features})",), f"nn.RMSNorm({features}, eps=1e-6)")
+        problem = posed(norm)[1].model_copy(update={"target": "cuda", "device": H200})
+        draft = first_draft(problem)
+        assert isinstance(draft, Draft)
+        plan = Plan.read(draft.source)
+        assert plan is not None and plan.recipe == recipe
+    columns = [nest for nest in compiled(problem).nests if len(nest.axes) == 2 and nest.totals]
+    assert [axis.extent for nest in columns for axis in (*nest.axes, *nest.reduced)] == [4, 4096, 256]
