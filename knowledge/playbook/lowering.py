@@ -110,8 +110,16 @@ def lower(problem: Problem, table: Mapping[str, Lower], graph: Graph | None = No
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
-        outputs.append(_finest(tensor, node if node.uniform else state.graph.expand(node, tensor.shape)))
+        outputs.append(_finest(tensor, _spread(state, node, tensor)))
     return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
+
+
+def _spread(state: Lowering, node: Node, tensor: Tensor) -> Node:
+    """What an output holds, in its shape."""
+    try:
+        return node if node.uniform else state.graph.expand(node, tensor.shape)
+    except NotAView as failure:
+        raise UnwritableError(f"an output that is not as traced: {failure}") from failure
 
 
 def _finest(tensor: Tensor, node: Node) -> tuple[Tensor, Node]:

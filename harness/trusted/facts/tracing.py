@@ -15,6 +15,7 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
+from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.gradients import Differentiated, Tensors
 from harness.trusted.reference import DTYPES, Reference, Value
 
@@ -47,7 +48,7 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
         except Exception as error:  # as below: a task without a program is still a task
             raise UntraceableError(" ".join(str(error).split())[:400]) from error
     try:
-        with torch.no_grad():
+        with torch.no_grad(), without_steps():
             exported = torch.export.export(_Flat(reference), tuple(inputs), strict=False)
             return _from_export(exported, names, reference.ties)
     except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
