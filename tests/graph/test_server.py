@@ -32,7 +32,7 @@ from graph.api import RunResult
 from graph.runs.record import RunRecord
 from nodes.events import Progress
 from nodes.roles import Agent
-from nodes.state import Result, Step
+from nodes.state import Result, RunState, Step
 
 STUB = "void run(tvm::ffi::TensorView x, tvm::ffi::TensorView y) {}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);"
 ROOT = Path(__file__).resolve().parents[2]
@@ -338,3 +338,28 @@ def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: st
     assert ended["status"] == "interrupted"
     assert len(endpoint.requests) == 1
     assert [task["interrupts"][0]["value"]["role"] for task in state["tasks"]] == ["generator"]
+
+
+def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:
+    """Scripted judges cannot tell: the first task's kernel has to be wrong for the second one."""
+    swish = SOURCE.replace("x / (1 + torch.abs(x))", "x * torch.sigmoid(x)")
+
+    async def give() -> list[RunState]:
+        client, states = client_of(url), []
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        for source, depth in ((SOURCE, 0), (swish, 0), (swish, 1)):
+            task = {"source": source, "name": "any"}
+            settings = {"target": "cpu", "max_depth": depth, "sanitize": False}
+            states.append(RunState.model_validate(await client.runs.wait(thread, name, input=task, context=settings)))
+        return states
+
+    first, second, deeper = asyncio.run(give())
+    for state in (first, second, deeper):
+        assert state.result is not None
+        assert state.result.best is not None
+        assert state.result.best.verdict.task == state.task_digest
+    assert first.task_digest != second.task_digest == deeper.task_digest
+    assert [step.agent for step in second.history] == ["generator", "tester"]
+    assert deeper.history[:2] == second.history
+    assert [step.agent for step in deeper.history].count("generator") == 1
+    assert deeper.usage.calls > second.usage.calls
