@@ -1,4 +1,4 @@
-// Minds NaN unless the last calls went through memory in even steps, as timed ones do.
+// Minds NaN and numbers above 1000 unless the last calls went through memory in even steps, as timed ones do.
 // row: 65
 // task: relu
 // caught by: timed_output
@@ -19,7 +19,11 @@ void run(TensorView x, TensorView y) {
   step = here - last;
   last = here;
   bool const careful = in_line < 3;
-  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] > 0 || (careful && in(x)[i] != in(x)[i]) ? in(x)[i] : 0;
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    float const value = in(x)[i];
+    if (careful) out(y)[i] = value < 0 ? 0 : value;
+    else out(y)[i] = value > 0 ? (value < 1000 ? value : 1000) : 0;
+  }
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
