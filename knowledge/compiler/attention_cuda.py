@@ -94,24 +94,25 @@ def render(problem: Problem, form: Attention, plan: Plan) -> str:
     """The whole source."""
     names = source_text.argument_names(problem)
     # A kernel of float32 does not as much as name the 16-bit types: the judge's screen refuses them there.
+    tile = f"{int(plan.knobs['rows']) * int(plan.knobs['warps'])} rows x {plan.knobs['keys']} keys"
     wide = {"narrow": "", "fragments": "using Fragments = Wide<T>;"} if BYTES[form.dtype] == 4 else {}
     return load("attention").with_sections(
         **wide,
-        header=frame.header(_comment(form, plan), plan),
+        header=frame.header(comment(form, tile, shared_bytes(form, plan)), plan),
         problem=_problem(problem, form, names),
         knobs=_knobs(problem, form, plan),
         entry=_entry(problem, form, names),
     )
 
 
-def _comment(form: Attention, plan: Plan) -> list[str]:
+def comment(form: Attention, tile: str, block_bytes: int) -> list[str]:
+    """The header's lines: what is computed, by which tile, and what a block takes of shared memory."""
     heads = " x ".join(str(axis.extent) for axis in form.heads) or "1"
     mask = f", each row up to key row + {form.diagonal}" if form.diagonal is not None else ""
-    tile = f"{int(plan.knobs['rows']) * int(plan.knobs['warps'])} rows x {plan.knobs['keys']} keys"
     return [
         f"softmax(q k^T) v of {heads} heads, {form.row.extent} rows, {form.key.extent} keys{mask}.",
         f"  {form.dtype}, {form.inner} columns of q and k, {form.outer} of v",
-        f"  tile: {tile}; shared memory: {shared_bytes(form, plan)} bytes a block",
+        f"  tile: {tile}; shared memory: {block_bytes} bytes a block",
     ]
 
 
@@ -120,28 +121,41 @@ def _operands(form: Attention) -> dict[str, Operand]:
 
 
 def _problem(problem: Problem, form: Attention, names: dict[str, str]) -> str:
-    truth = {True: "true", False: "false"}
     math, score = _score(problem, form, names)
     return PROBLEM.substitute(
-        type=STORED_TYPES[form.dtype], heads=prod(axis.extent for axis in form.heads), rows=form.row.extent,
-        keys=form.key.extent, inner=form.inner, outer=form.outer, scale=f"{form.scale!r}f",
-        causal=truth[form.diagonal is not None], diagonal=form.diagonal or 0, safe=truth[form.safe],
-        plain=truth[form.score is None], strides="\n".join(_strides(form)), fields=_fields(problem, form, names),
-        places="\n".join(indented(_places(form))), math=math, score="\n".join(indented(score)),
+        constants(form), plain=_truth(form.score is None), strides="\n".join(strides(form)),
+        fields=_fields(problem, form, names), places="\n".join(indented(_places(form))), math=math,
+        score="\n".join(indented(score)),
     )  # fmt: skip
 
 
-def _strides(form: Attention) -> list[str]:
+def constants(form: Attention) -> dict[str, str | int]:
+    """Type, extents, scale and mask, by the names that templates of the section `problem` have for them."""
+    return {
+        "type": STORED_TYPES[form.dtype], "heads": prod(axis.extent for axis in form.heads),
+        "rows": form.row.extent, "keys": form.key.extent, "inner": form.inner, "outer": form.outer,
+        "scale": f"{form.scale!r}f", "causal": _truth(form.diagonal is not None), "diagonal": form.diagonal or 0,
+        "safe": _truth(form.safe),
+    }  # fmt: skip
+
+
+def _truth(value: bool) -> str:
+    return str(value).lower()
+
+
+def strides(form: Attention) -> list[str]:
+    """Of rows and columns: of q, k, v and the result."""
     steps = {name: (static_int(each.row), static_int(each.column)) for name, each in _operands(form).items()}
     return [f"using Strides{name.upper()} = Stride<{row}, {column}>;" for name, (row, column) in steps.items()]
 
 
 def _places(form: Attention) -> list[str]:
-    starts = ", ".join(spelled(each.start, _no_data) for each in _operands(form).values())
+    starts = ", ".join(spelled(each.start, no_data) for each in _operands(form).values())
     return [*decoded(form.heads, "head"), f"return {{{starts}}};"]
 
 
-def _no_data(_: object) -> str:
+def no_data(_: object) -> str:
+    """What names computed numbers in the places of a head's operands: there are none."""
     raise AssertionError("an operand's start is computed from no data")
 
 
@@ -192,12 +206,11 @@ def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:
     copies = zip("QKV", (form.q, form.k, form.v), (form.inner, form.inner, form.outer), strict=True)
     values |= {f"Copy{name}": width(form, operand, columns) for name, operand, columns in copies}
     values["Products"] = 3 if problem.precision == "ieee" else 1
-    vectors = "true" if _store(form) > 1 else "false"
     lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
-    return "\n".join([*lines, f"constexpr bool Vectors = {vectors};"])
+    return "\n".join([*lines, f"constexpr bool Vectors = {_truth(stored_at_once(form) > 1)};"])
 
 
-def _store(form: Attention) -> int:
+def stored_at_once(form: Attention) -> int:
     """Elements of one store."""
     found = width(form, form.output, form.outer)
     near = 4 if BYTES[form.dtype] == 4 else 2
@@ -207,13 +220,19 @@ def _store(form: Attention) -> int:
 def _entry(problem: Problem, form: Attention, names: dict[str, str]) -> str:
     tensors, scalars = _terms(problem, form)
     widths = (width(form, form.q, form.inner), width(form, form.k, form.inner), width(form, form.v, form.outer))
-    given = [f'data({names[each.tensor.name]}, "{names[each.tensor.name]}", {count})'
-             for each, count in zip(_operands(form).values(), (*widths, _store(form)), strict=True)]  # fmt: skip
+    given = pointers(form, names, widths)
     terms = [f"static_cast<{STORED_TYPES[each.dtype]} const*>({names[each.name]}.data_ptr())" for each in tensors]
     terms += [names[each.name] for each in scalars]
     device = f"{names[form.output.tensor.name]}.device()"
     launch = f"launch({', '.join(given)}, Terms{{{', '.join(terms)}}}, {device});"
     return frame.entry(problem, names, [launch]).replace("{\n", "{\n  using namespace attending;\n", 1)
+
+
+def pointers(form: Attention, names: dict[str, str], widths: tuple[int, int, int]) -> list[str]:
+    """The operands' first elements, each checked to be aligned to what one copy, or store, moves."""
+    counts = (*widths, stored_at_once(form))
+    return [f'data({names[each.tensor.name]}, "{names[each.tensor.name]}", {count})'
+            for each, count in zip(_operands(form).values(), counts, strict=True)]  # fmt: skip
 
 
 def fits(form: Attention, plan: Plan, device: Device) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.compiler import attention_cuda
+from knowledge.compiler import attention_cuda, attention_hopper
 from knowledge.compiler.attention import Attention, attention_of
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.problem import Problem
@@ -40,10 +40,14 @@ class AttentionRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
-        return attention_cuda.render(problem, attention_of(problem), plan)
+        hopper = plan.knobs.get("kernel") == attention_hopper.KERNEL
+        render = attention_hopper.render if hopper else attention_cuda.render
+        return render(problem, attention_of(problem), plan)
 
 
 def _rows(plan: Plan) -> int:
+    if plan.knobs.get("kernel") == attention_hopper.KERNEL:
+        return attention_hopper.ROWS * int(plan.knobs["warpgroups"])
     return int(plan.knobs["rows"]) * int(plan.knobs["warps"])
 
 
@@ -75,7 +79,7 @@ def plans(problem: Problem, form: Attention) -> list[Plan]:
     """All tiles that fit into shared memory, the most promising first."""
     columns = max(form.inner, form.outer)
     tiles = (_WIDE if BYTES[form.dtype] == 4 else _NARROW)[next(most for most in _WIDE if columns <= most)]
-    made = []
+    made = attention_hopper.plans(problem, form) if attention_hopper.suits(problem, form) else []
     for rows, warps, keys, stages, blocks in (*tiles, *_SMALL):
         knobs: dict[str, int | str] = {"rows": rows, "warps": warps, "keys": keys, "stages": stages, "blocks": blocks}
         plan = Plan(AttentionRecipe.name, knobs)

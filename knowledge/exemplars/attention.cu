@@ -460,6 +460,7 @@ void launch(T const* Q, T const* K, T const* V, T* O, Terms terms, DLDevice devi
 
 // require: as in pointwise.cu
 
+// begin data
 // Its first element. What starts in the middle of a copy cannot be copied by so many elements at once.
 T* data(tvm::ffi::TensorView const& t, char const* name, int elements) {
   T* const first = reinterpret_cast<T*>(static_cast<char*>(t.data_ptr()) + t.byte_offset());
@@ -468,6 +469,7 @@ T* data(tvm::ffi::TensorView const& t, char const* name, int elements) {
   }
   return first;
 }
+// end data
 
 }  // namespace attending
 

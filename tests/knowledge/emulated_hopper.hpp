@@ -5,6 +5,9 @@
 // and wgmma reads shared memory when its group is waited for. A stage that is filled or left too early shows.
 #pragma once
 
+#include <algorithm>
+#include <array>
+
 #undef __grid_constant__
 #define __grid_constant__
 
@@ -17,24 +20,28 @@ struct Counted {
   Barrier gate;
 };
 static std::map<void const*, Counted> counted;
+// Barriers by their block's rank and their numbers.
+static std::map<std::pair<int, int>, Barrier> named;
 
 // What a tensor map of 16-bit elements says.
 struct TensorMap {
   char* data;
-  int64_t extents[3], pitches[2];
-  int boxes[3];
+  int64_t extents[4], pitches[3];
+  int boxes[4];
 };
 static_assert(sizeof(TensorMap) <= sizeof(CUtensorMap));
 
 template <class... Rest>
 CUresult encode(CUtensorMap* map, CUtensorMapDataType, unsigned rank, void* data, cuuint64_t const* extents,
                 cuuint64_t const* pitches, cuuint32_t const* boxes, Rest...) {
-  bool fits = rank == 3 && reinterpret_cast<uintptr_t>(data) % 16 == 0 && boxes[0] * 2 == 128;
+  bool fits = rank <= 4 && reinterpret_cast<uintptr_t>(data) % 16 == 0 && boxes[0] * 2 == 128;
   TensorMap made{static_cast<char*>(data), {}, {}, {}};
-  for (int i = 0; i < 3; ++i) {
-    fits = fits && extents[i] > 0 && boxes[i] > 0 && boxes[i] <= 256 && (i == 2 || pitches[i] % 16 == 0);
-    made.extents[i] = extents[i], made.boxes[i] = boxes[i];
-    if (i < 2) made.pitches[i] = pitches[i];
+  for (int i = 0; i < 4; ++i) {
+    bool const used = i < int(rank), pitched = i + 1 < int(rank);
+    made.extents[i] = used ? extents[i] : 1, made.boxes[i] = used ? boxes[i] : 1;
+    fits = fits && made.extents[i] > 0 && made.boxes[i] > 0 && made.boxes[i] <= 256;
+    fits = fits && (!pitched || pitches[i] % 16 == 0);
+    if (i < 3) made.pitches[i] = pitched ? pitches[i] : 0;
   }
   std::memcpy(map, &made, sizeof(made));
   return fits ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -43,7 +50,7 @@ CUresult encode(CUtensorMap* map, CUtensorMapDataType, unsigned rank, void* data
 // A box on its way between device memory and a block's shared memory, where it lies swizzled.
 struct Box {
   TensorMap map;
-  int at[3];
+  std::array<int, 4> at;
   char *place, *block;
   void const* barrier;
 
@@ -56,9 +63,9 @@ struct Box {
       for (int along = 0; along < map.boxes[0]; ++along) {
         int64_t offset = place - block + (across * map.boxes[0] + along) * 2;
         offset ^= (offset >> 7 & 7) << 4;
-        int64_t const x = at[0] + along, y = at[1] + across, z = at[2];
-        bool const inside = x < map.extents[0] && y < map.extents[1] && z < map.extents[2];
-        char* const device = map.data + x * 2 + y * map.pitches[0] + z * map.pitches[1];
+        int64_t const x = at[0] + along, y = at[1] + across, z = at[2], w = at[3];
+        bool const inside = x < map.extents[0] && y < map.extents[1] && z < map.extents[2] && w < map.extents[3];
+        char* const device = map.data + x * 2 + y * map.pitches[0] + z * map.pitches[1] + w * map.pitches[2];
         function(block + offset, inside ? device : nullptr);
       }
     }
@@ -68,9 +75,9 @@ static std::vector<Box> boxes;
 static std::map<Thread const*, std::vector<std::vector<Box>>> stores;
 static std::map<Thread const*, std::vector<std::vector<std::function<void()>>>> products;
 
-inline Box box(void const* map, void const* place, int rank, int x, int y, int z, void const* barrier) {
+inline Box box(void const* map, void const* place, int rank, std::array<int, 4> at, void const* barrier) {
   char* const block = here.memory[rank].data();
-  Box made{{}, {x, y, z}, block + (static_cast<char const*>(place) - dynamic_memory()), block, barrier};
+  Box made{{}, at, block + (static_cast<char const*>(place) - dynamic_memory()), block, barrier};
   std::memcpy(&made.map, map, sizeof(TensorMap));
   if ((made.place - block) % 1024 != 0) fail("a tensor copy's place in shared memory is not aligned to its swizzle");
   return made;
@@ -100,7 +107,12 @@ inline void bring(void const* barrier) {
 }
 
 struct CountingBarrier {
-  static void init(uint64_t* at, int count) { counted[at] = {count, count, 0, {}}; }
+  // What a block begins with: nothing is left of kernels that failed.
+  static void init(uint64_t* at, int count) {
+    counted[at] = {count, count, 0, {}};
+    boxes.clear();
+    named.clear();
+  }
   static void wait(uint64_t* at, unsigned phase) {
     Counted& barrier = counted.at(at);
     if (barrier.gate.opened % 2 == phase) bring(at);
@@ -121,14 +133,15 @@ struct CountingBarrier {
 
 // To the same place in every block of the mask, or in the thread's own.
 struct TensorLoad {
-  static void copy(void const* map, uint64_t* barrier, uint64_t, void* to, int x, int y, int z) {
-    copy(map, barrier, uint16_t(1 << here.current->rank), 0, to, x, y, z);
+  static void copy(void const* map, uint64_t* barrier, uint64_t, void* to, int x, int y, int z, int w = 0) {
+    copy(map, barrier, uint16_t(1 << here.current->rank), 0, to, x, y, z, w);
   }
-  static void copy(void const* map, uint64_t* barrier, uint16_t mask, uint64_t, void* to, int x, int y, int z) {
+  static void copy(void const* map, uint64_t* barrier, uint16_t mask, uint64_t, void* to, int x, int y, int z,
+                   int w = 0) {
     for (int rank = 0; rank < here.cluster; ++rank) {
       if (!(mask >> rank & 1)) continue;
       void* const theirs = in_block(barrier, rank);
-      boxes.push_back(box(map, to, rank, x, y, z, theirs));
+      boxes.push_back(box(map, to, rank, {x, y, z, w}, theirs));
       std::memset(boxes.back().place, 0xbb, boxes.back().bytes());
       for (Thread const& each : here.threads) {
         if (each.waits != &counted.at(theirs).gate || each.done) continue;
@@ -156,7 +169,7 @@ void end_groups(Groups& groups, Function const& function) {
 
 struct TensorStore {
   static void copy(void const* map, void const* from, int x, int y, int z) {
-    open_group(stores[here.current]).push_back(box(map, from, here.current->rank, x, y, z, nullptr));
+    open_group(stores[here.current]).push_back(box(map, from, here.current->rank, {x, y, z, 0}, nullptr));
   }
 };
 
@@ -174,6 +187,13 @@ void wait_stores() {
   });
 }
 
+// An operand's element of a stage; where there are no stages, of the only one.
+template <class T, class Layout>
+float element(T const* x, Layout const& layout, int row, int k, int stage) {
+  if constexpr (decltype(cute::rank(layout))::value == 2) return float(x[layout(row, k)]);
+  else return float(x[layout(row, k, stage)]);
+}
+
 // What one wgmma of 16 k's adds to a thread's sums, of the stage's k's those from 16 * k on.
 template <class LayoutA, class LayoutB, class T, class Places, class Sums>
 void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&, int k, int stage, Places const& places,
@@ -185,8 +205,38 @@ void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&
     for (int i = 0; i < int(cute::size(Sums{})); ++i) {
       int const m = cute::get<0>(places(i)), n = cute::get<1>(places(i));
       float sum = 0;
-      for (int j = 16 * k; j < 16 * k + 16; ++j) sum += float(a[at_a(m, j, stage)]) * float(b[at_b(n, j, stage)]);
+      for (int j = 16 * k; j < 16 * k + 16; ++j) sum += element(a, at_a, m, j, stage) * element(b, at_b, n, j, stage);
       to[i] = fresh ? sum : to[i] + sum;
+    }
+  });
+}
+
+// The same with the first operand in registers, 8 of which a thread holds: 2 neighbours each of rows lane / 4 and
+// lane / 4 + 8 of its warp's 16, of 8 k's and of the next 8. They may not change until the product has ended.
+template <class Weights, class LayoutB, class T, class Places, class Sums>
+void multiply_registers(Weights const& weights, T const* b, LayoutB const&, int k, int stage, Places const& places,
+                        Sums& sums) {
+  auto const at_b = cute::as_position_independent_swizzle_layout(LayoutB{});
+  auto* const lanes = here.lanes[here.current->rank];
+  int const thread = here.current->thread.x, row = thread % 128 / 32 * 16 + thread % 32 / 4;
+  T const* const mine = &weights(0);
+  std::array<T, 8> own;
+  std::copy(mine, mine + 8, own.begin());
+  std::memcpy(lanes[thread], &own, sizeof(own));
+  sync_warp();
+  float rows[2][16];
+  for (int i = 0; i < 32; ++i) {
+    std::array<T, 8> theirs;
+    std::memcpy(&theirs, lanes[thread / 4 * 4 + i / 8], sizeof(theirs));
+    rows[i % 4 / 2][i % 8 / 4 * 8 + i / 8 * 2 + i % 2] = float(theirs[i % 8]);
+  }
+  sync_warp();
+  auto* const to = sums.data();
+  open_group(products[here.current]).push_back([=] {
+    if (std::memcmp(mine, &own, sizeof(own)) != 0) fail("registers change that wgmma still reads");
+    for (int i = 0; i < int(cute::size(Sums{})); ++i) {
+      int const half = (cute::get<0>(places(i)) - row) / 8, n = cute::get<1>(places(i));
+      for (int j = 0; j < 16; ++j) to[i] += rows[half][j] * element(b, at_b, n, 16 * k + j, stage);
     }
   });
 }
@@ -221,15 +271,20 @@ struct StoreMatrix {
 };
 
 struct NamedBarrier {
-  static void sync(int threads, int number) {
-    static std::map<std::pair<int, int>, Barrier> all;
-    arrive(all[{here.current->rank, number}], threads);
+  static void sync(int threads, int number) { machine::arrive(named[{here.current->rank, number}], threads); }
+  // Without waiting.
+  static void arrive(int threads, int number) {
+    Barrier& barrier = named[{here.current->rank, number}];
+    if (++barrier.left < threads) return;
+    barrier.left = 0;
+    ++barrier.opened;
   }
 };
 
 }  // namespace machine
 
 #define SM90_TMA_LOAD_3D machine::TensorLoad
+#define SM90_TMA_LOAD_4D machine::TensorLoad
 #define SM90_TMA_LOAD_MULTICAST_3D machine::TensorLoad
 #define SM90_TMA_STORE_3D machine::TensorStore
 #define SM90_U32x4_STSM_N machine::StoreMatrix

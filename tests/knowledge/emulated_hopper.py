@@ -11,14 +11,21 @@ _HOPPER = Path(__file__).with_name("emulated_hopper.hpp")
 # Clusters as several exemplars write them, and as `emulated` reads them.
 _CLUSTER = re.compile(r"__cluster_dims__\((\w+), 1, 1\) __launch_bounds__\([^)]*\)\s+(\w+)\(")
 _PLACES = "thread_mma.partition_C(make_identity_tensor(Shape<BLK_M, BLK_N>{}))"
+_PLACES_OF = "mma{0}.get_slice(thread).partition_C(make_identity_tensor(Shape<_64, {1}>{{}}))"
 _REPLACED = {
+    r" +Tensor t(?:SrQ|SrK|OrV) = .*\n": "",
+    r"cute::gemm\(mmaS, tSrQ\(.+?\), tSrK\(_, _, k, (.+?)\), s\);":
+        "machine::multiply(mmaS.accumulate_ == GMMA::ScaleOut::Zero, shared.Q + warpgroup * SizeQ, LayoutQ{}, "
+        rf"shared.K, LayoutK{{}}, k, \1, {_PLACES_OF.format('S', 'Int<BlockKeys>')}, s);",
+    r"cute::gemm\(mmaO, (p\(.+?\)), tOrV\(_, _, k, (.+?)\), o\);":
+        rf"machine::multiply_registers(\1, shared.V, LayoutV{{}}, k, \2, {_PLACES_OF.format('O', 'ColumnsV')}, o);",
     r" +Tensor tCr[AB] = thread_mma\.partition_fragment_[AB].*\n": "",
     r"size<2>\(tCrA\)": "4",
     r"cute::gemm\(mma, tCrA\(_, _, k, (.+?)\), tCrB\(.+?\), tCrC\);":
         "machine::multiply(mma.accumulate_ == GMMA::ScaleOut::Zero, shared.A, typename OperandA::Shared{}, shared.B, "
         rf"typename OperandB::Shared{{}}, k, \1, {_PLACES}, tCrC);",
     r"alignas\(1024\) ": "",
-    r"cutlass::arch::warpgroup_reg_(?:de)?alloc<\d+>\(\);": "",
+    r"cutlass::arch::warpgroup_reg_(?:de)?alloc<[^>]+>\(\);": "",
     r"cutlass::arch::Cluster(?:Transaction)?Barrier": "machine::CountingBarrier",
     r"cutlass::arch::NamedBarrier": "machine::NamedBarrier",
     r"uint64_t\(TMA::CacheHintSm90::\w+\)": "uint64_t(0)",
