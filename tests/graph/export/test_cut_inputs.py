@@ -9,6 +9,8 @@ import pytest
 import torch
 
 from graph.export import live_module
+from harness.building.store import exported_modules
+from harness.trusted.facts import describing
 from harness.trusted.models import cutting
 from harness.trusted.models.cutting import kept_of
 
@@ -73,3 +75,27 @@ def test_what_is_small_or_has_a_structure_is_kept_whole(given: torch.Tensor) -> 
     kept = kept_of(given)
     assert isinstance(kept, torch.Tensor)
     assert torch.equal(kept, given)
+
+
+class Net(torch.nn.Module):
+    """Weights, a buffer, a mask among its inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = torch.nn.Sequential(torch.nn.Linear(32, 32), torch.nn.ReLU())
+        self.register_buffer("shift", torch.ones(32))
+
+    def forward(self, x: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        return self.inner(x).where(mask, 0.0) + self.shift
+
+
+def test_a_large_module_is_described_without_running_it_on_values(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path))
+    _, source = live_module.module_source(Net(), (torch.randn(64, 32), torch.rand(64, 32) > 0.5))
+    monkeypatch.setenv("CUTEGEN_EXPORTED", str(exported_modules().root))
+    small = describing.describe(source, "net")
+    monkeypatch.setattr(describing, "LARGE_FLOPS", 1)
+    monkeypatch.setattr(describing, "require_one_shape", lambda *_: pytest.fail("it was run on values"))
+    assert describing.describe(source, "net") == small
