@@ -191,6 +191,20 @@ CUTE_DEVICE float power_of_two(float x) {
   return result;
 }
 
+// The largest power of two that is not above x.
+constexpr float power_below(float x) {
+  float power = 1;
+  while (power > x) power /= 2;
+  while (2 * power <= x) power *= 2;
+  return power;
+}
+
+constexpr float Factor = Scale * 1.4426950408889634f;
+// Exponents are a product with Factor, rounded once `base` has left it. `base`'s own rounding is in every exponent of a
+// row: it falls out of the weights, but where it is itself an exponent beyond the type. That far up Factor is a power
+// of two, which rounds nothing, for scores that differ at all differ there by more than weights show.
+constexpr float Far = 0x1p26f, FactorFar = power_below(Factor);
+
 // What a thread knows of its two rows of the 64, lane / 4 and lane / 4 + 8 of its warp's 16.
 struct Softmax {
   float top[2] = {-INFINITY, -INFINITY}, sum[2] = {0, 0}, rescale[2];
@@ -198,7 +212,6 @@ struct Softmax {
   // Scores become exponentials, `top` and `sum` (a thread's own part) take them in; `rescale` is for what came before.
   template <class Scores>
   CUTE_DEVICE void operator()(Scores& s) {
-    constexpr float Factor = Scale * 1.4426950408889634f;
     CUTE_UNROLL
     for (int half = 0; half < 2; ++half) {
       float most = top[half];
@@ -207,14 +220,15 @@ struct Softmax {
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 1));
       most = fmaxf(most, __shfl_xor_sync(0xffffffffu, most, 2));
       // Nothing seen yet: exponents are -infinity, not NaN.
-      float const shift = most == -INFINITY ? 0.0f : most, base = shift * Factor;
-      rescale[half] = power_of_two((top[half] - shift) * Factor);
+      float const shift = most == -INFINITY ? 0.0f : most;
+      float const factor = fabsf(shift) < Far / Factor ? Factor : FactorFar, base = shift * factor;
+      rescale[half] = power_of_two((top[half] - shift) * factor);
       top[half] = most;
       float added = 0;
       CUTE_UNROLL
       for (int i = 0; i < BlockKeys / 2; ++i) {
         if (i % 4 / 2 != half) continue;
-        s(i) = power_of_two(fmaf(s(i), Factor, -base));
+        s(i) = power_of_two(fmaf(s(i), factor, -base));
         added += s(i);
       }
       sum[half] = fmaf(sum[half], rescale[half], added);

@@ -95,10 +95,13 @@ def verdict_on(judge, task, tmp_path, monkeypatch):
     yield verdict
     for library in libraries:
         assert eventually(lambda of=library: not users(of)), users(library)
-        assert {path.name for path in library.parent.iterdir()} == {"kernel.cpp", "kernel.so", "messages.json"}
+        assert {path.name for path in library.parent.iterdir()} == BUILT
     places = (Path("/tmp"), Path("/var/tmp"), Path("/dev/shm"), Path.home(), Path.cwd())
     assert not [place for place in places if (place / LEFTOVER).exists()]
     assert not list(tmp_path.iterdir())
+
+
+BUILT = {"kernel.cpp", "kernel.so", "kernel.lines.so", "messages.json"}
 
 
 def users(library):
