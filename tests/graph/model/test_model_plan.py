@@ -135,7 +135,7 @@ def test_small_regions_and_those_that_nobody_at_hand_writes_are_not_worth_a_kern
         whole_ms=50.02,
     )
     plan = planned(capture)
-    assert [region.ms for region in plan.regions] == [50.0, 0.02]
+    assert [region.ms for region in plan.regions] == [50.0, 0.01]
     assert plan.worthwhile(playbook_alone=True) == ()
     assert plan.worthwhile(playbook_alone=False) == plan.regions[:1]
 
