@@ -30,7 +30,7 @@ INPUTS: Mapping[str, str] = {
 
 FAMILIES: Mapping[OpClass, frozenset[str]] = {
     "elementwise": frozenset(INPUTS) - {"near one", "negative", "offset 1000", "offset -100", "outliers", "masked"},
-    "reduction": frozenset(INPUTS) - {"near one", "subnormal"},
+    "reduction": frozenset(INPUTS) - {"near one"},
     "gemm": frozenset(INPUTS) - {"near one", "subnormal", "negative", "offset -100", "masked"},
     "other": frozenset(INPUTS) - {"near one", "subnormal"},
 }
