@@ -15,7 +15,7 @@ from starlette.requests import Request
 from graph.runs.trust import TRUST_CLIENTS
 from graph.server.artifacts import _MAKERS
 from graph.server.auth import TOKEN, who
-from graph.server.checkpoints import DEFAULT, FILE
+from graph.server.checkpoints import DEFAULT, PLACE
 from nodes.events import Progress, RunEvent
 
 CALLERS = [
@@ -43,7 +43,7 @@ def test_every_event_stands_on_the_page_with_its_fields() -> None:
 
 def test_the_files_and_variables_that_the_page_names_are_those_of_the_server() -> None:
     assert set(_MAKERS) == set(re.findall(r"^\| `([\w.-]+\.\w+)` \|", PAGE, re.M))
-    for name in (TOKEN, FILE, DEFAULT, TRUST_CLIENTS):
+    for name in (TOKEN, PLACE, DEFAULT, TRUST_CLIENTS):
         assert f"`{name}`" in PAGE or f"`{name}=1`" in PAGE
 
 
