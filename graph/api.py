@@ -44,12 +44,12 @@ class RunResult:
     def of(cls, graph: Any, config: RunnableConfig, out: str | Path | None = None) -> RunResult:
         """What a thread of the graph `cutegen` has found by now; `graph` is compiled here, or a `RemoteGraph`.
 
-        Record, report, kernel and drop-in are written to `out`, or to `runs/<task>-<thread>`; to go on, give the
+        Record, report, kernel and drop-in are written to `out`, or to `runs/thread-<id>`; to go on, give the
         thread itself more. The drop-in brings its library where this machine judged the kernel. Raises `UserError` for
         a thread of another graph or without a run, and `MachineError`.
         """
         record = record_on(graph, config)
-        folder = RunFolder(Path(out) if out else RUNS / f"{record.name}-{record.id}")
+        folder = RunFolder(Path(out) if out else RUNS / f"thread-{record.id}")
         try:
             folder.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

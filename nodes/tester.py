@@ -24,7 +24,8 @@ def tester(state: RunState, node_context: NodeContext) -> Update:
     candidate = _by_its_writer(require(state.candidate, "candidate"), state)
     verdict, device_seconds = _judge(state, candidate, node_context)
     judged = state.model_copy(update={"candidate": candidate})
-    return {"candidate": candidate, **apply_verdict(judged, verdict, device_seconds, node_context.settings)}
+    update = apply_verdict(judged, verdict, device_seconds, node_context.settings)
+    return update if candidate is state.candidate else {**update, "candidate": candidate}
 
 
 def _by_its_writer(candidate: Candidate, state: RunState) -> Candidate:

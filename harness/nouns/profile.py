@@ -91,8 +91,8 @@ class Profile(Frozen):
     `findings` are sentences on the bottleneck, the most limiting first. `kernels` are there where a GPU's counters were
     read, the slowest first; where they should have been and could not, `unprofiled` says why and what to do. `phases`
     are there where a processor's calls were sampled, the longest first, with the number of `ticks`; where they could
-    not be, `unsampled` says why. `held_up`: the
-    share of the sampled time in which other processes kept one of the kernel's threads from running.
+    not be, `unsampled` says why. `held_up`: the share of the sampled time in which other processes kept one of the
+    kernel's threads from running.
     """
 
     target: TargetName

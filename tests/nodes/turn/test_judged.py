@@ -32,9 +32,9 @@ def of_type(dtype: str, op_class: OpClass = "elementwise") -> Task:
     return sample.model_copy(update={"workloads": (work.model_copy(update={"signature": signature}),)})
 
 
-def of_products() -> Task:
+def reducing_by(operation: str = "prod.dim_int") -> Task:
     x = task().signature.outputs[0]
-    ops = (TracedOp(target="aten.prod.dim_int", args=(), kwargs={}, results=(x,)),)
+    ops = (TracedOp(target=f"aten.{operation}", args=(), kwargs={}, results=(x,)),)
     return task("reduction").model_copy(update={"program": Program(tracer="export", ops=ops, outputs=("output",))})
 
 
@@ -45,14 +45,19 @@ def test_the_families_that_are_told_are_those_that_are_drawn(op_class: OpClass) 
     said = judged.say_inputs(task(op_class))
     assert ("runs of -infinity" in said) == ("masked" in PLANS[op_class])
     assert ("outliers" in said) == ("outliers" in PLANS[op_class])
-    assert "factors of either sign" not in said and "factors of either sign" in judged.say_inputs(of_products())
+    assert "factors of either sign" not in said and "factors of either sign" in judged.say_inputs(reducing_by())
+
+
+@pytest.mark.parametrize(("operation", "told"), [("sum.dim_IntList", True), ("std.correction", False)])
+def test_denormals_are_told_of_those_reductions_that_are_held_to_them(operation: str, told: bool) -> None:
+    assert ("denormals among zeros; " in judged.say_inputs(reducing_by(operation))) == told
 
 
 @pytest.mark.parametrize("op_class", CLASSES)
 @pytest.mark.parametrize("multiplies", [False, True])
 def test_the_special_values_that_are_told_are_those_that_are_planted(op_class: OpClass, multiplies: bool) -> None:
     planted = specials(torch.float32, op_class, multiplies=multiplies)
-    words = judged.say_inputs(of_products() if multiplies else task(op_class)).split("with a few ")[1]
+    words = judged.say_inputs(reducing_by() if multiplies else task(op_class)).split("with a few ")[1]
     facts = torch.finfo(torch.float32)
     assert ("NaN, infinities" in words) == any(math.isinf(value) for value in planted)
     assert ("denormals" in words) == any(0 < abs(value) < facts.smallest_normal for value in planted)
