@@ -68,11 +68,11 @@ def _longest(cut: _Cut, start: int, recipes: tuple[Recipe, ...]) -> tuple[Stage,
     """The part from operation `start` on that takes in most operations, and where it ends."""
     last = min(len(cut.ops), start + LONGEST)
     for end in range(last, start, -1):
-        part = cut.part(start, end)
-        for recipe in recipes if part.outputs else ():
-            if isinstance(recipe.first_plan(part), Plan):
-                cut.close(part)
-                return Stage(part, recipe), end
+        for part in cut.parts(start, end):
+            for recipe in recipes if part.outputs else ():
+                if isinstance(recipe.first_plan(part), Plan):
+                    cut.close(part)
+                    return Stage(part, recipe), end
     parts = (cut.part(start, end) for end in range(start + 1, len(cut.ops) + 1))
     raise UnwritableError(_why_not(next(part for part in parts if part.outputs), recipes))
 
@@ -132,7 +132,18 @@ class _Cut:
                 yield from self._views(ref, start)
             yield op
 
-    def part(self, start: int, end: int) -> Problem:
+    def parts(self, start: int, end: int) -> Iterator[Problem]:
+        """The same operations once for each layout of what they hand on: as in the forward, else packed.
+
+        Later views may be none of a packed tensor: heads beside one another are not where they lie one after the other.
+        """
+        made = self.part(start, end, packed=False)
+        yield made
+        packed = self.part(start, end)
+        if packed.outputs != made.outputs:
+            yield packed
+
+    def part(self, start: int, end: int, *, packed: bool = True) -> Problem:
         """Operations `start` to `end` as a problem; its outputs are what is returned or of use later on."""
         own = self.ops[start:end]
         read = [ref for op in own for ref in _reads(op)]
@@ -140,7 +151,7 @@ class _Cut:
         needed = {source for ref in read for source in self._sources(ref, start)}
         given = [each for name, each in self.known.items() if name in needed]
         weights = {each.name for each in self.problem.parameters}
-        outputs = self._outputs(start, end)
+        outputs = self._outputs(start, end, packed=packed)
         return self.problem.model_copy(
             update={
                 "inputs": tuple(each for each in given if each.name not in weights),
@@ -151,8 +162,8 @@ class _Cut:
             }
         )
 
-    def _outputs(self, start: int, end: int) -> list[tuple[Tensor, str]]:
-        """The returned tensors, and packed buffers for what only later parts read; with the value that each holds."""
+    def _outputs(self, start: int, end: int, *, packed: bool) -> list[tuple[Tensor, str]]:
+        """The returned tensors, and buffers for what only later parts read; with the value that each holds."""
         made = [result.name for op in self.ops[start:end] for result in op.results]
         final = [
             (tensor, name) for tensor, name in zip(self.problem.outputs, self.problem.returns, strict=True)
@@ -161,7 +172,7 @@ class _Cut:
         later = [ref for op in self.ops[end:] for ref in _reads(op)]
         wanted = {source for ref in later for source in self._sources(ref, end)}
         handed = [
-            self.results[name].model_copy(update={"strides": packed_strides(self.results[name].shape)})
+            _buffer(self.results[name], packed=packed)
             for name in made if name in wanted
         ]  # fmt: skip
         return [*final, *((tensor, tensor.name) for tensor in handed)]
@@ -188,6 +199,17 @@ def _returning_results(problem: Problem) -> Problem:
     )
     returns = tuple(f"{name} copied" if name in given else name for name in problem.returns)
     return problem.model_copy(update={"ops": (*problem.ops, *copies), "returns": returns})
+
+
+def _buffer(value: Tensor, *, packed: bool) -> Tensor:
+    """Memory of its own for a value: in its order of dimensions where that leaves no gaps, else packed."""
+    strides = packed_strides(value.shape)
+    if not packed:
+        order = sorted(range(len(value.shape)), key=lambda axis: -value.strides[axis])
+        dense = packed_strides(tuple(value.shape[axis] for axis in order))
+        own = tuple(dense[order.index(axis)] for axis in range(len(order)))
+        strides = own if own == value.strides else strides
+    return value.model_copy(update={"strides": strides})
 
 
 def _reads(op: Op) -> Iterator[str]:

@@ -171,7 +171,15 @@ def test_dropout_is_not_left_out() -> None:
     assert isinstance(answer, Decline) and "dropout" in answer.reason
 
 
-def test_a_layer_is_a_product_an_attention_and_a_product() -> None:
+def unbound(x: torch.Tensor, _: torch.Tensor) -> torch.Tensor:
+    """The same as one operation, whose result lies in memory as the heads stand side by side."""
+    batch, rows, columns = x.shape
+    q, k, v = x.view(batch, rows, 3, HEADS, -1).permute(2, 0, 3, 1, 4).unbind(0)
+    return F.scaled_dot_product_attention(q, k, v).transpose(1, 2).reshape(batch, rows, columns // 3)
+
+
+@pytest.mark.parametrize("attend", [packed, unbound])
+def test_a_layer_is_a_product_an_attention_and_a_product(attend: Callable[..., torch.Tensor]) -> None:
     class Layer(torch.nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -179,7 +187,7 @@ def test_a_layer_is_a_product_an_attention_and_a_product() -> None:
             self.register_buffer("mask", torch.ones(1, 1, 12, 12).tril())
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            return self.out(packed(self.into(x), self.mask))
+            return self.out(attend(self.into(x), self.mask))
 
     problem = traced(Layer(), _randn(2, 10, 16), device=H200)
     assert [stage.recipe.name for stage in stages_of(problem, SINGLE).parts] == ["gemm", "attention", "gemm"]
