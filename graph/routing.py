@@ -10,16 +10,19 @@ from nodes.settings import Settings
 from nodes.state import RunState, require
 from nodes.stops import broke_off, out_of_repairs
 
-AfterFailure = Literal["diagnoser", "repairer", "optimizer", "generator"]
+AfterFailure = Literal["diagnoser", "repairer", "reviewer", "optimizer", "generator"]
+ToNextMove = Literal["reviewer", "optimizer"]
 
 
-def after_intake(state: RunState, settings: Settings) -> Literal["generator", "profiler", "optimizer", "sanitizer"]:
+def after_intake(
+    state: RunState, settings: Settings
+) -> Literal["generator", "profiler", "reviewer", "optimizer", "sanitizer"]:
     """A task without a kernel gets its first one; a run that goes on from its best is optimized, if it may be."""
     if state.stop_reason:
         return "sanitizer"
     if state.best is None:
         return "generator"
-    return "profiler" if gate_open(state, settings) else "optimizer"
+    return "profiler" if gate_open(state, settings) else _to_next_move(settings)
 
 
 def after_generator(state: RunState, settings: Settings) -> Literal["tester", "sanitizer"]:
@@ -29,7 +32,7 @@ def after_generator(state: RunState, settings: Settings) -> Literal["tester", "s
 
 def after_tester(
     state: RunState, settings: Settings
-) -> Literal["diagnoser", "repairer", "generator", "profiler", "optimizer", "sanitizer"]:
+) -> Literal["diagnoser", "repairer", "generator", "profiler", "reviewer", "optimizer", "sanitizer"]:
     """A failure is diagnosed or mended; a pass is optimized, and first profiled where the gate is open."""
     passed = require(state.verdict, "verdict").passed
     if state.final_repair:
@@ -38,7 +41,7 @@ def after_tester(
         return "sanitizer"
     if not passed:
         return _after_failure(state, settings)
-    return "profiler" if gate_open(state, settings) else "optimizer"
+    return "profiler" if gate_open(state, settings) else _to_next_move(settings)
 
 
 def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", "sanitizer"]:
@@ -49,7 +52,7 @@ def after_diagnoser(state: RunState, settings: Settings) -> Literal["repairer", 
 
 def after_repairer(
     state: RunState, settings: Settings
-) -> Literal["tester", "diagnoser", "generator", "optimizer", "sanitizer"]:
+) -> Literal["tester", "diagnoser", "generator", "reviewer", "optimizer", "sanitizer"]:
     """A repair is tested. Where the repairer gives up, a new start or the best kernel is the way on.
 
     Who was sent no diagnosis and sees no repair is sent one.
@@ -57,12 +60,17 @@ def after_repairer(
     if state.stop_reason and not state.final_repair:
         return "sanitizer"
     if state.gave_up:
-        return "sanitizer" if state.final_repair else _fall_back(state)
+        return "sanitizer" if state.final_repair else _fall_back(state, settings)
     return "diagnoser" if _wants_a_diagnosis(state) else "tester"
 
 
-def after_profiler(state: RunState, settings: Settings) -> Literal["optimizer", "sanitizer"]:
+def after_profiler(state: RunState, settings: Settings) -> Literal["reviewer", "optimizer", "sanitizer"]:
     """A profiled kernel is optimized, unless it is as fast as asked for."""
+    return "sanitizer" if state.stop_reason else _to_next_move(settings)
+
+
+def after_reviewer(state: RunState, settings: Settings) -> Literal["optimizer", "sanitizer"]:
+    """Whatever was said, the next move is the optimizer's."""
     return "sanitizer" if state.stop_reason else "optimizer"
 
 
@@ -90,7 +98,7 @@ def _wants_a_diagnosis(state: RunState) -> bool:
 
 
 def _after_failure(state: RunState, settings: Settings) -> AfterFailure:
-    return _fall_back(state) if out_of_repairs(state, settings) else _to_be_mended(state, settings)
+    return _fall_back(state, settings) if out_of_repairs(state, settings) else _to_be_mended(state, settings)
 
 
 def _to_be_mended(state: RunState, settings: Settings) -> Literal["diagnoser", "repairer"]:
@@ -103,5 +111,10 @@ def _to_be_mended(state: RunState, settings: Settings) -> Literal["diagnoser", "
     )
 
 
-def _fall_back(state: RunState) -> Literal["optimizer", "generator"]:
-    return "generator" if state.best is None else "optimizer"
+def _fall_back(state: RunState, settings: Settings) -> Literal["reviewer", "optimizer", "generator"]:
+    return "generator" if state.best is None else _to_next_move(settings)
+
+
+def _to_next_move(settings: Settings) -> ToNextMove:
+    """The optimizer, to whom a reviewer speaks first where there is one."""
+    return "reviewer" if settings.reviewer_model else "optimizer"

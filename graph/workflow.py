@@ -16,6 +16,7 @@ from graph.routing import (
     after_optimizer,
     after_profiler,
     after_repairer,
+    after_reviewer,
     after_sanitizer,
     after_sweeper,
     after_tester,
@@ -32,6 +33,7 @@ from nodes.node_context import ModelCache, OpenModel
 from nodes.optimizer import optimizer
 from nodes.profiler import profiler
 from nodes.repairer import repairer
+from nodes.reviewer import reviewer
 from nodes.roles import Speaker
 from nodes.sanitizer import sanitizer
 from nodes.settings import Settings
@@ -52,6 +54,7 @@ NODES: tuple[tuple[Agent[RunState], str], ...] = (
     (optimizer, "Makes one move from a kernel that is right."),
     (sweeper, "Builds the variants that a move leaves open, and times each."),
     (profiler, "Finds out what limits a kernel, once the depth gate is open."),
+    (reviewer, "Looks at what came of a move, and plans the next one."),
     (sanitizer, "Watches the final kernel for memory errors and races."),
     (reporter, "Sums the run up."),
 )
@@ -63,6 +66,7 @@ ROUTES: dict[str, Route] = {
     "diagnoser": after_diagnoser,
     "repairer": after_repairer,
     "profiler": after_profiler,
+    "reviewer": after_reviewer,
     "optimizer": after_optimizer,
     "sweeper": after_sweeper,
     "sanitizer": after_sanitizer,
@@ -81,7 +85,7 @@ def build_graph(
     graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
     for agent, description in NODES:
         name = agent.__name__
-        turn = TURN if name in get_args(Speaker) else None
+        turn = TURN if name in (*get_args(Speaker), "reviewer") else None
         node = cancellable(as_node(agent, shelf, turn, admit, open_judge))
         graph.add_node(name, node, metadata={"description": description})
     graph.add_edge(START, "intake")

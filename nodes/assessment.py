@@ -1,4 +1,4 @@
-"""The structured answers of an evolution's verifiers and of its summarizer."""
+"""The structured answers of those who write no kernels: verifiers, summarizer, reviewer."""
 
 from __future__ import annotations
 
@@ -20,3 +20,18 @@ class Recommendations(Frozen):
     """What a summarizer makes of a profile: three changes, the most promising first."""
 
     recommendations: tuple[Text, Text, Text] = Field(description="Each one change, with the number that speaks for it.")
+
+
+class Critique(Frozen):
+    """A reviewer's word on the kernel judged last, and its plan for the next one."""
+
+    changed: Text = Field(description="What the diff changes in what the machine does.")
+    shown: tuple[Text, ...] = Field(
+        min_length=1,
+        max_length=6,
+        description="What of that the build, the machine code and the verdict show, or do not.",
+    )
+    doubts: tuple[Text, ...] = Field(max_length=6, description="What speaks against the kernel; empty where nothing.")
+    plan: tuple[Text, ...] = Field(
+        min_length=1, max_length=3, description="The next changes, the most promising first, each with a number."
+    )

@@ -12,16 +12,18 @@ from harness.tasks.direction import directed
 from nodes.going_on import anew, best_to_go_on_from, deeper
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.reviewer import require_reviewer
 from nodes.state import RunState
 
 
 def intake(state: RunState, node_context: NodeContext) -> Update:
-    """Describe the task. Raises `UserError` for a file that is none, or whose forward is random, `MachineError` where
-    nothing can run it.
+    """Describe the task. Raises `UserError` for a file that is none, or whose forward is random, and where the reviewer
+    is the playbook, `MachineError` where nothing can run it.
 
     Target and isolation are settled here once, so that a resumed run goes on with the same. The same task again goes on
     from its best kernel.
     """
+    require_reviewer(node_context.settings)
     judge = node_context.any_judge()
     target, tier = judge.device.target, judge.tier
     best = best_to_go_on_from(state, target, tier, node_context.settings)

@@ -32,6 +32,7 @@ def optimizer(state: RunState, node_context: NodeContext) -> Update:
         verdict=start.verdict,
         profile=profile,
         max_sweep=node_context.settings.max_sweep,
+        critique=state.critique,
     )
 
     def moved(text: str) -> Written | Declined:

@@ -75,6 +75,12 @@ class Models(Group):
     summarizer_model: str = Field(
         default="", title="Summarizer's model", description="Of an evolution's profiles. Empty: the model above."
     )
+    reviewer_model: str = Field(
+        default="",
+        title="Reviewer's model",
+        description="Plans each move and looks at what came of the last: its diff, machine code and verdict, not its "
+        "author's words. Best another model than the authors'. Empty: no reviewer.",
+    )
     fallback_model: str = Field(
         default="",
         title="Fall-back model",

@@ -13,6 +13,7 @@ from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import HeadToHead, Status, Verdict
+from nodes.assessment import Critique
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Stepper
 from tools.sweep import Sweep
@@ -199,7 +200,8 @@ class RunState(BaseModel):
     `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
     one, they are what is left.
     `sweep` names the values that the candidate's constants may take, until the sweeper has chosen among them.
-    `profile` belongs to the kernel that the optimizer is about to improve. `seconds` is the time spent in nodes,
+    `profile` belongs to the kernel that the optimizer is about to improve, `critique` is a reviewer's word on the one
+    that was judged last. `seconds` is the time spent in nodes,
     resumed runs included; `device_seconds` the part of it spent on running and profiling kernels.
     """
 
@@ -224,6 +226,7 @@ class RunState(BaseModel):
     regenerations: int = 0
     diagnosis: Diagnosis | None = None
     profile: Profile | None = None
+    critique: Critique | None = None
     history: Annotated[tuple[Step, ...], append] = ()
     usage: Annotated[Usage, add] = Usage()
     seconds: Annotated[float, add] = 0.0

@@ -47,6 +47,19 @@ def unmet_claims(move: str, build: Build, target: TargetName) -> Iterator[str]:
         yield from _without_instructions(move, build)
 
 
+def say_instructions(build: Build, target: TargetName) -> str:
+    """Which of what makes a GPU's kernels fast its machine code has, and which not; empty where nobody can look."""
+    library = library_of(build) if target == "cuda" and build.succeeded else None
+    found = opcodes(library) if library else frozenset()
+    if not found:
+        return ""
+    has = [claim.what for claim in _ON_CUDA if any(map(claim.shown_by.match, found))]
+    lacks = [claim.what for claim in _ON_CUDA if claim.what not in has]
+    return (
+        f"Its machine code has: {', '.join(has) or 'none of what follows'}; it lacks: {', '.join(lacks) or 'nothing'}."
+    )
+
+
 def spills(build: Build) -> Iterator[str]:
     """The kernels whose registers do not suffice."""
     for use in build.resources:

@@ -26,6 +26,8 @@ def check_models(settings: Settings) -> tuple[Prerequisite, ...]:
     users: dict[str, list[str]] = {}
     for role in get_args(Speaker):
         users.setdefault(settings.model_for(role), []).append(role)
+    if settings.reviewer_model:
+        users.setdefault(settings.reviewer_model, []).append("reviewer")
     if settings.fallback_model:
         users.setdefault(settings.fallback_model, []).append(_FALLBACK)
     named = tuple(_checked(_name(who), spec, settings) for spec, who in users.items())

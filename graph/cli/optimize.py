@@ -119,7 +119,7 @@ def require_models(settings: Settings, said: Callable[[str], str], *, unattended
 
     `said` is how the user names a setting, `unattended` what cannot wait for a person's answers.
     """
-    for setting in sorted({settings.model_setting(role) for role in get_args(Speaker)}):
+    for setting in sorted({settings.model_setting(role) for role in (*get_args(Speaker), "reviewer")}):
         _require_model(settings, setting, getattr(settings, setting), said, unattended)
 
 

@@ -16,7 +16,7 @@ from graph.verifiers.bench import Look, looks, measured
 from graph.verifiers.by_model import ModelVerifiers
 from graph.verifiers.matrix import by_operator, calibration, confusion, counted
 from harness.judging.protocol import Judge, JudgeOrder
-from nodes.evolution.selection import KEYLESS
+from nodes.roles import KEYLESS
 from nodes.settings import Settings
 from tools.judges import open_judge
 

@@ -17,6 +17,7 @@ from nodes.evolution.archivist import archivist
 from nodes.evolution.breeder import breeder
 from nodes.evolution.ends import intake, sanitizer
 from nodes.evolution.proposer import proposer
+from nodes.evolution.reviewer import reviewer
 from nodes.evolution.selection import by_speed
 from nodes.evolution.sifter import builder, sifter
 from nodes.evolution.state import Brief, EvolutionState, Order, Proposal
@@ -46,6 +47,7 @@ ABOUT = {
     "tester": "Judges one kernel and keeps it where it is the fastest.",
     "archivist": "Puts what was judged into the archive.",
     "summarizer": "Draws three recommendations from the best kernel's profile.",
+    "reviewer": "Looks at a new best kernel, and plans the next ones.",
     "sanitizer": "Watches the best kernel for memory errors and races.",
     "reporter": "Sums the run up.",
 }
@@ -63,8 +65,9 @@ def build_graph(
     for author in (proposer, verifier):
         speaking: Any = cancellable(as_node(author, shelf, TURN, admit, open_judge))
         graph.add_node(author.__name__, speaking, input_schema=Brief, metadata=_about(author.__name__))
-    advising = cancellable(as_node(summarizer, shelf, TURN, admit, open_judge))
-    graph.add_node("summarizer", advising, metadata=_about("summarizer"))
+    for adviser in (summarizer, reviewer):
+        advising = cancellable(as_node(adviser, shelf, TURN, admit, open_judge))
+        graph.add_node(adviser.__name__, advising, metadata=_about(adviser.__name__))
     for joining in (sifter, ranker):
         joined = cancellable(as_node(joining, shelf, None, admit, open_judge))
         graph.add_node(joining.__name__, joined, defer=True, metadata=_about(joining.__name__))
@@ -78,7 +81,8 @@ def build_graph(
     for name in ("ranker", "tester"):
         graph.add_conditional_edges(name, _after_judging, ["tester", "archivist"])
     graph.add_edge("archivist", "summarizer")
-    graph.add_edge("summarizer", "breeder")
+    graph.add_edge("summarizer", "reviewer")
+    graph.add_edge("reviewer", "breeder")
     graph.add_edge("sanitizer", "reporter")
     graph.add_edge("reporter", END)
     return graph
@@ -120,6 +124,7 @@ def brief_for(order: Order, state: EvolutionState) -> Brief:
         taken=tuple(each.digest for each in state.pool if each.digest),
         inspiration=state.inspiration,
         recommendations=state.recommendations,
+        critique=state.critique,
         attempts=state.attempts,
         usage=state.usage,
         seconds=state.seconds,

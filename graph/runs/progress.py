@@ -28,13 +28,17 @@ DOING = {
     "optimizer": "choosing a move",
     "sweeper": "trying variants",
     "profiler": "profiling",
+    "reviewer": "reviewing",
     "sanitizer": "watching for memory errors",
     "reporter": "writing the result",
     "breeder": "choosing parents",
     "proposer": "writing kernels",
     "sifter": "sorting out repeats",
     "builder": "compiling",
+    "verifier": "verifying",
+    "ranker": "ranking",
     "archivist": "writing the archive",
+    "summarizer": "reading the profile",
 }
 MOVE_WIDTH = 46
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"

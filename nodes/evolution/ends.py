@@ -13,6 +13,7 @@ from nodes.evolution.verifier import require_verifiers
 from nodes.intake import described
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.reviewer import require_reviewer
 from nodes.state import Best, Step
 from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import call_tool
@@ -22,10 +23,11 @@ from tools.wording import say_sanitizers
 def intake(state: EvolutionState, node_context: NodeContext) -> Update:
     """Describe the task and settle where its kernels run; a run that had ended goes on from its kernels.
 
-    Raises `UserError` for a file that is no task and for verifiers without a model, `MachineError` where nothing can
-    run it.
+    Raises `UserError` for a file that is no task and for verifiers or a reviewer without a model, `MachineError` where
+    nothing can run it.
     """
     require_verifiers(node_context.settings)
+    require_reviewer(node_context.settings)
     judge, direction = node_context.any_judge(), node_context.settings.direction
     if state.task is not None and state.task.source != directed(state.source, direction):
         raise UserError("This thread holds the evolution of another task.", "Begin a new one.")

@@ -81,6 +81,7 @@ def request_of(brief: Brief, node_context: NodeContext, tools: Sequence[BaseTool
         verdict=parents[0].verdict if parents else None,
         max_sweep=settings.max_sweep,
         left=_left(brief, settings, tools),
+        critique=brief.critique,
         search=Search(
             operator=order.operator,
             second=parents[1].candidate if len(parents) > 1 else None,

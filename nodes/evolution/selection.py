@@ -7,10 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from nodes.evolution.features import distance, features_of
 from nodes.evolution.state import EvolutionState, Order, Proposal
+from nodes.roles import KEYLESS
 from nodes.settings import Operator, Proposer, Settings
-
-KEYLESS = "playbook"
-"""The model that writes by rules. It mends no kernels: what it can take back, it has as another proposal already."""
 
 
 def elites(pool: Sequence[Proposal], most: int) -> list[Proposal]:
@@ -97,6 +95,7 @@ def _ways(pool: Sequence[Proposal], settings: Settings, generation: int) -> Iter
 
 
 def _suits(operator: Operator, proposer: Proposer) -> bool:
+    """The playbook mends no kernels: what it can take back, it has as another proposal already."""
     return operator != "refinement" or proposer.model != KEYLESS
 
 

@@ -12,6 +12,7 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Verdict
+from nodes.assessment import Critique
 from nodes.settings import Operator
 from nodes.state import Best, Result, Step, Stop, Usage, append
 from nodes.turn.request import Shown
@@ -107,6 +108,7 @@ class Brief(Frozen):
     taken: tuple[str, ...] = ()
     inspiration: tuple[Shown, ...] = ()
     recommendations: tuple[SanitizedText, ...] = ()
+    critique: Critique | None = None
     history: tuple[Step, ...] = ()
     attempts: int
     usage: Usage
@@ -120,7 +122,8 @@ class EvolutionState(BaseModel):
     `orders` are those of the present generation, whose number is `generation`. `best` is the fastest kernel by
     head-to-heads; `verdict` the last word on one. `attempts` counts kernels judged, and `withdrawn` names those with
     which a sanitizer found fault, `archived` those that the archive has. `inspiration` came from there.
-    `recommendations` were drawn from the profile of the kernel `summarized`.
+    `recommendations` were drawn from the profile of the kernel `summarized`, `critique` says what a reviewer thinks of
+    the kernel `reviewed`, or of a best one before it.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -140,6 +143,8 @@ class EvolutionState(BaseModel):
     inspiration: tuple[Shown, ...] = ()
     recommendations: tuple[SanitizedText, ...] = ()
     summarized: str = ""
+    critique: Critique | None = None
+    reviewed: str = ""
     attempts: int = 0
     history: Annotated[tuple[Step, ...], append] = ()
     usage: Annotated[Usage, add] = Usage()

@@ -8,10 +8,10 @@ from harness.judging.device_lock import held_s
 from harness.nouns.profile import Profile
 from nodes.evolution.held_out import hidden_workloads, shown_task, shown_verdict
 from nodes.evolution.proposer import latest_errors
-from nodes.evolution.selection import KEYLESS
 from nodes.evolution.state import EvolutionState
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.roles import KEYLESS
 from nodes.settings import Settings
 from nodes.state import Best, Step, require
 from nodes.stops import over_budget

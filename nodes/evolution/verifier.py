@@ -9,10 +9,10 @@ from harness.nouns.errors import UserError
 from nodes.assessment import Assessment
 from nodes.builds import side_by_side
 from nodes.evolution.held_out import hidden_workloads, shown_task
-from nodes.evolution.selection import KEYLESS
 from nodes.evolution.state import EXCHANGES_OF_A_TURN, Brief, EvolutionState, Proposal
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.roles import KEYLESS
 from nodes.settings import Settings
 from nodes.state import Step, Usage, require
 from nodes.turn.agent_common import asked, best_speedup

@@ -12,6 +12,7 @@ from langchain_core.runnables import Runnable
 from langgraph.types import interrupt
 
 from harness.nouns.frozen import Frozen
+from nodes.assessment import Critique
 from nodes.diagnosis import Diagnosis
 from nodes.models.chat_interfaces import answer_in, for_interfaces
 from nodes.models.conversation import Said, calls_in
@@ -92,5 +93,7 @@ def _schema(role: Voice) -> dict[str, Any] | None:
             return Diagnosis.model_json_schema()
         case "repairer":
             return Patch.model_json_schema()
+        case "reviewer":
+            return Critique.model_json_schema()
         case _:
             return None

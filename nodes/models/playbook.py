@@ -41,7 +41,7 @@ class PlaybookModel(LocalModel):
                 return AIMessage(_repair(request))
             case "proposer":
                 return AIMessage(_propose(request))
-            case "verifier" | "summarizer":
+            case "verifier" | "summarizer" | "reviewer":
                 return AIMessage(
                     _declined("CANNOT", Decline("The playbook writes kernels, and has no opinion on them."))
                 )

@@ -11,7 +11,7 @@ from langchain_core.messages import AIMessage
 from pydantic import BaseModel, ValidationError
 
 from harness.nouns.frozen import Frozen, SanitizedText
-from nodes.assessment import Assessment, Recommendations
+from nodes.assessment import Assessment, Critique, Recommendations
 from nodes.diagnosis import Diagnosis
 from nodes.models.usage import Bill
 from nodes.turn.fences import Block, split
@@ -149,6 +149,11 @@ def parse_assessment(answer: str) -> Assessment:
 def parse_recommendations(answer: str) -> Recommendations:
     """The summarizer's answer. Raises `AnswerError`."""
     return _model(Recommendations, _json(_readable(answer)))
+
+
+def parse_critique(answer: str) -> Critique:
+    """The reviewer's answer. Raises `AnswerError`."""
+    return _model(Critique, _json(_readable(answer)))
 
 
 def parse_patch(answer: str) -> Patch | Declined:

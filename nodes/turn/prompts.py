@@ -91,6 +91,8 @@ def _facts(request: Request) -> dict[str, Any]:
         "profile": render(request.profile) if request.profile else "",
         "diagnosis_text": _said_of(request.diagnosis) if request.diagnosis else "",
         "diagnosis_form": _form(Diagnosis),
+        "compared": request.compared,
+        "critique": request.critique,
         **_review(request.review),
         **_kernel(request),
         **_knowledge(request),

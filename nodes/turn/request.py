@@ -10,7 +10,7 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Precision, Verdict
-from nodes.assessment import Assessment
+from nodes.assessment import Assessment, Critique
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Voice
 from nodes.settings import ExemplarChoice, Operator
@@ -68,11 +68,26 @@ class Review(Frozen):
     before: Assessment | None = None
 
 
+class Compared(Frozen):
+    """What a reviewer is shown of the kernel judged last, free of its author's words.
+
+    `diff` is against the kernel that it was made of; of one that was made of none it is the `whole` kernel. `built` is
+    what its build tells, `built_before` what that of the other told.
+    """
+
+    diff: str
+    whole: bool
+    built: str
+    built_before: str = ""
+    verdict: str
+
+
 class Request(Frozen):
     """One question to a model. `candidate` is the kernel to repair or to improve; `verdict` the last word on it.
 
     `profile` is present only past the depth gate. `max_sweep`: how many variants one move may try; 1 where it may not
-    sweep. `search` is there where an evolution asks, `review` where a verifier is asked. `compiled_with` names the
+    sweep. `search` is there where an evolution asks, `review` where a verifier is asked,
+    `compared` where a reviewer is, whose `critique` the next author is told. `compiled_with` names the
     compilers and CUTLASS with their versions. The request travels as it is in the human message's
     `additional_kwargs["request"]`, so that a rule-based model can answer without reading prose; no endpoint is sent it.
     """
@@ -95,6 +110,8 @@ class Request(Frozen):
     exemplar: ExemplarChoice = "representative"
     search: Search | None = None
     review: Review | None = None
+    compared: Compared | None = None
+    critique: Critique | None = None
 
     @property
     def architecture(self) -> str:

@@ -23,7 +23,7 @@ def tools_for(
             return (look_up, kernel.compile_kernel)
         case "diagnoser":
             return (look_up, kernel.compile_kernel, kernel.run_kernel, kernel.sanitize_kernel)
-        case "verifier" | "summarizer":
+        case "verifier" | "summarizer" | "reviewer":
             return ()
         case "optimizer":
             return (look_up, kernel.compile_kernel, kernel.run_kernel, *([kernel.profile_kernel] if profiled else []))

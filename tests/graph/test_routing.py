@@ -43,6 +43,9 @@ DRAWN = {
     ("repairer", "generator"),
     ("repairer", "optimizer"),
     ("repairer", "sanitizer"),
+    *((before, "reviewer") for before in ("intake", "tester", "repairer", "profiler")),
+    ("reviewer", "optimizer"),
+    ("reviewer", "sanitizer"),
     ("profiler", "optimizer"),
     ("profiler", "sanitizer"),
     ("optimizer", "tester"),
@@ -55,7 +58,7 @@ DRAWN = {
     ("reporter", "__end__"),
 }
 
-SPEAKERS = ("generator", "diagnoser", "repairer", "optimizer")
+SPEAKERS = ("generator", "diagnoser", "repairer", "optimizer", "reviewer")
 TURNS = {
     (f"{agent}:{source}", f"{agent}:{target}")
     for agent in SPEAKERS
@@ -251,6 +254,15 @@ def test_builds_that_failed_are_counted_back_to_where_the_kernel_was_written() -
     assert [failed_builds(history) for history in ((), VAIN, unbuilt, (*unbuilt, unbuilt[1]))] == [0, 0, 1, 2]
     assert failed_builds((*unbuilt, *unbuilt)) == 1, "another move's"
     assert failed_builds((*unbuilt, VAIN[1], unbuilt[1])) == 1, "it compiled in between"
+
+
+@given(states(), settings_of_any_kind)
+def test_a_reviewer_stands_before_every_move_and_changes_no_other_way(state: RunState, settings: Settings) -> None:
+    reviewed = settings.model_copy(update={"reviewer_model": "manual"})
+    for route in (routing.after_intake, routing.after_tester, routing.after_repairer, routing.after_profiler):
+        way = route(state, settings)
+        assert route(state, reviewed) == ("reviewer" if way == "optimizer" else way)
+    assert routing.after_reviewer(state, settings) == "optimizer"
 
 
 def test_the_way_without_a_stop() -> None:
