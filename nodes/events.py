@@ -102,6 +102,32 @@ class Profiled(Event):
         return f"profiled: {self.bound}"
 
 
+class RegionBegun(Event):
+    """A region of a model has its turn, and so many seconds."""
+
+    kind: Literal["region_begun"] = "region_begun"
+    budget_s: float
+
+    @property
+    def words(self) -> str:
+        return f"begun, with {self.budget_s:.0f} s"
+
+
+class RegionEnded(Event):
+    """Its run has ended: what its best kernel gains by itself, or why there is none."""
+
+    kind: Literal["region_ended"] = "region_ended"
+    improved: bool
+    speedup: float | None = None
+    interval: Interval | None = None
+    reason: Said = ""
+
+    @property
+    def words(self) -> str:
+        gain = f"{self.speedup:.2f}x by itself" if self.speedup else "no kernel"
+        return gain if self.improved else f"{gain}: {self.reason}"
+
+
 class Stopping(Event):
     """A budget is spent, the target is met, or nothing is left to try: the run comes to its end."""
 
@@ -127,13 +153,17 @@ class Working(Event):
 
 RunEvent = (
     AgentStarted | AgentEnded | Asked | Answering | Answered | ToolStarted | ToolEnded | NewBest | Profiled | Stopping
-    | Working | JudgesEvent
+    | RegionBegun | RegionEnded | Working | JudgesEvent
 )  # fmt: skip
 
 
 class Progress(Frozen):
-    """One item of the custom stream: an event, the node in whose time it happened, and the node's seconds by then."""
+    """One item of the custom stream: an event, the node in whose time it happened, and the node's seconds by then.
+
+    `region` names the region of a model that it is about; empty outside of those.
+    """
 
     agent: str
+    region: str = ""
     seconds: float
     event: Annotated[RunEvent, Field(discriminator="kind")]

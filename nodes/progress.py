@@ -23,6 +23,7 @@ SILENCE_S = 0.9
 """So long nothing may happen untold. A client is told something every second, whatever a node waits for."""
 
 _listen: ContextVar[Listen | None] = ContextVar("listen", default=None)
+_region: ContextVar[str] = ContextVar("region", default="")
 _writing: ContextVar[bool] = ContextVar("writing", default=False)
 
 
@@ -41,6 +42,16 @@ def listening(listen: Listen) -> Iterator[None]:
         yield
     finally:
         _listen.reset(token)
+
+
+@contextmanager
+def about_region(name: str) -> Iterator[None]:
+    """Have what the nodes that begin within tell of be told as that of a model's region."""
+    token = _region.set(name)
+    try:
+        yield
+    finally:
+        _region.reset(token)
 
 
 @contextmanager
@@ -86,13 +97,13 @@ def tell_of(update: dict[str, Any], state: BaseModel) -> None:
 def apart(work: Callable[[], Made]) -> Made:
     """Run a graph that must not take itself for a part of the one that runs here. It is told of, and ended, with it."""
 
-    def alone(stop: Stop | None, listen: Listen | None, writing: bool) -> Made:
+    def alone(stop: Stop | None, listen: Listen | None, writing: bool, region: str) -> Made:
         _listen.set(listen)
         _writing.set(writing)
-        with stoppable(stop):
+        with about_region(region), stoppable(stop):
             return work()
 
-    return Context().run(alone, present(), _listen.get(), _writing.get())
+    return Context().run(alone, present(), _listen.get(), _writing.get(), _region.get())
 
 
 def _started(state: BaseModel) -> AgentStarted:
@@ -105,6 +116,7 @@ class _Reporter:
 
     def __init__(self, agent: str, listen: Listen, *, beats: bool) -> None:
         self._agent, self._listen, self._beats = agent, listen, beats
+        self._region = _region.get()
         self._began = self._told_s = time.monotonic()
         self._doing = ""
         self._ended = threading.Event()
@@ -126,7 +138,8 @@ class _Reporter:
                 return
             self._told_s = time.monotonic()
             self._doing = event.words or self._doing
-            progress = {"agent": self._agent, "seconds": round(self._told_s - self._began, 3), "event": event}
+            seconds = round(self._told_s - self._began, 3)
+            progress = {"agent": self._agent, "region": self._region, "seconds": seconds, "event": event}
             self._listen(Progress.model_validate(progress))
 
     def _beat(self) -> None:

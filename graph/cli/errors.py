@@ -13,6 +13,9 @@ from harness.nouns.frozen import printable
 
 IMPROVED, NOTHING_FASTER, USER_ERROR, MACHINE_ERROR, WAITING, DEFECT, INTERRUPTED = 0, 1, 2, 3, 4, 70, 130
 
+# What LangGraph notes on an error that goes through a graph: an identity that helps nobody here.
+GRAPHS_NOTE = "During task with name"
+
 
 def guarded(work: Callable[[], int], *, as_json: bool) -> int:
     """The exit code of `work`. Errors of ours become a sentence on stderr, and with `as_json` an object on stdout.
@@ -38,6 +41,7 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
 def _tell(error: BaseException, sentence: str, kind: str, problem: str, remedy: str, *, as_json: bool) -> None:
     print(f"cutegen: {sentence}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):
-        print(note, file=sys.stderr)
+        if not note.startswith(GRAPHS_NOTE):
+            print(note, file=sys.stderr)
     if as_json:
         print(json.dumps({"error": kind, "problem": problem, "remedy": remedy}))

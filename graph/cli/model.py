@@ -19,8 +19,8 @@ from graph.model.report import HEAD, region_rows, verdict_of
 from graph.model.run import ModelFolder, ModelManifest, ModelRecord, create_model, drive_model, reopen_model
 from graph.model.sources import load_model
 from graph.model.steps import by_playbook
+from graph.model.terminal import ModelTerminal
 from graph.pages.sheet import Sheet, drawn
-from graph.runs.progress import Quiet
 from harness.nouns.errors import CutegenError, UserError
 
 
@@ -54,7 +54,8 @@ def _optimize(options: Model, console: Console) -> int:
         show_plan(plan, console, playbook_alone=alone)
 
     try:
-        record = drive_model(folder, manifest, _Progress(console), planned=planned)
+        with ModelTerminal(console) as terminal:
+            record = drive_model(folder, manifest, terminal, planned=planned)
     except (CutegenError, KeyboardInterrupt) as error:
         error.add_note(f"Go on with: cutegen model --resume {shlex.quote(short(folder.path))}")
         raise
@@ -80,17 +81,6 @@ def _again(options: Model) -> tuple[ModelFolder, ModelManifest]:
     folder, manifest = reopen_model(options.resume)
     require_same(options.settings, manifest.settings)
     return folder, manifest
-
-
-class _Progress(Quiet):
-    """A line for each step that begins."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def started(self, agent: str) -> None:
-        """Print it."""
-        self._console.print(Text(f"{agent} ...", style="dim"))
 
 
 def _finish(record: ModelRecord, folder: ModelFolder, console: Console, *, as_json: bool) -> None:

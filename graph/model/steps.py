@@ -19,11 +19,13 @@ from graph.runs.record import RunRecord
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
 from harness.wire.stopping import Stop, StoppedError, present, stoppable
+from harness.wire.telling import tell
+from nodes.events import RegionBegun, RegionEnded
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.progress import apart
 from nodes.settings import Settings
-from nodes.state import require
+from nodes.state import Usage, require
 
 Step = Callable[[ModelState, NodeContext, Workbench], Update]
 
@@ -60,10 +62,16 @@ def region(state: RegionState, node_context: NodeContext) -> Update:
             with beginning:
                 known = run.manifest_file.exists()
                 begun = reopen(run.path) if known else _begin(run, state, folder, node_context.settings)
+            tell(RegionBegun(budget_s=begun[1].settings.max_wall_s))
             record = apart(partial(drive, *begun, open_judge=node_context.open_judge))
     except UserError as error:
-        return {"outcomes": (RegionOutcome(name=task.name, improved=False, reason=str(error)),)}
-    return {"outcomes": (outcome_of(task.name, record),), "usage": record.usage}
+        return _ended(RegionOutcome(name=task.name, improved=False, reason=str(error)), Usage())
+    return _ended(outcome_of(task.name, record), record.usage)
+
+
+def _ended(outcome: RegionOutcome, usage: Usage) -> Update:
+    tell(RegionEnded.model_validate(outcome.model_dump(exclude={"name"})))
+    return {"outcomes": (outcome,), "usage": usage}
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from nodes.cancelling import cancellable
 from nodes.models.select import open_model
 from nodes.node import Admission, Update, as_node
 from nodes.node_context import ModelCache
+from nodes.progress import about_region
 from nodes.settings import Settings
 from tools.judges import open_judge
 
@@ -71,7 +72,9 @@ def build_model_graph(
     within = as_node(region, shelf, None, admit, open_judge)
 
     def region_node(state: Any, *, runtime: Runtime[Settings]) -> Update:
-        return within(RegionState.model_validate(state), runtime=runtime)
+        given = RegionState.model_validate(state)
+        with about_region(given.region.name):
+            return within(given, runtime=runtime)
 
     graph.add_node(
         "region", cancellable(region_node), metadata={"description": "One region's run of the agents' graph."}

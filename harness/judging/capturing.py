@@ -20,6 +20,7 @@ from harness.nouns.acceptance import Acceptance, BesideCompiled
 from harness.nouns.capture import Capture
 from harness.nouns.device import DeviceName
 from harness.nouns.errors import CutegenError, MachineError, UserError
+from harness.nouns.events import WholeModel
 from harness.nouns.frozen import Frozen
 from harness.nouns.task import Variant
 from harness.nouns.tier import Tier
@@ -27,6 +28,7 @@ from harness.nouns.verdict import Precision
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
 from harness.wire.job import AcceptJob, CompileOrder, CutJob, ReferenceJob, RegionCut, WholeCompileJob
+from harness.wire.telling import tell
 
 Noun = TypeVar("Noun", bound=Frozen)
 Turn = Callable[[DeviceName], AbstractContextManager[None]]
@@ -53,11 +55,13 @@ class ModelOnTarget:
 
         Raises `UserError` where the file is no model, and `MachineError` where it is too large for this machine.
         """
+        tell(WholeModel(doing="running the model with every operation clocked"))
         with scratch_folder() as scratch:
             return self._validated(Capture, self._run("capture", self._job, scratch))
 
     def cut(self, regions: tuple[RegionCut, ...], folder: Path, *, program: str, inputs: str) -> None:
         """Write each region as files of these names, into a folder of its name in `folder`. Raises like `capture`."""
+        tell(WholeModel(doing="writing each region as a task"))
         job = CutJob(**dict(self._job), regions=regions, program=program, inputs=inputs)
         self._run("cut", job, folder, turn=beside_others)  # nothing in it is timed
 
@@ -89,6 +93,7 @@ class ModelOnTarget:
             compile=order,
             modes=tuple(mode for mode in modes if mode not in late),
         )
+        tell(WholeModel(doing="loading the model with its kernels"))
         with scratch_folder() as scratch:
             found = self._validated(Acceptance, self._run("accept", job, scratch, read=(str(folder),)))
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
@@ -102,6 +107,7 @@ class ModelOnTarget:
             if compile_s < LEAST_COMPILE_S:
                 late[mode] = "the time for compiling was over before it"
                 continue
+            tell(WholeModel(doing=f"torch.compile on the whole model, {mode}"))
             job = WholeCompileJob(**dict(self._job), compile=order, modes=(mode,))
             try:
                 with scratch_folder() as scratch:

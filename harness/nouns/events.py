@@ -138,6 +138,17 @@ class Sanitizing(Event):
         return "watching every access"
 
 
+class WholeModel(Event):
+    """Something is done with a whole model: it is run, compiled, or held against eager."""
+
+    kind: Literal["whole_model"] = "whole_model"
+    doing: Said
+
+    @property
+    def words(self) -> str:
+        return self.doing
+
+
 class Judged(Event):
     """The judge's word on a kernel. `check` names what failed; the interval is there where it was timed."""
 
@@ -177,6 +188,7 @@ JudgesEvent = (
     | Timing
     | Profiling
     | Sanitizing
+    | WholeModel
     | Judged
 )
 """What a judge tells of."""

@@ -380,7 +380,9 @@ def _execute(source: str, name: str) -> types.ModuleType:
     try:
         exec(compile(source, filename, "exec"), module.__dict__)
     except Exception as error:  # whatever importing the file raises is the file's own
-        raise UserError(f"{name}: importing it raised {_one_line(error)}.", _CONTRACT) from error
+        lacking = error.name if isinstance(error, ModuleNotFoundError) else None
+        remedy = f"Install {lacking} beside cutegen." if lacking else _CONTRACT
+        raise UserError(f"{name}: importing it raised {_one_line(error)}.", remedy) from error
     return module
 
 

@@ -23,6 +23,7 @@ import torch
 from harness.checks.errors import compare
 from harness.checks.expected import Expected
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
+from harness.nouns.events import WholeModel
 from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
@@ -32,6 +33,7 @@ from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value
 from harness.trusted.timing.statistics import median_ratio
 from harness.wire.job import AcceptJob
+from harness.wire.telling import tell
 
 MIN_ROUNDS, MAX_ROUNDS = 11, 120
 SEED = 20_011
@@ -101,6 +103,7 @@ def accept(job: AcceptJob) -> dict[str, Any]:
 
 
 def _accept(whole: _Whole, compiled: list[CompiledWhole]) -> Acceptance:
+    tell(WholeModel(doing="comparing the model's outputs with eager's and float64's"))
     right, wrong = _right_regions(whole)
     graphs = _graphs(whole, right)
     whole.graphs = graphs.used
@@ -130,6 +133,7 @@ def _accept(whole: _Whole, compiled: list[CompiledWhole]) -> Acceptance:
 
 def _timed(whole: _Whole, kept: tuple[str, ...], compiled: list[CompiledWhole]) -> Acceptance:
     """The model with these regions by turns with eager and with what torch.compile made."""
+    tell(WholeModel(doing="timing the model by turns with eager"))
     fast = whole.with_regions(kept)
     sides = {"eager": whole.call(whole.reference.model), "fast": whole.call(fast)}
     sides |= {f"compiled {each.mode}": each.call for each in compiled if each.call}
@@ -243,6 +247,7 @@ def _inside(whole: _Whole, names: tuple[str, ...]) -> list[Inside]:
     """Each region's gain inside: all regions against all but this one. Dropped where the interval is not above 1."""
     if not names:
         return []
+    tell(WholeModel(doing="timing the model with and without each region"))
     sides = {"all": whole.with_regions(names)}
     for name in names:
         rest = tuple(other for other in names if other != name)

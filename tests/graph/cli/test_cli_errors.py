@@ -26,7 +26,7 @@ def task(body: str = "return x * 2", inputs: str = "torch.randn(8, 8)") -> str:
 
 BAD_TASKS = {
     "syntax error": ("def broken(:\n", "syntax|line 1"),
-    "import error": ("import no_such_module_here\n" + task(), "no_such_module_here"),
+    "import error": ("import no_such_module_here\n" + task(), "Install no_such_module_here"),
     "no Model": (INPUTS.format(inputs="1.0"), "Model"),
     "no get_inputs": (MODEL.format(body="return x"), "get_inputs"),
     "forward raises": (task("raise ValueError('cannot do this')"), "cannot do this"),
