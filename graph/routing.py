@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from nodes.ablator import to_ablate
 from nodes.gate import gate_open
 from nodes.history import failed_builds
 from nodes.settings import Settings
@@ -86,9 +87,14 @@ def after_sweeper(state: RunState, settings: Settings) -> Literal["tester", "san
     return "sanitizer" if state.stop_reason else "tester"
 
 
-def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser", "reporter"]:
+def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser", "ablator", "reporter"]:
     """A finding is diagnosed like any failure; otherwise the run is at its end."""
-    return "diagnoser" if state.final_repair else "reporter"
+    return "diagnoser" if state.final_repair else after_ablator(state, settings)
+
+
+def after_ablator(state: RunState, settings: Settings) -> Literal["ablator", "reporter"]:
+    """One accepted move after the other is taken back, where the settings ask for that."""
+    return "ablator" if any(True for _ in to_ablate(state, settings)) else "reporter"
 
 
 def _wants_a_diagnosis(state: RunState) -> bool:

@@ -10,6 +10,7 @@ from langgraph.runtime import Runtime, get_runtime
 
 from graph.reporter import reporter
 from graph.routing import (
+    after_ablator,
     after_diagnoser,
     after_generator,
     after_intake,
@@ -23,6 +24,7 @@ from graph.routing import (
 )
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
+from nodes.ablator import ablator
 from nodes.cancelling import cancellable
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
@@ -56,6 +58,7 @@ NODES: tuple[tuple[Agent[RunState], str], ...] = (
     (profiler, "Finds out what limits a kernel, once the depth gate is open."),
     (reviewer, "Looks at what came of a move, and plans the next one."),
     (sanitizer, "Watches the final kernel for memory errors and races."),
+    (ablator, "Takes back one accepted move of the final kernel, to see what it is worth."),
     (reporter, "Sums the run up."),
 )
 
@@ -70,6 +73,7 @@ ROUTES: dict[str, Route] = {
     "optimizer": after_optimizer,
     "sweeper": after_sweeper,
     "sanitizer": after_sanitizer,
+    "ablator": after_ablator,
 }
 
 

@@ -125,11 +125,17 @@ def say_variant(variant: Variant) -> str:
 def say_decision(step: Step) -> str:
     """What a test decided, and by which head-to-head against the best kernel of its time; empty where nothing was
     decided."""
+    if step.agent == "ablator":
+        return _without(step.head_to_head)
     decision = "kept" if step.improved else "undecided" if step.undecided else "not kept"
     if step.head_to_head is None:
         return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
     met = step.head_to_head
     return f"{decision}, {met.speedup:.2f}x the best before it ({met.interval.low:.2f} to {met.interval.high:.2f})"
+
+
+def _without(met: HeadToHead | None) -> str:
+    return f"without it {met.speedup:.2f}x the best ({met.interval.low:.2f} to {met.interval.high:.2f})" if met else ""
 
 
 def _begun(move: Step, kernel: str) -> Tried:

@@ -99,7 +99,8 @@ def _built(build: Build | None, target: TargetName) -> str:
 def _made_of(state: RunState) -> Best | None:
     """The kernel that passed from which the present one came, its repairs passed over; None of a first one."""
     known: Mapping[str, Best] = {each.candidate.digest: each for each in (*state.earlier, state.best) if each}
-    parents = {step.candidate: step.parent for step in state.history if step.candidate and step.parent}
+    made = [step for step in state.history if step.agent in ("optimizer", "sweeper", "repairer")]
+    parents = {step.candidate: step.parent for step in made if step.candidate and step.parent}
     at = require(state.candidate, "candidate").parent
     while at and at not in known:
         at = parents.pop(at, None)  # taken out, so that a history that goes round ends, too

@@ -6,7 +6,7 @@ from typing import Literal
 
 Agent = Literal["generator", "tester", "diagnoser", "repairer", "optimizer", "sweeper", "profiler", "sanitizer"]
 """Who may take a step of a trajectory, the graph `cutegen`."""
-Stepper = Literal[Agent, "proposer", "archivist", "verifier", "summarizer", "reviewer"]
+Stepper = Literal[Agent, "proposer", "archivist", "verifier", "summarizer", "reviewer", "ablator"]
 """Who may take a step of any run."""
 Speaker = Literal["generator", "diagnoser", "repairer", "optimizer"]
 """Who always speaks to a model in a trajectory; a reviewer does where there is one."""

@@ -168,6 +168,11 @@ class Judging(Group):
         title="Sanitize the final kernel",
         description="Watch its every access for memory errors and races before it is reported.",
     )
+    ablate_moves: bool = Field(
+        default=False,
+        title="Ablate the accepted moves",
+        description="At the end take each back alone, and time the best kernel without it. A verdict each.",
+    )
 
 
 class Search(Group):

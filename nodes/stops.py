@@ -54,6 +54,11 @@ def over_budget(state: Account, settings: Settings) -> Stop | None:
     return _first(BUDGETS, state, settings)
 
 
+def out_of_time(state: Account, settings: Settings) -> Stop | None:
+    """Whether the run, or its kernels, have had their time: asked before work that no other budget counts."""
+    return _first((_wall_time, _device_time), state, settings)
+
+
 def _first(conditions: Sequence[Condition[Run]], state: Run, settings: Settings) -> Stop | None:
     return next((stop for condition in conditions for stop in condition(state, settings)), None)
 

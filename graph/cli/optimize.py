@@ -124,10 +124,13 @@ def require_models(settings: Settings, said: Callable[[str], str], *, unattended
 
 
 def require_proposers(settings: Settings, said: Callable[[str], str]) -> None:
-    """Open the model of each proposer once, as `require_models` does."""
+    """Open the model of each proposer, and of who else has one of its own, once, as `require_models` does."""
     setting = "proposers" if settings.proposers else "model"
     for proposer in settings.ensemble():
         _require_model(settings, setting, proposer.model, said, "An evolution")
+    for own in ("verifier_model", "summarizer_model", "reviewer_model"):
+        if spec := getattr(settings, own):
+            _require_model(settings, own, spec, said, "An evolution")
 
 
 def _require_model(settings: Settings, setting: str, spec: str, said: Callable[[str], str], unattended: str) -> None:

@@ -13,6 +13,7 @@ from graph.evolution.reporter import reporter
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
 from nodes.cancelling import cancellable
+from nodes.evolution.ablator import ablator, to_ablate
 from nodes.evolution.archivist import archivist
 from nodes.evolution.breeder import breeder
 from nodes.evolution.ends import intake, sanitizer
@@ -49,6 +50,7 @@ ABOUT = {
     "summarizer": "Draws three recommendations from the best kernel's profile.",
     "reviewer": "Looks at a new best kernel, and plans the next ones.",
     "sanitizer": "Watches the best kernel for memory errors and races.",
+    "ablator": "Takes back one move of the best kernel's line, to see what it is worth.",
     "reporter": "Sums the run up.",
 }
 
@@ -59,7 +61,7 @@ def build_graph(
     """The graph, to be compiled with or without a checkpointer; its arguments are those of `graph.workflow`."""
     shelf = ModelCache(open_model)
     graph = StateGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
-    for agent in (intake, breeder, builder, tester, archivist, sanitizer, reporter):
+    for agent in (intake, breeder, builder, tester, archivist, sanitizer, ablator, reporter):
         node = cancellable(as_node(agent, shelf, None, admit, open_judge))
         graph.add_node(agent.__name__, node, metadata=_about(agent.__name__))
     for author in (proposer, verifier):
@@ -83,7 +85,8 @@ def build_graph(
     graph.add_edge("archivist", "summarizer")
     graph.add_edge("summarizer", "reviewer")
     graph.add_edge("reviewer", "breeder")
-    graph.add_edge("sanitizer", "reporter")
+    for name in ("sanitizer", "ablator"):
+        graph.add_conditional_edges(name, _at_the_end, ["ablator", "reporter"])
     graph.add_edge("reporter", END)
     return graph
 
@@ -154,6 +157,10 @@ def _after_building(state: EvolutionState) -> AfterBuilding:
 
 def _after_judging(state: EvolutionState) -> AfterJudging:
     return after_judging(state, _settings())
+
+
+def _at_the_end(state: EvolutionState) -> Literal["ablator", "reporter"]:
+    return "ablator" if any(True for _ in to_ablate(state, _settings())) else "reporter"
 
 
 def _settings() -> Settings:

@@ -9,6 +9,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from graph.pages.lineage import lineage, model_of, operator_of, yields
+from graph.pages.moves import worths
 from graph.pages.report_chart import roofline, trajectory
 from graph.pages.report_diff import Hunk, hunks
 from graph.runs.record import RunRecord
@@ -106,6 +107,7 @@ def view(record: RunRecord) -> dict[str, Any]:
         "phases": "\n".join(say_phases(profiles[-1][1])) if profiles else "",
         "watched_smaller": say_smaller(record.best.verdict.sanitizers) if record.best else [],
         "changes": changes(record),
+        "worths": worths(record),
         "costs": _costs(record),
         "lineage": lineage(record),
         "yields": [("operator", yields(record, operator_of)), ("model", yields(record, model_of))],

@@ -30,6 +30,7 @@ DOING = {
     "profiler": "profiling",
     "reviewer": "reviewing",
     "sanitizer": "watching for memory errors",
+    "ablator": "taking a move back",
     "reporter": "writing the result",
     "breeder": "choosing parents",
     "proposer": "writing kernels",

@@ -55,6 +55,9 @@ DRAWN = {
     ("optimizer", "sanitizer"),
     ("sanitizer", "diagnoser"),
     ("sanitizer", "reporter"),
+    ("sanitizer", "ablator"),
+    ("ablator", "ablator"),
+    ("ablator", "reporter"),
     ("reporter", "__end__"),
 }
 
@@ -72,6 +75,7 @@ DRAWN_WITHIN = TURNS | {
     for source, target in DRAWN
 }
 
+ENDING = ("sanitizer", "ablator")
 STOP = Stop(name="tokens", message="Enough.")
 K = kernel("present\n")
 VAIN = attempt("threads", K, passed(K, 0.9))
@@ -198,7 +202,7 @@ def test_the_optimizer_sees_a_profile_only_past_the_gate_and_only_of_its_own_ker
 @given(states(), settings_of_any_kind)
 def test_a_stop_reason_leads_to_the_sanitizer_from_everywhere(state: RunState, settings: Settings) -> None:
     stopped = state.model_copy(update={"stop_reason": STOP})
-    assert {route(stopped, settings) for name, route in ROUTES.items() if name != "sanitizer"} == {"sanitizer"}
+    assert {route(stopped, settings) for name, route in ROUTES.items() if name not in ENDING} == {"sanitizer"}
     assert routing.after_sanitizer(stopped, settings) == "reporter"
 
 

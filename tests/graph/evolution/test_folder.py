@@ -70,9 +70,10 @@ def test_it_goes_on_with_more_generations(scripted: Scripted, tmp_path: Path) ->
     assert [method for method, _ in scripted.asked].count("evaluate") == 2, "the first is not judged again"
 
 
-def test_a_person_cannot_propose(tmp_path: Path) -> None:
+@pytest.mark.parametrize("asked", [{"model": "manual"}, {"model": "playbook", "reviewer_model": "manual"}])
+def test_a_person_cannot_propose_or_review(asked: dict[str, str], tmp_path: Path) -> None:
     task = tmp_path / "softsign.py"
     task.write_text(SOURCE, encoding="utf-8")
-    options = Evolve(file=task, settings=Given(values={"model": "manual"}), out=tmp_path / "r")
+    options = Evolve(file=task, settings=Given(values=asked), out=tmp_path / "r")
     with pytest.raises(UserError, match="does not stop for answers"):
         work("evolve", options)
