@@ -14,9 +14,10 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import Direction
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
+from harness.targets.select import resolve_target
 from harness.tasks.direction import directed
 from nodes.state import TaskInput
-from tools.judges import choose_target, open_judge, terms_of
+from tools.judges import open_judge, settled, terms_of
 
 PYTHON = ".py"
 
@@ -28,7 +29,7 @@ def verify(
     target: TargetChoice = "auto",
     seed: int | None = None,
     isolation: TierChoice = "auto",
-    precision: Precision = "ieee",
+    precision: Precision = "default",
     tolerance: float = 1.0,
     direction: Direction | None = None,
     sanitize: bool = False,
@@ -64,4 +65,5 @@ def _module_judge(order: JudgeOrder, *, caller: bool, sanitize: bool) -> ModuleJ
     for wanted, why in ((caller, NO_DROP_IN), (sanitize, NOT_WATCHED)):
         if wanted:
             raise UserError(*why)
-    return ModuleJudge(choose_target(order.target), terms_of(order))
+    settled_order = settled(order)
+    return ModuleJudge(resolve_target(settled_order.target), terms_of(settled_order))

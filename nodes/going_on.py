@@ -6,6 +6,7 @@ from langgraph.types import Overwrite
 
 from harness.nouns.candidate import TargetName
 from harness.nouns.tier import Tier
+from harness.nouns.verdict import precision_on
 from harness.tasks.direction import directed
 from nodes.node import Update
 from nodes.settings import Settings
@@ -23,8 +24,9 @@ def best_to_go_on_from(state: RunState, target: TargetName, tier: Tier, settings
     if state.best is None or state.task is None or state.task.source != source:
         return None
     judged = state.best.verdict
-    now = (target, tier, settings.precision, settings.tolerance)
-    return state.best if (state.target, state.tier, judged.precision, judged.tolerance) == now else None
+    now = (target, tier, precision_on(target, settings.precision), settings.tolerance)
+    then = (state.target, state.tier, precision_on(target, judged.precision), judged.tolerance)
+    return state.best if then == now else None
 
 
 def anew(state: RunState) -> Update:

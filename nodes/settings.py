@@ -142,7 +142,10 @@ class Judging(Group):
         default=0, ge=0, title="Device", description="Which of the target's devices, counted from 0: 1 is a second GPU."
     )
     precision: Precision = Field(
-        default="ieee", title="Precision", description="tf32 lets candidate and reference both use TF32."
+        default="default",
+        title="Precision",
+        description="Where a GPU may use TF32, candidate and reference both: default is PyTorch's own, in convolutions "
+        "but not in products; ieee nowhere; tf32 in both.",
     )
     tolerance: float = Field(
         default=1.0,

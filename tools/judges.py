@@ -10,6 +10,7 @@ from harness.judging.local import LocalJudge
 from harness.judging.protocol import Judge, JudgeOrder
 from harness.judging.terms import TIMING_S, Terms
 from harness.nouns.candidate import TargetChoice
+from harness.nouns.verdict import precision_on
 from harness.targets.select import resolve_target
 from harness.targets.target import Target
 
@@ -29,8 +30,15 @@ def open_judge(order: JudgeOrder) -> Judge:
 
     Raises `MachineError` where the target's kernels cannot run here, and where there is no such isolation.
     """
-    target = choose_target(order.target, order.ordinal)
-    return local_judge(replace(order, target=target.name, isolation=resolve_tier(order.isolation)))
+    return local_judge(settled(order))
+
+
+def settled(order: JudgeOrder) -> JudgeOrder:
+    """The order with nothing left open. Raises like `open_judge`."""
+    target = choose_target(order.target, order.ordinal).name
+    return replace(
+        order, target=target, isolation=resolve_tier(order.isolation), precision=precision_on(target, order.precision)
+    )
 
 
 @lru_cache(maxsize=16)

@@ -7,7 +7,7 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Task
-from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict
+from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict, precision_on
 from harness.wire.entry import stub
 from knowledge.exemplars.source import representative
 from nodes.diagnosis import Diagnosis
@@ -51,7 +51,7 @@ def sample_requests(
         role="generator",
         task=task,
         target=target,
-        precision="ieee",
+        precision=precision_on(target, "default"),
         device=device,
         stub=stub(task, target),
         compiled_with=compiled_with(target),

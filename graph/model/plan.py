@@ -12,7 +12,7 @@ from graph.model.joining import joined
 from graph.model.partition import Kind, Region, regions_of
 from graph.model.window import VIEWS, Window
 from graph.model.writers import Writers
-from harness.judging.roofline_bound import exact_gflop_s
+from harness.judging.roofline_bound import exact_gflop_s, products_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.device_facts import DeviceFacts
@@ -103,7 +103,7 @@ class Plan(Frozen):
         )
 
 
-def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision: Precision = "ieee") -> Plan:
+def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision: Precision = "default") -> Plan:
     """Partition and rank. The same capture on the same device gives the same plan."""
     writers = Writers(target, facts, precision)
     regions = regions_of(capture, writers)
@@ -139,7 +139,8 @@ def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision:
 def floor_ms(window: Window, facts: DeviceFacts, precision: Precision) -> float:
     """The least time of one place: its FLOPs at the device's rate, or its bytes, where no cache can hold them."""
     moving = window.bytes_moved / (facts.peak_gb_s * 1e6) if window.bytes_moved > facts.l3_bytes else 0.0
-    return max(moving, window.flops / (exact_gflop_s(window.signature.dtypes, facts, precision) * 1e6))
+    rate = exact_gflop_s(window.signature.dtypes, facts, products_of(window.program, precision))
+    return max(moving, window.flops / (rate * 1e6))
 
 
 def _alike(regions: tuple[Region, ...]) -> list[list[Region]]:

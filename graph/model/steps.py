@@ -18,6 +18,7 @@ from graph.runs.loop import drive
 from graph.runs.record import RunRecord
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
+from harness.nouns.verdict import precision_on
 from harness.wire.stopping import Stop, StoppedError, present, stoppable
 from harness.wire.telling import tell
 from nodes.events import RegionBegun, RegionEnded
@@ -38,7 +39,8 @@ def capture(state: ModelState, _: NodeContext, bench: Workbench) -> Update:
 def planner(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
     """Cut the model into regions, and rank them by what they can gain."""
     captured = require(state.capture, "capture")
-    return {"plan": plan_of(captured, bench.target, bench.facts(), node_context.settings.precision)}
+    precision = precision_on(bench.target, node_context.settings.precision)
+    return {"plan": plan_of(captured, bench.target, bench.facts(), precision)}
 
 
 def cutter(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:

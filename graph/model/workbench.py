@@ -16,6 +16,7 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.tier import Tier
+from harness.nouns.verdict import precision_on
 from harness.wire.job import RegionCut
 from nodes.settings import Settings
 from tools.judges import choose_target
@@ -92,4 +93,5 @@ class LocalWorkbench:
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:
-        return ModelOnTarget(model.source, model.name, self._device, self.tier, self._settings.precision, model.reads)
+        precision = precision_on(self.target, self._settings.precision)
+        return ModelOnTarget(model.source, model.name, self._device, self.tier, precision, model.reads)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from graph.model.estimate import estimate_ms
 from graph.model.window import Window
-from harness.judging.roofline_bound import exact_gflop_s
+from harness.judging.roofline_bound import exact_gflop_s, products_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Precision
@@ -26,7 +26,7 @@ class Writers:
 
     target: TargetName
     facts: DeviceFacts
-    precision: Precision = "ieee"
+    precision: Precision = "default"
     _known: dict[str, str] = field(default_factory=dict)
     _estimates: dict[str, float | None] = field(default_factory=dict)
 
@@ -70,7 +70,7 @@ class Writers:
         """Whether a product's library leaves a kernel too little to gain: what follows it is then a region apart."""
         if not window.flops or not window.ms:
             return False
-        rate = exact_gflop_s(window.signature.dtypes, self.facts, self.precision)
+        rate = exact_gflop_s(window.signature.dtypes, self.facts, products_of(window.program, self.precision))
         return window.flops / (window.ms * 1e6) >= AT_RATE * rate
 
     def _asked(self, window: Window) -> str:

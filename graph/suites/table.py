@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from graph.pages.sheet import Sheet, markdown
 from graph.runs.machine import Machine
 from graph.suites.record import Figures, Row, SuiteRecord, figures, ratio
-from harness.nouns.verdict import Interval, Timing
+from harness.nouns.verdict import Interval, Timing, precision_on
 from nodes.state import money
 from tools.wording import say_tolerance
 
@@ -79,11 +79,12 @@ def preamble(record: SuiteRecord) -> str:
     """What the numbers mean, and where and how they were measured."""
     settings = record.settings
     tolerated = " ".join(["", *say_tolerance(settings.get("tolerance", 1.0)).splitlines()])
+    precision = precision_on("cuda" if record.facts.architecture else "cpu", settings["precision"])
     scaled = "" if record.scale == 1.0 else f", sizes scaled by {record.scale:g}"
     return (
         f"Kernels by {settings['model']}, at most {settings['max_depth']} optimizations a task{scaled}; every one "
         "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
-        f"({settings['precision']}), from interleaved runs with cold caches, or by the "
+        f"({precision}), from interleaved runs with cold caches, or by the "
         "clock of who calls the exported drop-in (back to back, or waiting for each call; on the same inputs, by turns "
         "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
         "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "

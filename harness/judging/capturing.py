@@ -47,7 +47,7 @@ class ModelOnTarget:
     name: str
     target: Target
     tier: Tier
-    precision: Precision = "ieee"
+    precision: Precision = "default"
     read: tuple[str, ...] = ()
 
     def capture(self) -> Capture:

@@ -28,7 +28,7 @@ class JudgeOrder:
 
     target: TargetChoice = "auto"
     isolation: TierChoice = "auto"
-    precision: Precision = "ieee"
+    precision: Precision = "default"
     tolerance: float = 1.0
     quick: bool = False
     ordinal: int = 0

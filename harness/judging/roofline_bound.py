@@ -45,7 +45,8 @@ def floor_ms(task: Task, facts: DeviceFacts, verdict: Verdict) -> float:
     """
     workload = task.workloads[0]
     moving = workload.bytes_moved / (facts.peak_gb_s * 1e6)
-    computing = workload.flops / (exact_gflop_s(task.signature.dtypes, facts, verdict.precision) * 1e6)
+    products = products_of(task.program, verdict.precision)
+    computing = workload.flops / (exact_gflop_s(task.signature.dtypes, facts, products) * 1e6)
     taken = verdict.timing.candidate_ms if verdict.timing else math.inf
     return computing if moving < computing <= taken else moving
 
@@ -93,12 +94,22 @@ def _highest_gflop_s(task: Task, facts: DeviceFacts) -> float:
     return max(facts.peak_gflop_s, facts.tf32_gflop_s, facts.half_gflop_s if narrow else 0.0)
 
 
-def exact_gflop_s(dtypes: frozenset[DType], facts: DeviceFacts, precision: Precision) -> float:
+def exact_gflop_s(dtypes: frozenset[DType], facts: DeviceFacts, products: int) -> float:
     """The best rate at which products in these types keep their exactness.
 
-    Tensor cores give float32's for three TF32 products; two-byte types have a rate of their own.
+    Tensor cores multiply float32 by so many TF32 `products`; two-byte types have a rate of their own.
     """
     if dtypes <= {"float16", "bfloat16"}:
         return max(facts.peak_gflop_s, facts.half_gflop_s)
-    products = 1 if precision == "tf32" else 3
     return max(facts.peak_gflop_s, facts.tf32_gflop_s / products)
+
+
+def products_of(program: Program | None, precision: Precision) -> int:
+    """TF32 products for one of float32: one where the precision allows it anywhere in the forward, else three."""
+    convolves = program is not None and any(is_convolution(op.target) for op in program.ops)
+    return 1 if precision == "tf32" or (precision == "default" and convolves) else 3
+
+
+def is_convolution(target: str) -> bool:
+    """Whether a traced operation is a convolution, or one's gradients: where PyTorch rounds to TF32 by default."""
+    return target.split(".")[1].startswith("conv")

@@ -7,12 +7,15 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.nouns.build import Build
+from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.sanitizer_run import SanitizerRun, first_finding
 from harness.nouns.tier import Tier as Tier
 
 Status = Literal["build_failed", "refused", "crashed", "timed_out", "wrong", "passed"]
-Precision = Literal["ieee", "tf32"]
+Precision = Literal["default", "ieee", "tf32"]
+"""Where PyTorch may round float32 operands to TF32 on a GPU: in convolutions and cuDNN's recurrent layers (its own
+default), nowhere, or in products of matrices as well."""
 
 CLOCK_DRIFT = 0.02
 """A GPU whose clocks moved by a larger share than this while it was timed was not steady."""
@@ -30,6 +33,11 @@ WORTHWHILE = 1.05
 """A factor: a contest that leaves room for a gain above this has decided nothing."""
 
 Outcome = Literal["faster", "not faster", "undecided"]
+
+
+def precision_on(target: TargetName, precision: Precision) -> Precision:
+    """What a precision comes to on a target: a processor has no TF32."""
+    return precision if target == "cuda" else "ieee"
 
 
 class Interval(Frozen):

@@ -53,7 +53,7 @@ class CudaDevice:
             text = " ".join(str(error).split())[:300]
             raise MachineError(f"PyTorch cannot use the GPU: {text}.", "See `cutegen doctor`.") from error
         torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
-        torch.backends.cudnn.allow_tf32 = precision == "tf32"
+        torch.backends.cudnn.allow_tf32 = precision != "ieee"
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
         """Enough for a long burst, and as many as leave room for the oracle; one where nothing is to be timed.

@@ -205,7 +205,7 @@ def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:
     values = {name: plan.knobs[knob] for name, knob in own.items()}
     copies = zip("QKV", (form.q, form.k, form.v), (form.inner, form.inner, form.outer), strict=True)
     values |= {f"Copy{name}": width(form, operand, columns) for name, operand, columns in copies}
-    values["Products"] = 3 if problem.precision == "ieee" else 1
+    values["Products"] = 1 if problem.precision == "tf32" else 3
     lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
     return "\n".join([*lines, f"constexpr bool Vectors = {_truth(stored_at_once(form) > 1)};"])
 

@@ -319,7 +319,7 @@ def source(
     far = any(part.far for part, _ in parts)
     contracts = any(isinstance(part, ContractText) for part, _ in parts)
     if contracts:
-        own = f"{engine(1 if problem.precision == 'tf32' else 3)}\n{own}"
+        own = f"{engine()}\n{own}"
     exemplar = load("contract_3xtf32" if contracts else "pointwise")
     return load("pointwise").with_sections(
         includes=exemplar.section("includes"),

@@ -1,6 +1,8 @@
 """The schedule for products on tensor cores: an implicit GEMM over the operands' index maps (exemplar contract_3xtf32).
 
 Knobs: `bm`, `bn` (a block's tile). Without them each kernel takes the tile that should need the fewest cycles.
+`products`: 1 rounds a convolution's operands to TF32 where the precision says that PyTorch may; where cuDNN then does
+not, the judge refuses it.
 """
 
 from __future__ import annotations
@@ -69,6 +71,12 @@ def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
     return made if fits and batches * m * n * k >= WORTH_IT and m * n * k >= LEAST_USED * padded else None
 
 
+def products_of(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> int:
+    """TF32 products for one of float32: three for its accuracy, one where the precision allows it."""
+    once = problem.precision == "default" and made.total.convolves and knobs.get("products") == 1
+    return 1 if once or problem.precision == "tf32" else 3
+
+
 def chosen(made: Contraction, device: Device) -> Tile:
     """The tile that should need the fewest cycles."""
     return ranked(made, device)[0]
@@ -99,6 +107,7 @@ class ContractText:
         self.stems, self.scalars, self.device = stems, scalars, device
         tile = chosen(made, problem.device)
         wanted = (knobs.get("bm", tile.bm), knobs.get("bn", tile.bn))
+        self.products = products_of(problem, made, knobs)
         self.tile = next((each for each in TILES if (each.bm, each.bn) == wanted), tile)
 
     who = "tile"
@@ -128,6 +137,7 @@ class ContractText:
             *(f"using {name} = Int<{value}>;" for name, value in
               (("BLK_M", tile.bm), ("BLK_N", tile.bn), ("WARP_M", tile.wm), ("WARP_N", tile.wn))),
             f"static constexpr int Stages = {STAGES}, MinBlocks = {tile.blocks};",
+            f"static constexpr int Products = {self.products};  // of float32; 1 is plain TF32",
             f"static constexpr bool Packs = {_bool(not made.direct)}, k_major = {_bool(made.k_major)};",
             f"static constexpr int StrideA = {self._row_stride}, CopyRight = {4 if made.wide else 1}, "
             f"Columns = {self._columns}, Apart = {made.apart};",
@@ -273,11 +283,10 @@ class ContractText:
         return [f"[[maybe_unused]] {line}" for name, axes in loops for line in decoded(tuple(axes), name, 1, "Index")]
 
 
-def engine(products: int) -> str:
-    """What all kernels on tensor cores share: three products for float32's accuracy, or one."""
+def engine() -> str:
+    """What all kernels on tensor cores share."""
     exemplar = load("contract_3xtf32")
-    text = "\n".join(exemplar.section(name) for name in ("steps", "fragments", "engine"))
-    return text.replace("Products = 3;", f"Products = {products};")
+    return "\n".join(exemplar.section(name) for name in ("steps", "fragments", "engine"))
 
 
 def _names(axes: tuple[Axis, ...]) -> str:

@@ -21,6 +21,12 @@ class Total:
     op: str
     dtype: str
     body: Node
+    origin: str = ""
+
+    @property
+    def convolves(self) -> bool:
+        """Whether it comes of a convolution, or of one's gradients."""
+        return self.origin.startswith("aten.conv")
 
 
 @dataclass(frozen=True)
@@ -105,7 +111,9 @@ def _data_in(index: Index, nodes: set[int]) -> bool:
 
 def nest_of(kernel: Kernel, graph: Values) -> Nest:
     """A kernel's loops, as few as its operands allow."""
-    totals = tuple(Total(name, value.op, value.dtype, value.body) for name, value in kernel.totals if value.body)
+    totals = tuple(
+        Total(name, value.op, value.dtype, value.body, value.origin) for name, value in kernel.totals if value.body
+    )
     stores = tuple(Place(each.tensor, linear(each.indices, each.tensor.strides), each.body) for each in kernel.stores)
     scanned = kernel.axes[kernel.totals[0][1].dim] if kernel.scans else None
     nest = Nest(kernel.axes, kernel.reduced, totals, stores, kernel.memory, scanned, kernel.stepped)

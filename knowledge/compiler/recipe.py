@@ -9,6 +9,7 @@ from functools import lru_cache
 from math import prod
 
 from knowledge.compiler import cpu, cpu_source, cuda, sorting
+from knowledge.compiler.contraction import Contraction
 from knowledge.compiler.cuda_contract import ContractText, matches, ranked
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
@@ -69,22 +70,13 @@ class LoopsRecipe:
         """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
         if problem.target == "cpu":
             return ()
-        moves = () if "bm" in plan.knobs else tuple(self._tiles(problem, plan))
+        products = _on_tensor_cores(problem)
+        moves = (*_once(problem, plan, products), *(() if "bm" in plan.knobs else _tiles(problem, plan, products)))
         if "threads" in plan.knobs:
             return moves
         why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
         swept = Move("block size", why, plan.with_knobs(threads=cuda.THREADS), sweep={"threads": (128, 512)})
         return (*moves, swept)
-
-    def _tiles(self, problem: Problem, plan: Plan) -> Iterator[Move]:
-        made = compiled(problem)
-        products = [found for nest in made.nests if (found := matches(problem, nest, made.graph))]
-        if not products:
-            return
-        largest = max(products, key=lambda each: prod(each.sizes))
-        why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
-        for tile in ranked(largest, problem.device)[1:4]:
-            yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
 
     def nbytes(self, problem: Problem) -> int:
         """What the kernels read and write, each tensor once a kernel."""
@@ -95,6 +87,27 @@ class LoopsRecipe:
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
         return File(problem, plan).text()
+
+
+def _on_tensor_cores(problem: Problem) -> list[Contraction]:
+    made = compiled(problem)
+    return [found for nest in made.nests if (found := matches(problem, nest, made.graph))]
+
+
+def _once(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
+    """What PyTorch does by default where cuDNN has a kernel in TF32: only the judge can tell where it has none."""
+    if problem.precision == "default" and "products" not in plan.knobs and any(p.total.convolves for p in products):
+        why = "PyTorch's convolutions round their operands to TF32 by default: one product instead of three"
+        yield Move("convolutions in TF32", why, plan.with_knobs(products=1))
+
+
+def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
+    if not products:
+        return
+    largest = max(products, key=lambda each: prod(each.sizes))
+    why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
+    for tile in ranked(largest, problem.device)[1:4]:
+        yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
 
 
 class File:

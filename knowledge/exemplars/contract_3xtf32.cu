@@ -46,7 +46,7 @@ namespace contract {
 using T = float;
 using BLK_K = Int<16>;
 constexpr int StepK = 16;       // k's between two additions to the sums in registers
-constexpr int Products = 3;     // 1 is plain TF32
+constexpr int Products = 3;     // of what `multiply` does
 // end steps
 
 // fragments: as in gemm_3xtf32.cu
@@ -121,6 +121,15 @@ __global__ void __launch_bounds__(kThreads) prepare(P const p, T* packed, int4* 
   }
   for (int64_t k = first; k < PaddedK<P>; k += int64_t(gridDim.x) * kThreads) {
     steps[k] = k < P::K ? p.step(int(k)) : make_int4(0, 0, 0, 0);
+  }
+}
+
+// 32 x 32 of C in plain TF32: as `multiply`, of the three products the largest alone.
+CUTE_DEVICE void multiply_once(float (&c)[2][4][4], Fragment const& a, Fragment const& b) {
+  CUTE_UNROLL
+  for (int step = 0; step < 2 * 2 * 4; ++step) {
+    int const n = step % 4, m = step / 4 % 2, s = step / 8;
+    mma(c[m][n], a.big, b.big, m, n, s);
   }
 }
 
@@ -208,7 +217,13 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
       Fragment tCrB;
       tBsB.read(j, 0, stage, tCrB);
       CUTE_UNROLL
-      for (int i = 0; i < GroupsM; ++i) multiply(tCrC[i][j], tCrA[i], tCrB);
+      for (int i = 0; i < GroupsM; ++i) {
+        if constexpr (P::Products == 3) {
+          multiply(tCrC[i][j], tCrA[i], tCrB);
+        } else {
+          multiply_once(tCrC[i][j], tCrA[i], tCrB);
+        }
+      }
     }
     stage = stage + 1 == P::Stages ? 0 : stage + 1;
   }
@@ -284,6 +299,7 @@ struct Contract0 {
   using WARP_M = Int<32>;
   using WARP_N = Int<64>;
   static constexpr int Stages = 4, MinBlocks = 1;
+  static constexpr int Products = 3;  // of float32; 1 is plain TF32
   static constexpr bool Packs = true, k_major = false;  // of the left operand, and of the right one
   static constexpr int StrideA = 0, CopyRight = 1, Columns = 4;  // neighbours copied, and stored
   static constexpr int Apart = 3136;  // of the k's of a tile; 0: each has a step of its own

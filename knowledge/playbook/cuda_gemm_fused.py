@@ -31,7 +31,7 @@ _SHORT_K = 2 * _BK
 
 def suits(problem: Problem) -> bool:
     """Whether the device is Hopper, and float32's accuracy is asked for."""
-    return problem.device.architecture == ARCHITECTURE and problem.precision == "ieee"
+    return problem.device.architecture == ARCHITECTURE and problem.precision != "tf32"
 
 
 def first_plan(problem: Problem, form: Form) -> Plan:

@@ -89,7 +89,7 @@ class Problem(Plain):
     """A forward to write as one kernel: `arguments` are inputs, parameters, outputs in the order of the call.
 
     `returns` names, for each output, the value it holds. Under the precision "tf32" products may round their operands
-    to TF32; under "ieee" nothing may be less exact than float32 arithmetic.
+    to TF32, under "default" convolutions may; else nothing may be less exact than float32 arithmetic.
     """
 
     target: Literal["cpu", "cuda"]
@@ -99,7 +99,7 @@ class Problem(Plain):
     ops: tuple[Op, ...]
     returns: tuple[str, ...]
     device: Device = Device()
-    precision: Literal["ieee", "tf32"] = "ieee"
+    precision: Literal["default", "ieee", "tf32"] = "ieee"
 
     @property
     def arguments(self) -> tuple[Tensor | Scalar, ...]:

@@ -9,6 +9,7 @@ from langchain_core.tools import BaseTool
 
 from harness.building.versions import compiled_with
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.verdict import precision_on
 from harness.wire.entry import stub
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -42,7 +43,7 @@ def asked(role: Voice, run: JudgedRun, node_context: NodeContext, **facts: Any) 
         role=role,
         task=task,
         target=target,
-        precision=node_context.settings.precision,
+        precision=precision_on(target, node_context.settings.precision),
         tolerance=node_context.settings.tolerance,
         exemplar=node_context.settings.exemplar,
         device=node_context.judge(run).facts(),

@@ -32,13 +32,15 @@ from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.recipe import Decline, Plan
+from harness.nouns.verdict import Precision
+from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Decline, Draft, Plan
 from tools.judges import open_judge
 
 CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0
-# Relative, and of an output's mean magnitude: far above rounding, far below a wrong element.
-TOLERANCE = 1e-3
+# Relative, and of an output's mean magnitude: far above rounding, to TF32 too where it is on, far below wrong elements.
+TOLERANCE, IN_TF32 = 1e-3, 1e-2
 
 
 @dataclass(frozen=True)
@@ -50,34 +52,47 @@ class Prepared:
     recipe: str = ""
     library: str = ""
     parameters: tuple[str, ...] = ()
+    precision: Precision = "default"
     failure: str = ""
 
 
-def prepared(name: str, source: str, facts: DeviceFacts) -> Prepared:
-    """Describe the task, write its first kernel, and build it as the judge would."""
+def prepared(name: str, source: str, facts: DeviceFacts, precision: Precision, depth: int) -> Prepared:
+    """Describe the task, write its kernel after so many moves, and build it as the judge would."""
     try:
         judge = open_judge(JudgeOrder("cuda"))
         task = judge.describe(source, name=name)
         if task.program is None:
             return Prepared(name, source, failure=f"not traced: {task.trace_failure}")
-        draft = first_draft(problem_of(task, "cuda", facts, "ieee"))  # type: ignore[arg-type]
+        problem = problem_of(task, "cuda", facts, precision)  # type: ignore[arg-type]
+        draft = first_draft(problem)
         if isinstance(draft, Decline):
             return Prepared(name, source, failure=f"declined: {draft.reason}")
+        draft = _moved(problem, draft, depth)
         build = judge.build(task, Candidate(source=draft.source, target="cuda", author="generator:playbook"))
         library, plan = library_of(build), Plan.read(draft.source)
         if library is None:
             return Prepared(name, source, failure=f"not built: {build.diagnostics[0].message}")
         parameters = tuple(each.name for each in task.signature.parameters)
-        return Prepared(name, source, plan.recipe if plan else "", str(library), parameters)
+        recipe = f"{plan.recipe}, {draft.move}" if plan else ""
+        return Prepared(name, source, recipe, str(library), parameters, precision)
     except CutegenError as failure:
         return Prepared(name, source, failure=str(failure))
+
+
+def _moved(problem: Problem, draft: Draft, depth: int) -> Draft:
+    """Each move the first that there is, untried."""
+    for _ in range(depth):
+        after = next_draft(problem, draft.source, ())
+        draft = draft if isinstance(after, Decline) else after
+    return draft
 
 
 def checked(kernel: Prepared) -> str:
     """One line on a kernel: its speed-up over eager, and how far its outputs are from eager's."""
     torch.set_default_device("cuda")
     torch.manual_seed(3)
-    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    torch.backends.cuda.matmul.allow_tf32 = kernel.precision == "tf32"
+    torch.backends.cudnn.allow_tf32 = kernel.precision != "ieee"
     model, inputs = _made(kernel)
     held = {**dict(model.named_parameters(remove_duplicate=False)), **dict(model.named_buffers(remove_duplicate=False))}
     with torch.no_grad():
@@ -89,7 +104,8 @@ def checked(kernel: Prepared) -> str:
         arguments = [*inputs, *(held[name] for name in kernel.parameters), *outputs]
         entry(*arguments)
         torch.cuda.synchronize()
-        said = "; ".join(map(_compared, outputs, expected))
+        tolerance = TOLERANCE if kernel.precision == "ieee" else IN_TF32
+        said = "; ".join(_compared(*each, tolerance) for each in zip(outputs, expected, strict=True))
         del expected
         mine, eager = _clocked(lambda: entry(*arguments)), _clocked(lambda: model(*inputs))
     return f"{kernel.recipe}: {eager / mine:.2f}x, {mine:.3f} ms, eager {eager:.3f} ms; {said}"
@@ -113,11 +129,11 @@ def _outputs(found: Any) -> list[torch.Tensor]:
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
-def _compared(mine: torch.Tensor, eager: torch.Tensor) -> str:
+def _compared(mine: torch.Tensor, eager: torch.Tensor, tolerance: float) -> str:
     if not eager.is_floating_point():
         return f"{int((mine != eager).sum())} elements differ"
-    allowed = TOLERANCE * eager.abs().mean().clamp(min=1e-6).item()
-    off = ~torch.isclose(mine, eager, rtol=TOLERANCE, atol=allowed, equal_nan=True)
+    allowed = tolerance * eager.abs().mean().clamp(min=1e-6).item()
+    off = ~torch.isclose(mine, eager, rtol=tolerance, atol=allowed, equal_nan=True)
     far = (mine.double() - eager.double()).norm() / eager.double().norm().clamp(min=1e-30)
     return f"{int(off.sum())} elements wrong, {far.item():.1e} away in all"
 
@@ -183,13 +199,15 @@ def main(
     ids: Annotated[str, typer.Option(help="Only these, as 1-18,23.")] = "",
     jobs: Annotated[int, typer.Option(min=1, help="Builds side by side.")] = 14,
     minutes: Annotated[float, typer.Option(min=0.0, help="Then end.")] = 8.0,
+    precision: Annotated[Precision, typer.Option(help="default, ieee or tf32, of eager too.")] = "default",
+    depth: Annotated[int, typer.Option(min=0, help="Moves made of the first kernel, unmeasured.")] = 0,
 ) -> None:
     """Print a line for each task."""
     multiprocessing.set_start_method("spawn")
     began = time.monotonic()
     _, tasks = load_suite(folder, ids=ids, scale=1.0)
     facts, pool = open_judge(JudgeOrder("cuda")).facts(), ProcessPoolExecutor(jobs)
-    futures = [pool.submit(prepared, task.name, task.source, facts) for task in tasks]
+    futures = [pool.submit(prepared, task.name, task.source, facts, precision, depth) for task in tasks]
     for line in lines(future.result() for future in as_completed(futures)):
         print(line, flush=True)
         if time.monotonic() - began > 60 * minutes:

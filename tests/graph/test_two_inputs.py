@@ -78,13 +78,23 @@ def test_the_same_task_goes_deeper_from_its_best() -> None:
 
 
 @pytest.mark.usefixtures("scripted")
-@pytest.mark.parametrize("changed", [{"precision": "tf32"}, {"tolerance": 2.0}])
-def test_a_best_that_was_judged_otherwise_is_nothing_to_go_on_from(changed: dict[str, Any]) -> None:
-    state = run(best=best())
+def test_a_best_that_was_judged_otherwise_is_nothing_to_go_on_from() -> None:
+    state, changed = run(best=best()), {"tolerance": 2.0}
     assert best_to_go_on_from(state, "cpu", "none", SHALLOW) == state.best
     assert best_to_go_on_from(state, "cpu", "none", SHALLOW.model_copy(update=changed)) is None
     assert best_to_go_on_from(state, "cuda", "none", SHALLOW) is None
     assert best_to_go_on_from(state, "cpu", "landlock", SHALLOW) is None
+
+
+@pytest.mark.usefixtures("scripted")
+def test_a_precision_is_another_judge_on_a_gpu_and_the_same_one_on_a_processor() -> None:
+    state = run(best=best())
+    assert state.best is not None and state.best.verdict.precision == "ieee"
+    on_gpu = state.model_copy(update={"target": "cuda"})
+    for precision, same in (("ieee", True), ("default", False), ("tf32", False)):
+        asked = SHALLOW.model_copy(update={"precision": precision})
+        assert best_to_go_on_from(state, "cpu", "none", asked) == state.best
+        assert best_to_go_on_from(on_gpu, "cuda", "none", asked) == (state.best if same else None)
 
 
 @pytest.mark.usefixtures("scripted")

@@ -265,4 +265,22 @@ def test_one_product_instead_of_three_where_the_precision_allows() -> None:
     x, w = torch.empty(4, 64, 66, 66), torch.empty(64, 64, 3, 3)
     problem = traced(lambda x, w: F.conv2d(x, w), x, w)
     fast = LoopsRecipe().render(problem.model_copy(update={"precision": "tf32"}), Plan("loops"))
-    assert "Products = 1;" in fast and "Products = 3;" in LoopsRecipe().render(problem, Plan("loops"))
+    assert "Products = 1;" in fast and "Products = 1;" not in LoopsRecipe().render(problem, Plan("loops"))
+
+
+def test_by_default_convolutions_may_round_and_products_may_not() -> None:
+    x, w, v = torch.empty(4, 64, 66, 66), torch.empty(64, 64, 3, 3), torch.empty(64, 64)
+    recipe, plan = LoopsRecipe(), Plan("loops")
+    problem = traced(lambda x, w, v: F.conv2d(x, w) @ v, x, w, v).model_copy(update={"precision": "default"})
+    (move,) = [move for move in recipe.moves(problem, plan) if move.name == "convolutions in TF32"]
+    structures = recipe.render(problem, move.plan).split("struct Contract")[1:]
+    assert ["Products = 1;" in text for text in structures] == [True, False]
+    assert "Products = 1;" not in recipe.render(problem, plan), (
+        "that cuDNN has a kernel in TF32, only the judge can tell"
+    )
+    assert not [each for each in recipe.moves(problem, move.plan) if each.name == move.name]
+    held = problem.model_copy(update={"precision": "ieee"})
+    assert not [each for each in recipe.moves(held, plan) if each.name == move.name]
+    assert "Products = 1;" not in recipe.render(held, move.plan)
+    product = traced(lambda x, v: x @ v, torch.empty(4096, 64), v).model_copy(update={"precision": "default"})
+    assert not [each for each in recipe.moves(product, plan) if each.name == move.name]

@@ -54,6 +54,7 @@ from harness.nouns.verdict import (
     Timing,
     Trial,
     Verdict,
+    precision_on,
 )
 
 UNMARKED = 1.5
@@ -101,7 +102,7 @@ class ScriptedJudge:
     def __init__(self, order: JudgeOrder, device: DeviceName | None = None) -> None:
         self.device = device or DeviceName(target="cuda" if order.target == "cuda" else "cpu")
         self.tier: Tier = "landlock" if order.isolation == "auto" else order.isolation
-        self.terms = Terms(self.tier, order.precision, order.tolerance)
+        self.terms = Terms(self.tier, precision_on(self.device.target, order.precision), order.tolerance)
         self.asked: list[tuple[str, str]] = []
 
     def describe(self, source: str, *, name: str) -> Task:

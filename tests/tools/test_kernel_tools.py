@@ -115,9 +115,10 @@ def test_the_tools_take_the_source_and_nothing_else(tools: KernelTools) -> None:
     assert all(list(tool.args) == ["source"] for tool in every)
 
 
-def test_one_judge_for_each_target_tier_and_precision() -> None:
+def test_one_judge_for_each_target_and_tier_and_a_processor_knows_no_tf32() -> None:
     assert open_judge(JudgeOrder("cpu", "none")) is open_judge(JudgeOrder("cpu", "none"))
-    assert open_judge(JudgeOrder("cpu", "none")) is not open_judge(JudgeOrder("cpu", "none", "tf32"))
+    assert open_judge(JudgeOrder("cpu", "none")) is open_judge(JudgeOrder("cpu", "none", "tf32"))
+    assert open_judge(JudgeOrder("cpu", "none")) is not open_judge(JudgeOrder("cpu", "none", tolerance=2.0))
     assert open_judge(JudgeOrder("cpu")) is open_judge(JudgeOrder("cpu", resolve_tier("auto")))
     quick = terms_of(JudgeOrder("cpu", "none", tolerance=3.0, quick=True))
     assert (quick.tolerance, quick.trials) == (3.0, 1)

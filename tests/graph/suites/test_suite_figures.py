@@ -236,6 +236,10 @@ def test_the_page_says_how_it_was_measured() -> None:
         "- When: 2026-02-03 04:05 UTC, 61 s with 8 jobs",
     ):  # fmt: skip
         assert words in text
+    by_default = whole.model_copy(update={"settings": {**whole.settings, "precision": "default"}})
+    assert "at the same precision (ieee)" in page(by_default), "a processor has no TF32"
+    gpu = by_default.model_copy(update={"facts": whole.facts.model_copy(update={"architecture": "sm_90a"})})
+    assert "at the same precision (default)" in page(gpu)
     assert "scaled" not in text
     assert "sizes scaled by 0.25;" in page(whole.model_copy(update={"scale": 0.25}))
     assert "Tolerance" not in text

@@ -21,7 +21,7 @@ from graph.suites.run import SuiteRun
 from graph.suites.table import HEAD, STATUS, figures_sheet, page, rows_sheet
 from graph.suites.tasks import SuiteTask
 from harness.judging.roofline_bound import floor_ms
-from harness.nouns.task import ScalarSpec, Workload
+from harness.nouns.task import Program, ScalarSpec, TracedOp, Workload
 from harness.nouns.verdict import Compiled, Interval
 from nodes.settings import Settings
 from nodes.state import Step, Usage
@@ -155,6 +155,12 @@ def test_the_floor_knows_precision_and_type() -> None:
     verdict = passed(candidate("x", "playbook"), 1.0)
     assert floor_ms(task, facts, verdict) == pytest.approx(15.0)
     assert floor_ms(task, facts, verdict.model_copy(update={"precision": "tf32"})) == pytest.approx(5.0)
+    by_default = verdict.model_copy(update={"precision": "default"})
+    assert floor_ms(task, facts, by_default) == pytest.approx(15.0)
+    op = TracedOp(target="aten.conv2d.default", results=())
+    convolves = task.model_copy(update={"program": Program(tracer="export", ops=(op,), outputs=())})
+    assert floor_ms(convolves, facts, by_default) == pytest.approx(5.0)
+    assert floor_ms(convolves, facts, verdict) == pytest.approx(15.0)
     x = softsign_task().signature.inputs[0].model_copy(update={"dtype": "bfloat16"})
     half = work.model_copy(update={"signature": work.signature.model_copy(update={"inputs": (x,), "outputs": (x,)})})
     assert floor_ms(task.model_copy(update={"workloads": (half,)}), facts, verdict) == pytest.approx(2.5)

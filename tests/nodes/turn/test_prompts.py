@@ -219,6 +219,15 @@ def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     assert "132 multiprocessors with 227 KiB of shared memory a block" in text
 
 
+@pytest.mark.parametrize(
+    ("precision", "said"),
+    [("ieee", "off."), ("default", "on in convolutions, as far as cuDNN"), ("tf32", "on for both.")],
+)
+def test_where_tf32_is_on_follows_from_the_precision(precision: str, said: str) -> None:
+    text = prompts.messages_for(request("generator", target="cuda", precision=precision))[0].text
+    assert f"TF32 is {said}" in text
+
+
 def test_each_workload_is_told_with_its_bytes() -> None:
     first = task().workloads[0]
     wide = first.model_copy(update={"name": "wide", "bytes_moved": 4096, "flops": 0})
