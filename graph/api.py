@@ -17,6 +17,7 @@ from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
 from graph.export.training import training_files
 from graph.model.door import ModelResult, accelerate_model
+from graph.runs.beside_compiled import affordable, compare
 from graph.runs.folder import RUNS, Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.found import record_on
 from graph.runs.loop import drive, save
@@ -185,14 +186,20 @@ def _loaded(source: Any, inputs: Inputs | None, direction: Direction | None) -> 
 
 
 def optimize(
-    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+    task: TaskInput | str | Path,
+    *,
+    out: str | Path | None = None,
+    observer: Observer | None = None,
+    compile_baseline: bool | None = None,
+    **settings: Any,
 ) -> RunResult:
     """Run the agents on a task and return the fastest verified kernel.
 
     `settings` are the fields of `nodes.settings.Settings`; `depth` may be said for `max_depth`. The artifacts lie in
-    `out`, or in `runs/<task>-<id>`. Raises `UserError` and `MachineError`; what was verified by then is kept there.
+    `out`, or in `runs/<task>-<id>`. `compile_baseline` is as in `carry_on`. Raises `UserError` and `MachineError`; what
+    was verified by then is kept there.
     """
-    return _fresh("optimize", task, out, observer, settings, None)
+    return _fresh("optimize", task, out, observer, settings, None, compile_baseline)
 
 
 def evolve(
@@ -288,13 +295,19 @@ def carry_on(
     answer: str | None = None,
     *,
     deeper: bool = False,
+    compile_baseline: bool | None = None,
 ) -> RunResult:
     """Run from the last checkpoint, or from the start, to the end or to the next question.
 
-    With `deeper` a run that has ended goes on, as far as its settings allow more by now.
+    With `deeper` a run that has ended goes on, as far as its settings allow more by now. At the end the best kernel is
+    timed beside torch.compile's version, too, where `compile_baseline` asks for it or is None on a GPU.
     """
     watch = observer or Quiet()
-    return RunResult(folder, drive(folder, manifest, watch, control=control, answer=answer, deeper=deeper))
+    record = drive(folder, manifest, watch, control=control, answer=answer, deeper=deeper)
+    if affordable(record) if compile_baseline is None else compile_baseline:
+        with folder.claimed():
+            compare(folder, record, manifest.settings)
+    return RunResult(folder, record)
 
 
 def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:
@@ -351,10 +364,11 @@ def _fresh(
     observer: Observer | None,
     settings: dict[str, Any],
     control: RunControl | None,
+    compile_baseline: bool | None = None,
 ) -> RunResult:
     loaded = task if isinstance(task, TaskInput) else load_task(task, direction=settings.get("direction"))
     folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None, kind)
-    return carry_on(folder, manifest, observer, control)
+    return carry_on(folder, manifest, observer, control, compile_baseline=compile_baseline)
 
 
 def _put(file: Path, place: Path) -> None:

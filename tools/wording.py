@@ -75,6 +75,15 @@ def say_clock(timing: Timing) -> str:
     )
 
 
+def say_compiled(timing: Timing) -> str:
+    """How the kernel does against torch.compile, or why that is no baseline; nothing where nobody asked."""
+    compiled = timing.compiled
+    if compiled is None:
+        return timing.compiled_failure
+    low, high = compiled.interval.low, compiled.interval.high
+    return f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms."
+
+
 def say_timing(timing: Timing, target: TargetName) -> str:
     """Medians and speed-up with its interval. On a GPU the processor's threads say nothing of PyTorch's time."""
     interval = timing.speedup_interval

@@ -15,20 +15,21 @@ from graph.api import RunResult, begin, carry_on, load_task
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
+from graph.runs.beside import compared
 from graph.runs.folder import Kind, Manifest, RunFolder, reopen
 from graph.runs.now import spent
 from graph.runs.progress import Terminal, table
 from graph.runs.record import Outcome, RunRecord
 from harness.nouns.errors import CutegenError, UserError, at_fault
 from harness.nouns.frozen import Frozen, printable
-from harness.nouns.verdict import Status, Verdict
+from harness.nouns.verdict import Status, Timing, Verdict
 from nodes.models.manual import ManualModel
 from nodes.models.select import open_model
 from nodes.node_context import options_of
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
-from tools.wording import say_caller, say_clock
+from tools.wording import say_caller, say_clock, say_compiled
 
 _JUDGED_BEFORE = (
     "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
@@ -67,20 +68,27 @@ def run(options: Optimize) -> int:
 def work(kind: Kind, options: Optimize) -> int:
     """Begin a run or go on with one; the exit code."""
     if options.resume is None:
-        return show_run(*_fresh(kind, options), as_json=options.json)
+        return show_run(*_fresh(kind, options), as_json=options.json, compile_baseline=options.compile_baseline)
     folder, manifest = _again(kind, options, options.resume)
     changed = folder.rewrite(manifest, raised_by(options.settings, manifest.settings))
-    return show_run(folder, changed, as_json=options.json, deeper=changed != manifest)
+    deeper, beside = changed != manifest, options.compile_baseline
+    return show_run(folder, changed, as_json=options.json, deeper=deeper, compile_baseline=beside)
 
 
 def show_run(
-    folder: RunFolder, manifest: Manifest, *, as_json: bool, answer: str | None = None, deeper: bool = False
+    folder: RunFolder,
+    manifest: Manifest,
+    *,
+    as_json: bool,
+    answer: str | None = None,
+    deeper: bool = False,
+    compile_baseline: bool | None = None,
 ) -> int:
     """Carry the run on before the user's eyes; its exit code. An error has a note on how to go on."""
     terminal = Terminal(Console(stderr=as_json))
     terminal.console.print(Text(f"{manifest.name} in {short(folder.path)}"), soft_wrap=True)
     try:
-        result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper)
+        result = carry_on(folder, manifest, terminal, answer=answer, deeper=deeper, compile_baseline=compile_baseline)
     except BaseException as error:
         terminal.stop()
         _note_way_on(folder, manifest.kind, error)
@@ -208,6 +216,7 @@ def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
         _headline(record),
         *filter(None, [record.degenerate]),
         *([_JUDGED_BEFORE] if judged_before else []),
+        *_over_compile(compared(RunFolder(result.folder), record.best)),
         f"Ended because: {record.stop_reason}",
         *(fell_back.sentence for fell_back in record.usage.fell_back),
         *([f"The models: {used}."] if (used := spent(record.usage)) else []),
@@ -227,6 +236,11 @@ def _headline(record: RunRecord) -> str:
         f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms."
     )
     return " ".join(filter(None, [words, say_clock(timing) or say_caller(timing).replace("\n", " ")]))
+
+
+def _over_compile(timing: Timing | None) -> list[str]:
+    """The second baseline, where it was timed."""
+    return [say_compiled(timing)] if timing and (timing.compiled or timing.compiled_failure) else []
 
 
 def _no_kernel(record: RunRecord) -> str:

@@ -87,6 +87,10 @@ class Optimize:
         bool,
         typer.Option("--trust", help="Resume a folder from elsewhere that runs kernels unisolated or sends a key."),
     ] = False
+    compile_baseline: Annotated[
+        bool | None,
+        typer.Option(help="At the end also time torch.compile's version.", show_default="on a GPU"),
+    ] = None
     json: Json = False
 
 

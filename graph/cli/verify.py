@@ -7,11 +7,11 @@ from rich.text import Text
 
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import Verify
-from graph.pages.report import WorstError, worst_errors
+from graph.pages.kernel_changes import WorstError, worst_errors
 from graph.pages.sheet import Sheet, drawn
 from graph.verify import verify
 from harness.nouns.verdict import Verdict
-from tools.wording import say_caller, say_clock, say_oracle, say_sanitizers, say_tolerance, say_trials
+from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_sanitizers, say_tolerance, say_trials
 
 
 def run(options: Verify) -> int:
@@ -68,11 +68,7 @@ def _further(verdict: Verdict) -> list[str]:
     timing = verdict.timing
     if timing is None:
         return []
-    lines = []
-    if compiled := timing.compiled:
-        low, high = compiled.interval.low, compiled.interval.high
-        lines.append(f"{compiled.speedup:.2f}x over torch.compile ({low:.2f} to {high:.2f}): {compiled.ms:.3g} ms")
-    lines += filter(None, [timing.compiled_failure])
+    lines: list[str] = [*filter(None, [say_compiled(timing)])]
     lines += [f"{part.name}: {part.timing.speedup:.2f}x" for part in verdict.workloads if part.timing]
     return [*lines, *filter(None, [timing.degenerate])]
 

@@ -3,25 +3,31 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graph.pages.highlight import cpp_lines, python_lines
+from graph.pages.kernel_changes import changes, worst_errors
 from graph.pages.lineage import lineage, model_of, operator_of, yields
 from graph.pages.moves import worths
 from graph.pages.report_chart import roofline, trajectory
-from graph.pages.report_diff import Hunk, hunks
+from graph.pages.reproduce import again, use
+from graph.pages.samples_chart import samples_chart
+from graph.pages.talk import turns
+from graph.runs.beside import Beside
 from graph.runs.record import RunRecord
-from harness.nouns.frozen import Frozen
 from harness.nouns.profile import Profile
-from harness.nouns.verdict import OutputError, Timing, Verdict
+from harness.nouns.task import ScalarSpec, TensorSpec
+from harness.nouns.verdict import Timing, WorkloadResult
 from harness.profile.render import render as render_profile
 from harness.profile.render import say_phases
 from nodes.history import say_decision
-from nodes.state import Step, Usage, Variant
+from nodes.state import Step, Usage
 from tools.sweep import say_values
-from tools.wording import say_caller, say_clock, say_oracle, say_smaller, say_tolerance, say_trials
+from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_smaller, say_tolerance, say_trials
 
 WIDE, NARROW = 940, 400
 
@@ -36,36 +42,9 @@ OUTCOMES = {
 }
 
 
-class WorstError(Frozen):
-    """One output's largest error over all comparisons of a verdict, beside the reference's own."""
-
-    distribution: str
-    seed: int
-    error: OutputError
-
-
-class Change(Frozen):
-    """One judged kernel: what was changed, and what the judge said. The first draft has no `parent`.
-
-    `variants` are those of the sweep that chose it.
-    """
-
-    step: Step
-    author: str
-    digest: str
-    parent: str | None
-    hunks: tuple[Hunk, ...]
-    added: int
-    removed: int
-    source: str
-    verdict: Verdict | None
-    errors: tuple[WorstError, ...]
-    variants: tuple[Variant, ...] = ()
-
-
-def render(record: RunRecord) -> str:
-    """The page."""
-    return filled_in("report.html.j2", view(record))
+def render(record: RunRecord, beside: Beside | None = None) -> str:
+    """The page; `beside` is what the run's folder holds more."""
+    return filled_in("report.html.j2", view(record, beside))
 
 
 def _called(timing: Timing | None) -> list[str]:
@@ -82,32 +61,45 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
     environment.filters.update(
         ms=_ms,
         share=_share,
+        shapes=_shapes,
         small=_small,
         clock=_clock,
         values=say_values,
         decided=say_decision,
         oracle=say_oracle,
+        compiled=say_compiled,
         trials=say_trials,
         tolerance=say_tolerance,
     )
     return environment.get_template(template).render(values)
 
 
-def view(record: RunRecord) -> dict[str, Any]:
+def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
     """The values that the template shows, by name."""
-    profiles = _profiles(record)
+    beside = beside or Beside()
+    best, profiles = record.best, _profiles(record)
     return {
         "record": record,
         "headline": OUTCOMES[record.outcome] if record.outcome != "nothing_faster" or not record.degenerate else "",
         "called": _called(record.timing),
+        "beside": beside.compiled or (record.timing if record.timing and record.timing.compiled else None),
+        "samples": [samples_chart(record.timing, width) for width in (WIDE, NARROW)],
+        "evidence": worst_errors(best.verdict) if best else (),
+        "speedups": {each.name: each.timing.speedup for each in _workloads(record) if each.timing},
+        "defects": _defects(record),
         "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,
         "counters": render_profile(profiles[-1][1]) if profiles and profiles[-1][1].kernels else "",
         "phases": "\n".join(say_phases(profiles[-1][1])) if profiles else "",
-        "watched_smaller": say_smaller(record.best.verdict.sanitizers) if record.best else [],
+        "watched_smaller": say_smaller(best.verdict.sanitizers) if best else [],
         "changes": changes(record),
         "worths": worths(record),
+        "kernel": cpp_lines(best.candidate.source) if best else (),
+        "reference": python_lines(record.task.source) if record.task else (),
+        "use": use(record),
+        "again": again(record),
+        "turns": turns(beside.exchanges, record.steps),
         "costs": _costs(record),
         "lineage": lineage(record),
         "yields": [("operator", yields(record, operator_of)), ("model", yields(record, model_of))],
@@ -115,50 +107,16 @@ def view(record: RunRecord) -> dict[str, Any]:
     }
 
 
-def changes(record: RunRecord) -> list[Change]:
-    """Every kernel the judge saw, in order, each with its difference to the kernel it came from."""
-    seen: set[str] = set()
-    found = []
-    for step in record.steps:
-        if step.agent != "tester" or step.candidate not in record.candidates or step.candidate in seen:
-            continue
-        seen.add(step.candidate)
-        found.append(_change(record, step, step.candidate))
-    return found
+def _workloads(record: RunRecord) -> tuple[WorkloadResult, ...]:
+    """Each one's results, where there are several."""
+    return record.best.verdict.workloads if record.best else ()
 
 
-def worst_errors(verdict: Verdict) -> tuple[WorstError, ...]:
-    """For each output the comparison with the largest error; a failing one comes before all passing ones."""
-    worst: dict[str, WorstError] = {}
-    trials = verdict.correctness.trials if verdict.correctness else ()
-    for trial in trials:
-        for error in trial.outputs:
-            rank = (error.bad_fraction, error.max_scaled)
-            known = worst.get(error.output)
-            if known is None or rank > (known.error.bad_fraction, known.error.max_scaled):
-                worst[error.output] = WorstError(distribution=trial.distribution, seed=trial.seed, error=error)
-    return tuple(worst.values())
-
-
-def _change(record: RunRecord, step: Step, digest: str) -> Change:
-    candidate = record.candidates[digest]
-    parent = record.candidates.get(candidate.parent or "")
-    found = hunks(parent.source, candidate.source) if parent else ()
-    lines = [line for hunk in found for line in hunk.lines]
-    verdict = record.verdicts.get(digest)
-    return Change(
-        step=step,
-        author=candidate.author,
-        digest=digest,
-        parent=parent.digest if parent else None,
-        hunks=found,
-        added=sum(line.kind == "added" for line in lines),
-        removed=sum(line.kind == "removed" for line in lines),
-        source=candidate.source,
-        verdict=verdict,
-        errors=worst_errors(verdict) if verdict else (),
-        variants=next((each.variants for each in record.steps if each.variants and each.candidate == digest), ()),
-    )
+def _defects(record: RunRecord) -> list[str]:
+    """What is wrong with the task, and what of it was left out."""
+    task, timing = record.task, record.timing
+    said = [timing.task_defect if timing else "", task.defect if task else "", *(task.left_out if task else ())]
+    return list(dict.fromkeys(filter(None, said)))
 
 
 def _profiles(record: RunRecord) -> list[tuple[str, Profile]]:
@@ -177,6 +135,15 @@ def _costs(record: RunRecord) -> list[tuple[str, int, float, Usage]]:
         (agent, len(steps), sum(step.seconds for step in steps), sum((step.usage for step in steps), Usage()))
         for agent, steps in rows.items()
     ]
+
+
+def _shapes(specs: Sequence[TensorSpec | ScalarSpec]) -> str:
+    """Names, shapes and types, as x 16x4 float32."""
+    return ", ".join(
+        f"{spec.name} {'x'.join(map(str, spec.shape)) or 'a number'} {spec.dtype}" if isinstance(spec, TensorSpec)
+        else spec.name
+        for spec in specs
+    )  # fmt: skip
 
 
 def _ms(value: float) -> str:

@@ -16,6 +16,8 @@ from harness.nouns.profile import Profile
 from nodes.state import Step
 
 LEFT, RIGHT, TOP, BOTTOM = 54, 16, 16, 44
+LABEL_WIDE, LABEL_HIGH = 58, 13
+"""Room that a label of the roofline takes, in pixels."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,11 @@ def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 
     y = Axis(min(*rates, roof.peak_gb_s * x.low) / 1.5, roof.peak_gflop_s * 2, height - BOTTOM, TOP)
     parts = [_grid(y, width, lambda value: f"{value:g}"), _roof(roof, ridge, x, y)]
     parts += [label_at(x.at(tick), height - BOTTOM + 16, f"{tick:g}", "mid tick") for tick in x.ticks()]
-    parts += [_dot(x.at(at), y.at(profile.achieved_gflop_s), label) for label, profile, at in shown]
+    places = [(label, x.at(at), y.at(profile.achieved_gflop_s)) for label, profile, at in shown]
+    parts += [_way([(px, py) for _, px, py in places]), *_dots(places)]
     parts.append(_caption("FLOP per byte moved; vertical: GFLOP/s", width, height))
-    return drawing(parts, width, height, "Roofline")
+    ended = f"{roof.achieved_gflop_s:.3g} of {roof.peak_gflop_s:.3g} GFLOP/s, {roof.share_of_roof:.0%} of the roof"
+    return drawing(parts, width, height, f"Roofline: the way from {shown[0][0]} to {shown[-1][0]}, where it is {ended}")
 
 
 def _bandwidths(profiles: list[tuple[str, Profile]], width: int) -> Markup:
@@ -180,9 +184,24 @@ def _roof(roof: Profile, ridge: float, x: Axis, y: Axis) -> Markup:
     return line + peak + label_at(LEFT + 8, TOP + 12, f"memory: {roof.peak_gb_s:,.1f} GB/s", "tick")
 
 
-def _dot(x: float, y: float, label: str) -> Markup:
-    dot = Markup('<circle class="dot won" cx="{:.1f}" cy="{:.1f}" r="5"/>').format(x, y)
-    return dot + label_at(x + 9, y + 4, label, "tick")
+def _way(places: list[tuple[float, float]]) -> Markup:
+    """The kernels from the first profile to the last, joined."""
+    path = " ".join(f"{px:.1f},{py:.1f}" for px, py in places)
+    return Markup('<polyline class="way" points="{}"/>').format(path) if len(places) > 1 else Markup("")
+
+
+def _dots(places: list[tuple[str, float, float]]) -> list[Markup]:
+    """A dot a profile; a label where none stands already, the last one's always."""
+    parts: list[Markup] = []
+    taken: list[tuple[float, float]] = []
+    for index, (label, px, py) in reversed(list(enumerate(places))):
+        kind = "won" if index == len(places) - 1 else "kept"
+        dot = Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="5"><title>{}</title></circle>')
+        parts.insert(0, dot.format(kind, px, py, label))
+        if all(abs(px - tx) > LABEL_WIDE or abs(py - ty) > LABEL_HIGH for tx, ty in taken):
+            taken.append((px, py))
+            parts.append(label_at(px + 9, py + 4, label, "tick"))
+    return parts
 
 
 def _caption(text: str, width: int, height: int) -> Markup:

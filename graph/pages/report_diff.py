@@ -1,10 +1,16 @@
-"""The difference of two kernels, as lines that know their number on both sides."""
+"""The difference of two kernels: lines that know their number on both sides, and both sides beside each other."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from itertools import zip_longest
 from typing import Literal
 
+from markupsafe import Markup
+
+from graph.pages.highlight import cpp_lines
 from harness.nouns.frozen import Frozen
 
 CONTEXT_LINES = 3
@@ -42,3 +48,43 @@ def _lines(opcode: tuple[str, int, int, int, int], before: list[str], after: lis
     removed = [DiffLine(kind="removed", old=i + 1, text=before[i]) for i in range(i1, i2)]
     added = [DiffLine(kind="added", new=j + 1, text=after[j]) for j in range(j1, j2)]
     return removed + added
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A line of the old text beside one of the new, coloured; a side without a number has none here."""
+
+    kind: Literal["same", "changed"]
+    old: int | None
+    before: Markup
+    new: int | None
+    after: Markup
+
+
+def side_by_side(old: str, new: str) -> list[list[Pair]]:
+    """The hunks of two kernels as pairs of lines: what went stands beside what came in its place."""
+    before, after = cpp_lines(old), cpp_lines(new)
+    return [list(_pairs(hunk, before, after)) for hunk in hunks(old, new)]
+
+
+def _pairs(hunk: Hunk, before: tuple[Markup, ...], after: tuple[Markup, ...]) -> Iterator[Pair]:
+    went: list[int] = []
+    came: list[int] = []
+    for line in hunk.lines:
+        if line.kind == "removed" and line.old and not came:
+            went.append(line.old)
+            continue
+        if line.kind == "added" and line.new:
+            came.append(line.new)
+            continue
+        yield from _changed(went, came, before, after)
+        went, came = ([line.old], []) if line.kind == "removed" and line.old else ([], [])
+        if line.kind == "same" and line.old and line.new:
+            yield Pair("same", line.old, before[line.old - 1], line.new, after[line.new - 1])
+    yield from _changed(went, came, before, after)
+
+
+def _changed(went: list[int], came: list[int], before: tuple[Markup, ...], after: tuple[Markup, ...]) -> Iterator[Pair]:
+    empty = Markup("")
+    for old, new in zip_longest(went, came):
+        yield Pair("changed", old, before[old - 1] if old else empty, new, after[new - 1] if new else empty)

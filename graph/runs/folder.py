@@ -93,6 +93,7 @@ class RunFolder:
         self.report = path / "report.html"
         self.record = path / "record.json"
         self.conversation = path / "conversation.jsonl"
+        self.compiled = path / "compiled.json"  # the verdict beside torch.compile
         self.question = path / "question.md"
         self.log = path / "log.jsonl"
         self.checkpoints = path / "checkpoints.sqlite"
@@ -100,7 +101,7 @@ class RunFolder:
     @property
     def _all_artifacts(self) -> tuple[Path, ...]:
         files = (self.kernel, self.drop_in, self.report, self.record, self.question, self.conversation, self.log)
-        return (*files, self.library, *self.module, self.checkpoints)
+        return (*files, self.compiled, self.library, *self.module, self.checkpoints)
 
     @property
     def _runtime_files(self) -> tuple[Path, ...]:

@@ -9,10 +9,10 @@ from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.runtime import RunControl
 
 from graph.evolution.session import EvolutionSession
-from graph.pages.report import render
 from graph.runs.folder import Kind, Manifest, RunFolder
 from graph.runs.progress import Log, Observer, open_log
 from graph.runs.record import RunRecord
+from graph.runs.report_file import write_report
 from graph.runs.session import Session, Trajectory, save_kernel
 from graph.runs.store import open_saver
 from harness.judging.protocol import OpenJudge
@@ -58,7 +58,7 @@ def save(folder: RunFolder, record: RunRecord) -> None:
     """Write kernel, drop-in, record and report. Raises `MachineError` where the folder takes no more."""
     save_kernel(folder, record.task, record.best)
     folder.write(folder.record, record.model_dump_json(indent=1))
-    folder.write(folder.report, render(record))
+    write_report(folder, record)
 
 
 def _drive_claimed(

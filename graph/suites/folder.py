@@ -8,10 +8,10 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from graph.runs.beside import compared
 from graph.runs.folder import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
 from graph.runs.record import RunRecord
 from graph.runs.trust import remember, require_trust
-from graph.suites.compare import compared
 from graph.suites.record import Row, SuiteRecord, row_of
 from graph.suites.table import page
 from graph.suites.tasks import SuiteTask
@@ -81,7 +81,7 @@ class SuiteFolder:
         """The row that a run's record makes; None where it is another task's, whatever its name."""
         if record.task is not None and record.task.source != task.source:
             return None
-        return row_of(task, record, facts, compared(self._run(task)))
+        return row_of(task, record, facts, compared(self._run(task), record.best))
 
     def run_of(self, task: SuiteTask, manifest: SuiteManifest) -> tuple[RunFolder, Manifest]:
         """The task's run, as it was left or new."""

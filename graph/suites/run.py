@@ -13,11 +13,11 @@ from typing import Literal, Protocol
 
 from langgraph.runtime import RunControl
 
+from graph.runs.beside_compiled import compare
 from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.now import Now
 from graph.runs.progress import Observer, Quiet
-from graph.suites.compare import compare
 from graph.suites.folder import SuiteFolder, SuiteManifest
 from graph.suites.record import Row, RowStatus, SuiteRecord, waiting
 from graph.suites.tasks import SuiteTask

@@ -13,7 +13,8 @@ def combined(timings: Sequence[Timing]) -> Timing:
 
     Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
     half widths are the root of the sum of their squares, divided by their number. A head-to-head and a
-    compiled baseline stand where all have one. Of the clocks those are kept that moved, and of busy hours the first.
+    compiled baseline stand where all have one. Of the clocks those are kept that moved, and of busy hours the first. Rounds
+    stay with each workload.
     """
     if len(timings) == 1:
         return timings[0]
@@ -34,6 +35,7 @@ def combined(timings: Sequence[Timing]) -> Timing:
                 (timing.clocks for timing in timings if timing.clocks and not timing.clocks.steady), timings[0].clocks
             ),
             "busy": next((timing.busy for timing in timings if timing.busy and timing.busy.said), timings[0].busy),
+            "samples": None,
             "hopeless": next((timing.hopeless for timing in timings if timing.hopeless), ""),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }

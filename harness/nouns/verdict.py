@@ -212,6 +212,19 @@ class CallerTiming(Frozen):
     rounds: int = Field(ge=1)
 
 
+class Samples(Frozen):
+    """What a call took round by round, in ms: both sides of a round stand at the same place."""
+
+    candidate_ms: tuple[float, ...]
+    baseline_ms: tuple[float, ...]
+
+    @model_validator(mode="after")
+    def _are_pairs(self) -> Self:
+        if len(self.candidate_ms) != len(self.baseline_ms):
+            raise ValueError("each round has both sides")
+        return self
+
+
 class Headline(Frozen):
     """The times and the speed-up that count, and whose clock they are of."""
 
@@ -252,6 +265,7 @@ class Timing(Frozen):
     caller_failure: str = ""
     clocks: Clocks | None = Field(default=None, description="where the device tells its clocks")
     busy: Busy | None = Field(default=None, description="with what else the machine was busy, where the system tells")
+    samples: Samples | None = Field(default=None, description="where there is one workload")
 
     @property
     def wins(self) -> bool:

@@ -32,13 +32,13 @@ from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, guarded
 from graph.cli.suite import default_jobs
 from graph.pages.ablation_page import ablation_of, write
 from graph.pages.sheet import drawn
+from graph.runs.beside_compiled import compare
 from graph.runs.folder import Manifest, RunFolder, replace_file
 from graph.runs.loop import drive
 from graph.runs.machine import this_machine
 from graph.runs.progress import Quiet
 from graph.runs.record import RunRecord
 from graph.suites.ablation import begin_ablation, one_gate, reopen_ablation
-from graph.suites.compare import compare
 from graph.suites.folder import SuiteFolder, create_suite, reopen_suite
 from graph.suites.progress import SuiteTerminal
 from graph.suites.record import Row

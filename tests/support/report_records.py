@@ -8,7 +8,8 @@ from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
-from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict
+from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Samples, Timing, Trial, Verdict
+from nodes.models.conversation import Exchange, Said, digest_of
 from nodes.state import Best, Step, Usage
 
 DRAFT = """#include <cute/tensor.hpp>
@@ -42,9 +43,13 @@ def candidate(source: str, author: str, parent: Candidate | None = None) -> Cand
 def passed(kernel: Candidate, speedup: float, spread: float = 0.04) -> Verdict:
     """A verdict of a kernel that is right and `speedup` times as fast, give or take `spread` of it."""
     interval = Interval(low=speedup * (1 - spread), high=speedup * (1 + spread))
+    around = [1 + spread * (at * 7 % 11 - 5) / 5 for at in range(40)]
+    samples = Samples(
+        candidate_ms=tuple(20 / speedup * each for each in around), baseline_ms=tuple(20 * each for each in around)
+    )
     timing = Timing(
         candidate_ms=20 / speedup, baseline_ms=20, speedup=speedup, speedup_interval=interval, rounds=40, threads=2,
-        converged=True,
+        converged=True, samples=samples,
     )  # fmt: skip
     return Verdict(
         status="passed", candidate=kernel.digest, task="t", seed=1, tier="landlock",
@@ -107,7 +112,7 @@ def full_record() -> RunRecord:
         name="softsign",
         created=datetime(2026, 1, 31, 12, tzinfo=UTC),
         seconds=48.2,
-        settings={"model": "playbook", "target": "cpu", "max_depth": 6, "base_url": None},
+        settings={"model": "playbook", "target": "cpu", "max_depth": 6, "base_url": ""},
         machine=this_machine(),
         steps=_steps(kernels, verdicts, moves),
         candidates={kernel.digest: kernel for kernel in kernels},
@@ -143,3 +148,43 @@ def _steps(kernels: tuple[Candidate, ...], verdicts: tuple[Verdict, ...], moves:
             )
         )
     return tuple(steps)
+
+
+def exchanges(record: RunRecord) -> tuple[Exchange, ...]:
+    """What the agents of a record's steps were asked, once for each call that the step's usage has."""
+    said: list[Exchange] = []
+    for step in record.steps:
+        for _ in range(step.usage.calls):
+            prompt = (Said(type="system", content="You write kernels."), Said(type="human", content=f"At {step.move}."))
+            said.append(
+                Exchange(
+                    index=len(said), role=step.agent, prompt_sha256=digest_of(prompt), prompt=prompt,  # type: ignore[arg-type]
+                    answer=f"The answer for {step.move}", usage=step.usage,
+                )
+            )  # fmt: skip
+    return tuple(said)
+
+
+def long_record(steps: int) -> RunRecord:
+    """A run of so many optimizations, each a few lines of a kernel of two hundred, each with a call of its model."""
+    full = full_record()
+    body = [f"  out[{at}] = in[{at}] / (1.0f + std::fabs(in[{at}]));  // element {at} of a row" for at in range(200)]
+    kernels = [candidate("\n".join([*DRAFT.splitlines()[:5], *body]), "generator:openai:m")]
+    for depth in range(1, steps):
+        for at in range(4):
+            body[(17 * depth + 31 * at) % 200] = f"  store(out + {depth}, soft(in[{at}]), {depth});"
+        kernels.append(candidate("\n".join([*DRAFT.splitlines()[:5], *body]), "optimizer:openai:m", kernels[-1]))
+    verdicts = tuple(passed(kernel, 1.0 + 0.1 * depth) for depth, kernel in enumerate(kernels))
+    told = _steps(tuple(kernels), verdicts, tuple(f"move {depth}" for depth in range(steps)))
+    spoken = tuple(
+        step if step.agent == "tester" else step.model_copy(update={"usage": Usage(calls=1, input_tokens=9000)})
+        for step in told
+    )
+    return full.model_copy(
+        update={
+            "steps": spoken, "candidates": {kernel.digest: kernel for kernel in kernels},
+            "verdicts": {verdict.candidate: verdict for verdict in verdicts},
+            "profiles": {kernel.digest: roof(21.0 - depth / 3) for depth, kernel in enumerate(kernels)},
+            "best": Best(candidate=kernels[-1], verdict=verdicts[-1], profile=roof(10.2)),
+        }
+    )  # fmt: skip

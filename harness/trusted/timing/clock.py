@@ -11,7 +11,7 @@ from statistics import median
 import torch
 
 from harness.nouns import events
-from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
+from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Samples, Timing
 from harness.trusted.bench import Bench
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.bursts import (
@@ -120,7 +120,13 @@ def time_by_turns(
         compiled_failure=compiled.failure if compiled else "",
         clocks=_clocks(weather),
         busy=how_busy(others, baseline, torch.get_num_threads()),
+        samples=Samples(candidate_ms=_told(candidate), baseline_ms=_told(baseline)),
     )
+
+
+def _told(seconds: list[float]) -> tuple[float, ...]:
+    """A side's rounds in ms, to four digits."""
+    return tuple(float(f"{each * 1e3:.4g}") for each in seconds)
 
 
 def _say_hopeless(speedup: float, rounds: int) -> str:

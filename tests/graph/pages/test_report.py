@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from markupsafe import Markup
 from report_records import DRAFT, PARALLEL, candidate, errors, failed, full_record, roof, softsign_task
 
-from graph.pages.report import _clock, _ms, _share, _small, changes, render, view, worst_errors
+from graph.pages.kernel_changes import changes, worst_errors
+from graph.pages.report import _clock, _ms, _share, _small, render, view
 from graph.pages.report_chart import Axis, roofline, trajectory
 from graph.pages.report_diff import hunks
 from graph.runs.record import RunRecord
@@ -34,7 +35,7 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        if tag not in ("meta", "br", "img", "line", "circle", "rect", "path", "polyline"):
+        if tag not in ("meta", "br", "img", "col", "line", "circle", "rect", "path", "polyline"):
             self.open.append(tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -80,7 +81,8 @@ def test_hostile_text_stays_text() -> None:
 
 def test_the_page_needs_nothing_beside_itself() -> None:
     page = Page(render(full_record()))
-    assert not [value for _, each in page.tags for name, value in each.items() if name in ("src", "href")]
+    named = [str(value) for _, each in page.tags for name, value in each.items() if name in ("src", "href")]
+    assert named == [each for each in named if each.startswith("#")], "places in the page alone"
     assert "@import" not in render(full_record())
     assert "prefers-color-scheme: dark" in render(full_record())
 
@@ -214,7 +216,7 @@ def test_each_change_is_shown_against_its_parent() -> None:
         "passed", "wrong", "passed", "build_failed", "passed", "passed",
     ]  # fmt: skip
     assert shown[0].parent is None
-    assert shown[0].hunks == ()
+    assert shown[0].hunks == []
     assert (shown[1].added, shown[1].removed) == (2, 1)
     assert shown[1].errors[0].error.first_bad is not None
 
@@ -327,5 +329,24 @@ def test_what_models_cost_is_said_for_each_step_and_agent() -> None:
 
 def test_a_steps_verdict_and_speed_up_come_before_its_long_words() -> None:
     """On a phone the columns to the right lie behind a sideways scroll."""
-    head = render(full_record()).partition("<h2>Steps</h2>")[2].partition("</tr>")[0]
+    head = render(full_record()).partition(">Steps</h2>")[2].partition("</tr>")[0]
     assert re.findall(r"<th[^>]*>([^<]+)</th>", head)[:5] == ["depth", "agent", "verdict", "speed-up", "move"]
+
+
+def test_every_place_can_be_found_without_seeing_it() -> None:
+    """Landmarks with names, a way past them, tables with captions and headed columns, pictures with words."""
+    page = Page(render(full_record()))
+    tags = page.tags
+    assert [tag for tag, _ in tags].count("main") == 1
+    assert next(each for tag, each in tags if tag == "a") == {"class": "skip", "href": "#main"}
+    ids = [each["id"] for _, each in tags if "id" in each]
+    assert len(ids) == len(set(ids))
+    named = [each.get("aria-labelledby") for tag, each in tags if tag == "section"]
+    assert len(named) > 8 and set(named) <= set(ids)
+    kinds = [tag for tag, _ in tags]
+    assert kinds.count("caption") == kinds.count("table")
+    assert all(each.get("scope") for tag, each in tags if tag == "th")
+    assert all(each.get("role") == "img" and each.get("aria-label") for tag, each in tags if tag == "svg")
+    scrolled = [each for _, each in tags if "scroll" in (each.get("class") or "")]
+    assert scrolled and all(each.get("tabindex") == "0" and each.get("aria-label") for each in scrolled)
+    assert kinds.count("details") == kinds.count("summary")

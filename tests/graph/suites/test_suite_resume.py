@@ -9,9 +9,10 @@ import pytest
 from report_records import full_record
 from suite_records import FACTS, row, suite_record, timing
 
+from graph.runs.beside import compared
+from graph.runs.beside_compiled import compare
 from graph.runs.folder import RunFolder
 from graph.runs.progress import Observer, Quiet
-from graph.suites.compare import FILE, compare, compared
 from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen_suite
 from graph.suites.record import Row
 from graph.suites.run import SuiteRun
@@ -282,24 +283,28 @@ def test_a_comparison_is_kept_and_not_made_again(tmp_path: Path) -> None:
     run = RunFolder(tmp_path)
     full = full_record()
     assert full.best is not None
-    assert compared(run) is None
+    assert compared(run, full.best) is None
     verdict = full.best.verdict.model_copy(update={"timing": timing(1.5)})
-    (tmp_path / FILE).write_text(verdict.model_dump_json(), encoding="utf-8")
+    run.compiled.write_text(verdict.model_dump_json(), encoding="utf-8")
     compare(run, full, "auto")  # judging would need a real kernel
-    assert compared(run) == timing(1.5)
+    assert compared(run, full.best) == timing(1.5)
+    other = full.best.verdict.model_copy(update={"candidate": "0" * 64})
+    run.compiled.write_text(other.model_dump_json(), encoding="utf-8")
+    assert compared(run, full.best) is None, "the run went deeper since"
     for text in ("", "{", '{"status": "passed"}'):
-        (tmp_path / FILE).write_text(text, encoding="utf-8")
-        assert compared(run) is None
-    (tmp_path / FILE).unlink()
+        run.compiled.write_text(text, encoding="utf-8")
+        assert compared(run, full.best) is None
+    run.compiled.unlink()
     for nothing in ({"best": None}, {"task": None}):
         compare(run, full.model_copy(update=nothing), "auto")
-        assert not (tmp_path / FILE).exists()
+        assert not run.compiled.exists()
 
 
 def test_only_a_run_that_has_ended_is_compared(tmp_path: Path) -> None:
+    run = RunFolder(tmp_path)
     for outcome in ("interrupted", "waiting"):
-        compare(RunFolder(tmp_path), full_record().model_copy(update={"outcome": outcome}), "auto")
-        assert not (tmp_path / FILE).exists()
+        compare(run, full_record().model_copy(update={"outcome": outcome}), "auto")
+        assert not run.compiled.exists()
 
 
 def test_a_resumed_suite_compares_what_has_no_comparison_yet(tmp_path: Path) -> None:
@@ -313,7 +318,7 @@ def test_a_resumed_suite_compares_what_has_no_comparison_yet(tmp_path: Path) -> 
     file = ended(folder, "task9", "nothing_faster")
     file.write_text(full.model_copy(update={"best": None, "outcome": "nothing_faster"}).model_dump_json())
     verdict = full.best.verdict.model_copy(update={"timing": timing(1.5)})
-    (folder.path / "task5" / FILE).write_text(verdict.model_dump_json(), encoding="utf-8")
+    RunFolder(folder.path / "task5").compiled.write_text(verdict.model_dump_json(), encoding="utf-8")
     for asked, begun in ((False, []), (True, ["task3"])):
         watcher = Watcher(folder)
         record = SuiteRun(folder, manifest, FACTS, watcher, jobs=1, compile_baseline=asked).run()
