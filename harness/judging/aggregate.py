@@ -13,8 +13,8 @@ def combined(timings: Sequence[Timing]) -> Timing:
 
     Times and speed-ups are geometric means. The interval takes the workloads' own as independent: in logarithms its
     half widths are the root of the sum of their squares, divided by their number. A head-to-head and a
-    compiled baseline stand where all have one. Of the clocks those are kept that moved, and of busy hours the first. Rounds
-    stay with each workload.
+    compiled baseline stand where all have one. Of the clocks those are kept that moved, and of busy hours the first.
+    Rounds stay with each workload.
     """
     if len(timings) == 1:
         return timings[0]

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from harness.judging.aggregate import combined
-from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
+from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Samples, Timing
 
 
 def timing(
@@ -73,6 +73,14 @@ def test_clocks_that_moved_on_one_workload_are_said():
     assert combined([steady, steady]).clocks == steady.clocks
     for several in ([steady, moved], [moved, steady], [timing(1.0), moved]):
         assert "1200 to 1980 MHz" in combined(several).noise
+
+
+def test_rounds_of_one_workload_are_not_told_as_those_of_all():
+    one = timing(2.0).model_copy(update={"samples": Samples(candidate_ms=(1.0,), baseline_ms=(2.0,))})
+    assert combined([one]).samples == one.samples
+    assert combined([one, one]).samples is None
+    with pytest.raises(ValueError, match="both sides"):
+        Samples(candidate_ms=(1.0,), baseline_ms=())
 
 
 def test_a_busy_hour_of_one_workload_is_said():

@@ -114,6 +114,9 @@ def test_rounds_are_timed_beside_eager():
         assert timing.rounds == clock.MIN_ROUNDS
         assert timing.candidate_ms > 0
         assert timing.baseline_ms > 0
+        assert timing.samples is not None
+        assert median(timing.samples.candidate_ms) == pytest.approx(timing.candidate_ms, rel=1e-3)
+        assert median(timing.samples.baseline_ms) == pytest.approx(timing.baseline_ms, rel=1e-3)
         low, high = timing.speedup_interval.low, timing.speedup_interval.high
         assert low <= timing.speedup <= high
         assert (timing.head_to_head, timing.compiled, timing.compiled_failure, timing.clocks) == (None, None, "", None)
