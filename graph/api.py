@@ -65,7 +65,7 @@ class RunResult:
 
     @property
     def question(self) -> str | None:
-        """What a run with the model "manual" waits with; None where it does not wait."""
+        """What a run waits with, by the model "manual" or for approval; None where it does not wait."""
         return RunFolder(self.folder).question.read_text(encoding="utf-8") if self.record.outcome == "waiting" else None
 
     @property
@@ -275,7 +275,7 @@ async def _beside(
 
 
 def answer(run: str | Path, text: str, *, observer: Observer | None = None) -> RunResult:
-    """Answer the question that a run with the model "manual" waits with, and go on to the next one or the end.
+    """Answer the question that a run waits with, a model's or one for approval; go on to the next one or the end.
 
     Raises `UserError` where no question waits, and like `optimize`.
     """

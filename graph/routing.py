@@ -6,7 +6,7 @@ from typing import Literal
 
 from nodes.ablator import to_ablate
 from nodes.gate import gate_open
-from nodes.history import failed_builds
+from nodes.history import failed_builds, outcome_against
 from nodes.settings import Settings
 from nodes.state import RunState, require
 from nodes.stops import broke_off, out_of_repairs
@@ -33,8 +33,13 @@ def after_generator(state: RunState, settings: Settings) -> Literal["tester", "s
 
 def after_tester(
     state: RunState, settings: Settings
-) -> Literal["diagnoser", "repairer", "generator", "profiler", "reviewer", "optimizer", "sanitizer"]:
-    """A failure is diagnosed or mended; a pass is optimized, and first profiled where the gate is open."""
+) -> Literal["approver", "diagnoser", "repairer", "generator", "profiler", "reviewer", "optimizer", "sanitizer"]:
+    """A failure is diagnosed or mended; a pass is optimized, and first profiled where the gate is open.
+
+    A new best that somebody is to approve of waits for that.
+    """
+    if _waits_for_approval(state, settings):
+        return "approver"
     passed = require(state.verdict, "verdict").passed
     if state.final_repair:
         return "sanitizer" if passed or broke_off(state, settings) else _to_be_mended(state, settings)
@@ -42,6 +47,17 @@ def after_tester(
         return "sanitizer"
     if not passed:
         return _after_failure(state, settings)
+    return "profiler" if gate_open(state, settings) else _to_next_move(settings)
+
+
+def after_approver(
+    state: RunState, settings: Settings
+) -> Literal["generator", "profiler", "reviewer", "optimizer", "sanitizer"]:
+    """Kept or not, the run goes on from the best kernel; without one it begins anew."""
+    if state.stop_reason:
+        return "sanitizer"
+    if state.best is None:
+        return "generator"
     return "profiler" if gate_open(state, settings) else _to_next_move(settings)
 
 
@@ -95,6 +111,13 @@ def after_sanitizer(state: RunState, settings: Settings) -> Literal["diagnoser",
 def after_ablator(state: RunState, settings: Settings) -> Literal["ablator", "reporter"]:
     """One accepted move after the other is taken back, where the settings ask for that."""
     return "ablator" if any(True for _ in to_ablate(state, settings)) else "reporter"
+
+
+def _waits_for_approval(state: RunState, settings: Settings) -> bool:
+    """Whether the tester has left a gain unsettled: a settled one is the best kernel already."""
+    verdict, best = require(state.verdict, "verdict"), state.best
+    settled = best is not None and best.verdict == verdict
+    return settings.approve_best and not settled and outcome_against(verdict, best) == "faster"
 
 
 def _wants_a_diagnosis(state: RunState) -> bool:

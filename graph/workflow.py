@@ -11,6 +11,7 @@ from langgraph.runtime import Runtime, get_runtime
 from graph.reporter import reporter
 from graph.routing import (
     after_ablator,
+    after_approver,
     after_diagnoser,
     after_generator,
     after_intake,
@@ -25,6 +26,7 @@ from graph.routing import (
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
 from nodes.ablator import ablator
+from nodes.approver import approver
 from nodes.cancelling import cancellable
 from nodes.diagnoser import diagnoser
 from nodes.generator import generator
@@ -51,6 +53,7 @@ NODES: tuple[tuple[Agent[RunState], str], ...] = (
     (intake, "Describes the task and settles where its kernels run."),
     (generator, "Writes the first kernel."),
     (tester, "Compiles the kernel, checks it against the reference, times it."),
+    (approver, "Asks whether a new best kernel is kept, where the settings say so."),
     (diagnoser, "Says why a kernel fails."),
     (repairer, "Mends a failing kernel by line edits."),
     (optimizer, "Makes one move from a kernel that is right."),
@@ -66,6 +69,7 @@ ROUTES: dict[str, Route] = {
     "intake": after_intake,
     "generator": after_generator,
     "tester": after_tester,
+    "approver": after_approver,
     "diagnoser": after_diagnoser,
     "repairer": after_repairer,
     "profiler": after_profiler,

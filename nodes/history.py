@@ -70,6 +70,13 @@ def failed_elsewhere(history: Sequence[Step], digest: str) -> tuple[Tried, ...]:
     return tuple(tried for tried in optimizations(history) if tried.failed and tried.parent != digest)
 
 
+def said_by_user(history: Sequence[Step]) -> tuple[Step, ...]:
+    """The tests of kernels that somebody was asked about, and had something to say."""
+    return tuple(
+        step for step in history if step.agent == "tester" and step.status == "passed" and ": " in step.message
+    )
+
+
 def steps_without_gain(history: Sequence[Step]) -> int:
     """How many optimizations brought no gain since the last that did. Those that stayed undecided are none of them."""
     count = 0
@@ -156,5 +163,5 @@ def _outcome(step: Step) -> str:
     if step.undecided:
         return f"{say_decision(step)}: the machine was too busy to tell; it may be tried again"
     if step.candidate_speedup is not None:
-        return say_decision(step)
+        return "; ".join(filter(None, [say_decision(step), step.message]))
     return f"failed ({step.status}): {step.message}"

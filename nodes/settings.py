@@ -226,6 +226,11 @@ class Search(Group):
     advance: Advance = Field(
         default="best", title="Optimize from", description="The best kernel so far, or the latest that passed."
     )
+    approve_best: bool = Field(
+        default=False,
+        title="Approve each new best",
+        description="A run of `cutegen optimize` waits, before it keeps one, until somebody accepts or rejects it.",
+    )
 
 
 class Budgets(Group):

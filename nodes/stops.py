@@ -91,7 +91,8 @@ def _roof_share(state: RunState, settings: Settings) -> Iterator[Stop]:
 
 
 def _depth(state: RunState, settings: Settings) -> Iterator[Stop]:
-    if _passed(state) and state.depth >= settings.max_depth:
+    # Without a best kernel the one that passed was turned down.
+    if _passed(state) and state.best and state.depth >= settings.max_depth:
         yield Stop(name="depth", message=f"Depth {state.depth} is reached, as the settings asked.")
 
 

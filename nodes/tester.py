@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
+from nodes.approval import Decision
 from nodes.history import head_to_head_with, outcome_against
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -24,6 +25,9 @@ def tester(state: RunState, node_context: NodeContext) -> Update:
     candidate = _by_its_writer(require(state.candidate, "candidate"), state)
     verdict, device_seconds = _judge(state, candidate, node_context)
     judged = state.model_copy(update={"candidate": candidate})
+    if node_context.settings.approve_best and outcome_against(verdict, state.best) == "faster":
+        # The approver writes the test down: until then the kernel is neither kept nor counted.
+        return {"candidate": candidate, "verdict": verdict, "device_seconds": device_seconds}
     update = apply_verdict(judged, verdict, device_seconds, node_context.settings)
     return update if candidate is state.candidate else {**update, "candidate": candidate}
 
@@ -34,15 +38,18 @@ def _by_its_writer(candidate: Candidate, state: RunState) -> Candidate:
     return candidate if written else candidate.model_copy(update={"author": EDITOR})
 
 
-def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, settings: Settings) -> Update:
+def apply_verdict(
+    state: RunState, verdict: Verdict, device_seconds: float, settings: Settings, decision: Decision | None = None
+) -> Update:
     """What a verdict changes. A pass is one depth, except for the first kernel; only a gain replaces the best.
 
+    A person's `decision` on it is held to: what is turned down is no gain.
     What a busy machine left undecided is neither kept nor held against the move.
     The repair of a final kernel is no depth either: its move was counted when the kernel passed.
     """
     candidate = require(state.candidate, "candidate")
     outcome = outcome_against(verdict, state.best)
-    gained = outcome == "faster"
+    gained = outcome == "faster" and (decision is None or decision.kept)
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
     depth = state.depth + (verdict.passed and state.best is not None and not state.final_repair)
     step = Step(
@@ -52,7 +59,7 @@ def apply_verdict(state: RunState, verdict: Verdict, device_seconds: float, sett
         candidate=candidate.digest,
         parent=candidate.parent,
         status=verdict.status,
-        message=say_failure(verdict),
+        message=decision.sentence if decision else say_failure(verdict),
         candidate_speedup=verdict.timing.speedup if verdict.timing else None,
         speedup=best_speedup(best),
         improved=gained,

@@ -42,7 +42,7 @@ def _question(folder: RunFolder) -> str:
     except OSError as error:
         raise UserError(
             f"No question waits in {folder.path}.",
-            "Only runs with --model manual ask; cutegen optimize --resume goes on.",
+            "Only runs with --model manual or --set approve_best=true ask; cutegen optimize --resume goes on.",
         ) from error
 
 

@@ -127,12 +127,14 @@ def require_models(settings: Settings, said: Callable[[str], str], *, unattended
 
     `said` is how the user names a setting, `unattended` what cannot wait for a person's answers.
     """
+    _require_unasked(settings, unattended)
     for setting in sorted({settings.model_setting(role) for role in (*get_args(Speaker), "reviewer")}):
         _require_model(settings, setting, getattr(settings, setting), said, unattended)
 
 
 def require_proposers(settings: Settings, said: Callable[[str], str]) -> None:
     """Open the model of each proposer, and of who else has one of its own, once, as `require_models` does."""
+    _require_unasked(settings, "An evolution")
     setting = "proposers" if settings.proposers else "model"
     for proposer in settings.ensemble():
         _require_model(settings, setting, proposer.model, said, "An evolution")
@@ -150,6 +152,11 @@ def _require_model(settings: Settings, setting: str, spec: str, said: Callable[[
             open_model(spec, options)
     if unattended and isinstance(model, ManualModel):
         raise UserError(f"{unattended} does not stop for answers.", "Use --model manual with cutegen optimize.")
+
+
+def _require_unasked(settings: Settings, unattended: str) -> None:
+    if unattended and settings.approve_best:
+        raise UserError(f"{unattended} does not stop for answers.", "Use approve_best with cutegen optimize.")
 
 
 def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:

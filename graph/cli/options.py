@@ -129,7 +129,7 @@ class Evolve(Optimize):
 class Answer:
     """Of `cutegen answer`."""
 
-    run: Annotated[Path, typer.Argument(help="The folder of a run that began with --model manual.")]
+    run: Annotated[Path, typer.Argument(help="The folder of a run that asks: by --model manual, or for approval.")]
     file: Annotated[
         Path | None,
         typer.Argument(

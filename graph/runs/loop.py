@@ -17,6 +17,7 @@ from graph.runs.session import Session, Trajectory, save_kernel
 from graph.runs.store import open_saver
 from harness.judging.protocol import OpenJudge
 from harness.nouns.errors import CutegenError, UserError
+from nodes.approval import Approval
 from nodes.models.manual import Question
 from tools.judges import open_judge
 
@@ -86,7 +87,7 @@ def _drive_claimed(
         return record
 
 
-def _ask(folder: RunFolder, question: Question | None) -> None:
+def _ask(folder: RunFolder, question: Question | Approval | None) -> None:
     """Leave the question that waits where it can be read, and nothing of one that does not."""
     if question is None:
         folder.question.unlink(missing_ok=True)

@@ -23,6 +23,7 @@ DOING = {
     "intake": "reading the task",
     "generator": "writing a first kernel",
     "tester": "compiling and judging",
+    "approver": "asking for approval",
     "diagnoser": "looking for the cause",
     "repairer": "repairing",
     "optimizer": "choosing a move",

@@ -14,6 +14,7 @@ from langgraph.types import Command
 from pydantic import BaseModel
 
 from graph.runs.progress import Listener, Observer
+from nodes.approval import Approval
 from nodes.events import Progress
 from nodes.models.manual import Question
 from nodes.progress import listening
@@ -29,10 +30,13 @@ class GraphThread:
         self.graph = graph
         self.config: RunnableConfig = {"configurable": {"thread_id": thread_id}, "recursion_limit": 1_000_000}
 
-    def question(self) -> Question | None:
-        """The question that waits for its answer."""
+    def question(self) -> Question | Approval | None:
+        """The question that waits for its answer: a model's, or whether a kernel is kept."""
         waiting = self.graph.get_state(self.config).interrupts
-        return Question.read(waiting[0].value) if waiting else None
+        if not waiting:
+            return None
+        kind = Approval if "kernel" in waiting[0].value else Question
+        return kind.read(waiting[0].value)
 
     def take_on(
         self,

@@ -11,6 +11,7 @@ from langgraph_sdk import Auth
 from pydantic import ValidationError
 from starlette.requests import Request
 
+from graph.server.answers import name_question
 from nodes.settings import Settings
 
 TOKEN = "CUTEGEN_SERVER_TOKEN"
@@ -35,8 +36,15 @@ async def who(request: Request, authorization: str | None) -> Auth.types.Minimal
 
 @auth.on.threads.create_run
 async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) -> None:
-    """Refuses settings that mean nothing: the server would leave out those that it does not know, without a word."""
-    _require_settings(value.get("kwargs", {}).get("context"))
+    """Refuses settings that mean nothing: the server would leave out those that it does not know, without a word.
+
+    And an answer to a question that has been answered.
+    """
+    asked: Any = value.get("kwargs", {})
+    _require_settings(asked.get("context"))
+    token = os.environ.get(TOKEN, "")
+    headers = {"authorization": f"Bearer {token}"} if token else {}
+    await name_question(value.get("thread_id"), asked.get("command"), headers)
 
 
 @auth.on.assistants.create

@@ -95,7 +95,9 @@ def _generate(request: Request) -> str:
         return _declined("CANNOT", problem)
     if any(step.agent == "generator" for step in request.history):
         # It would write the very kernel that failed; asking a rule again cannot mend it.
-        return _declined("CANNOT", Decline("The playbook's only first kernel for this task failed; set another model."))
+        return _declined(
+            "CANNOT", Decline("The playbook's only first kernel for this task was not kept; set another model.")
+        )
     return _written("CANNOT", first_draft(problem))
 
 

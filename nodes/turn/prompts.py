@@ -16,7 +16,7 @@ from knowledge import library
 from knowledge.exemplars.source import Exemplar, representative
 from nodes.assessment import Assessment
 from nodes.diagnosis import Diagnosis
-from nodes.history import failed_elsewhere, led_to, tried_from
+from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from
 from nodes.turn.judged import say_exactness, say_inputs, say_share, say_spreading
 from nodes.turn.prompt_words import fenced, one_line, say_left, say_machine, say_operations, say_uncounted
 from nodes.turn.request import Request, Review, Search
@@ -140,6 +140,8 @@ def _kernel(request: Request) -> dict[str, Any]:
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "led_here": led_to(request.history, digest)[-MAX_TRIED:],
         "tried": tried_from(request.history, digest)[-MAX_TRIED:] if candidate else (),
+        "turned_down": verdict is not None and verdict.passed,
+        "said_by_user": said_by_user(request.history)[-MAX_TRIED:],
         "failed": failed_elsewhere(request.history, digest)[-MAX_TRIED:],
     }
 

@@ -24,7 +24,7 @@ from chat_server import ChatEndpoint, chat_endpoint
 from free_port import free_port
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
-from langgraph_sdk.errors import AuthenticationError, UnprocessableEntityError
+from langgraph_sdk.errors import AuthenticationError, ConflictError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 
@@ -46,6 +46,7 @@ QUIET = {
     "LANGGRAPH_NO_VERSION_CHECK": "true",
     "NO_PROXY": "127.0.0.1",
     "CUTEGEN_SERVER_TOKEN": TOKEN,
+    "LANGGRAPH_STRICT_MSGPACK": "true",
 }
 
 
@@ -214,6 +215,30 @@ def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
     assert [len(task["state"]["values"]["messages"]) for task in waiting] == [0, 2]
     assert Result.model_validate(ended["values"]["result"]).stop.message == "softsign is beyond me"
     assert "messages" not in ended["values"]
+
+
+def test_of_two_answers_to_one_question_the_second_is_refused(url: str) -> None:
+    """Whether they come at once or one late, with the question's name or without."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def talk() -> tuple[int, list[str]]:
+        client, refused = client_of(url), list[str]()
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        await client.runs.wait(thread, name, input={"source": SOURCE, "name": "softsign"}, context=manual)
+        [first] = (await client.threads.get_state(thread))["tasks"][0]["interrupts"]
+        answers = [client.runs.wait(thread, name, command={"resume": "No."}, context=manual) for _ in range(2)]
+        await asyncio.gather(*answers, return_exceptions=True)
+        within = (await client.threads.get_state(thread, subgraphs=True))["tasks"][0]["state"]["values"]
+        await client.runs.wait(thread, name, command={"resume": "CANNOT: enough"}, context=manual)
+        for late in ({first["id"]: "No."}, "No."):
+            with pytest.raises(ConflictError) as conflict:
+                await client.runs.create(thread, name, command={"resume": late}, context=manual)
+            refused.append(str(conflict.value.body))
+        return len(within["messages"]), refused
+
+    said, refused = asyncio.run(talk())
+    assert said == 2, "the answer, and what is wrong with it: once"
+    assert "does not wait" in refused[0] and "No question waits" in refused[1]
 
 
 def test_a_task_runs_to_its_result(url: str, tmp_path: Path) -> None:

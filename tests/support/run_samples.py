@@ -85,11 +85,12 @@ def best(speedup: float = 2.0, source: str = "best\n") -> Best:
 def attempt(move: str, candidate: Candidate, verdict: Verdict, *, improved: bool = False) -> tuple[Step, Step]:
     """The two steps that an optimization leaves: the move, and its test."""
     digest, speedup = candidate.digest, verdict.timing.speedup if verdict.timing else None
+    message = f"{verdict.check}: {verdict.message}" if verdict.check else ""
     return (
         Step(depth=0, agent="optimizer", move=move, candidate=digest, parent=candidate.parent),
         Step(
             depth=0, agent="tester", move=move, candidate=digest, parent=candidate.parent, status=verdict.status,
-            message=f"{verdict.check}: {verdict.message}", candidate_speedup=speedup, improved=improved,
+            message=message, candidate_speedup=speedup, improved=improved,
         ),
     )  # fmt: skip
 
