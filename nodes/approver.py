@@ -28,7 +28,8 @@ def approver(state: RunState, node_context: NodeContext) -> Update:
 def _without(state: RunState, settings: Settings) -> Update:
     """The way on from the best kernel before it; where there is none the generator is shown what was turned down."""
     if state.best is not None:
-        return {"candidate": None, "verdict": None}  # with "latest" the optimizer would begin from it
+        # With "latest" the optimizer would begin from what nobody wants, and the reviewer looks at the last kernel.
+        return {"candidate": state.best.candidate, "verdict": state.best.verdict}
     if state.regenerations < settings.max_regenerations:
         return {}
     message = f"Each of the {state.regenerations + 1} first kernels was turned down."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import httpx
 from langgraph_sdk import Auth, get_client
@@ -13,7 +14,7 @@ _NAMED = re.compile(r"[0-9a-f]{32}")
 """How LangGraph writes an interrupt's id; a resume value that is keyed by them names its questions."""
 
 
-async def name_question(thread_id: str | None, command: Any, headers: Mapping[str, str]) -> None:
+async def name_question(thread_id: UUID | str | None, command: Any, headers: Mapping[str, str]) -> None:
     """Have the answer in a run's command name the question that waits, where it names none.
 
     In place: the server takes the command from there. The question may be answered by somebody else before this run's
