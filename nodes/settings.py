@@ -328,7 +328,8 @@ class Evolution(Group):
     archive: str = Field(
         default="",
         title="Archive",
-        description="SQLite file of judged kernels that runs and processes share. Empty: the cache's own; none: none.",
+        description="Judged kernels that runs and processes share: a SQLite file, or postgresql://... for machines. "
+        "Empty: the cache's own; none: none.",
     )
     inspirations: int = Field(
         default=2, ge=0, le=8, title="Kernels of near tasks", description="Shown to proposers, out of the archive."

@@ -23,7 +23,7 @@ from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, Label
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
-from tools.archive import NONE
+from tools.archive import settled
 
 RUNS = Path("runs")
 MOST_MANIFEST_BYTES = 64 << 20
@@ -239,10 +239,7 @@ def create(
     path = out if out is not None else RUNS / f"{name}-{run_id}"
     folder = RunFolder(path.absolute())
     _refuse_occupied(folder)
-    archive = settings.archive and (
-        settings.archive if settings.archive == NONE else str(Path(settings.archive).absolute())
-    )
-    settings = settings.model_copy(update={"run_dir": str(folder.path), "archive": archive})
+    settings = settings.model_copy(update={"run_dir": str(folder.path), "archive": settled(settings.archive)})
     manifest = Manifest(id=run_id, kind=kind, name=name, source=source, settings=settings, created=now)
     try:
         folder.path.mkdir(parents=True, exist_ok=True)

@@ -3,12 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
-import pwd
-import shutil
-import signal
-import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +10,7 @@ from typing import Any
 import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
+from postgres import Database, served
 from scripted_judge import Scripted
 from softsign_script import RIGHT, SOURCE, written
 
@@ -30,45 +25,10 @@ ON_A_THREAD: RunnableConfig = {"configurable": {"thread_id": "one"}}
 SETTINGS = Settings(max_depth=0, target="cpu", sanitize=False)
 
 
-class Database:
-    """A Postgres of its own, reached by a socket in its folder; it refuses to be run by root."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder, self._user = folder, "nobody" if os.getuid() == 0 else None
-        if self._user:
-            os.chown(folder, pwd.getpwnam(self._user).pw_uid, -1)
-        self._command("initdb", "-U", "cutegen", "--auth=trust", "--no-sync", "-D", str(folder / "data"))
-        self.start()
-
-    @property
-    def url(self) -> str:
-        return f"postgresql://cutegen@/postgres?host={self.folder}"
-
-    def start(self) -> None:
-        options = f"-k {self.folder} -c listen_addresses='' -c fsync=off"
-        log = str(self.folder / "log")
-        self._command("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-o", options, "-l", log)
-
-    def kill(self) -> None:
-        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
-
-    def _command(self, program: str, *arguments: str) -> None:
-        found = shutil.which(program)
-        assert found is not None
-        quiet = {"stdout": subprocess.DEVNULL, "stdin": subprocess.DEVNULL}
-        subprocess.run([found, *arguments], check=True, user=self._user, cwd=self.folder, timeout=120, **quiet)  # type: ignore[call-overload]
-
-
 @pytest.fixture(scope="module")
 def database() -> Iterator[Database]:
-    if not shutil.which("initdb") or not shutil.which("pg_ctl"):
-        pytest.skip("there is no Postgres server on this machine: initdb and pg_ctl are not found")
-    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder:  # a socket's path has 107 characters at most
-        held = Database(Path(folder))
-        try:
-            yield held
-        finally:
-            held.kill()
+    with served() as held:
+        yield held
 
 
 async def taken(given: Any) -> dict[str, Any]:

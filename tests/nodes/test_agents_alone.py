@@ -51,13 +51,15 @@ def asked(agent: Any, state: RunState, *answers: str, **settings: Any) -> tuple[
 
 
 def test_a_generator_is_shown_kernels_of_near_tasks_where_the_settings_ask_for_some(tmp_path: Path) -> None:
-    there, archive = kernel("int there;\n"), Archive(tmp_path / "archive.sqlite")
+    there, place = kernel("int there;\n"), str(tmp_path / "archive.sqlite")
+    archive = Archive.named(place)
+    assert archive is not None
     told: dict[str, Any] = {"operator": "mutation", "move": "m", "parents": (), "dollars": 0.0, "seconds": 1.0}
     archive.put("other", run().task, "elsewhere", [Entry(candidate=there, verdict=passed(there, 2.0), **told)])
     answered = f"```cpp\n{LOOP}TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n```"
     for most in (0, 1):
         begun = {"candidate": None, "verdict": None, "best": None}
-        _, [request] = asked(generator, run(**begun), answered, first_inspirations=most, archive=str(archive.path))
+        _, [request] = asked(generator, run(**begun), answered, first_inspirations=most, archive=place)
         assert ("int there;" in parts_of(request).question) == bool(most)
         assert (request.search is None) == (most == 0)
 

@@ -7,17 +7,20 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
-from evolution_script import Cut, Evolved, answer, name_of
+from evolution_script import Cut, Evolved, answer, kernel, name_of
+from run_samples import passed
 from scripted_judge import softsign_task
 
 from graph.runs.progress import Quiet
+from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError, UserError
 from nodes.state import Step
 from nodes.turn.request import Request
-from tools.archive import Archive
+from tools.archive import Archive, Entry
 
 SOFTSIGN = softsign_task("torch.rand(64, 256)", "softsign")
 
@@ -119,10 +122,25 @@ def test_what_one_run_found_is_shown_to_the_next_which_judges_for_itself(tmp_pat
     assert len(second.judged()) == 1, "what comes from the archive is no proposal by itself"
 
 
+def test_of_a_kernel_from_another_device_that_is_said(tmp_path: Path) -> None:
+    file = str(tmp_path / "archive.sqlite")
+    archive, there = Archive.named(file), Candidate(source=kernel("there", "passed 9x"), target="cpu", author="x")
+    assert archive is not None
+    told: dict[str, Any] = {"operator": "mutation", "move": "m", "parents": (), "dollars": 0.0, "seconds": 1.0}
+    archive.put("other", SOFTSIGN, "a larger machine", [Entry(candidate=there, verdict=passed(there, 9.0), **told)])
+    evolved = Evolved(tmp_path, rising, generations=1, proposals=1, archive=file)
+    [step] = [step for step in evolved.go().history if step.agent == "archivist"]
+    assert "Some were judged on a larger machine, and not on" in step.message
+    search = evolved.models["one"].requests[0].search
+    assert search is not None and "on a larger machine, which is another device" in search.inspiration[0].about
+
+
 def test_an_archive_that_is_locked_costs_the_run_nothing(tmp_path: Path) -> None:
     file = tmp_path / "archive.sqlite"
     evolved = Evolved(tmp_path, rising, generations=2, proposals=1, archive=str(file))
-    Archive(file).put("other", SOFTSIGN, "here", [])
+    archive = Archive.named(str(file))
+    assert archive is not None
+    archive.put("other", SOFTSIGN, "here", [])
     with mock.patch("tools.archive.WAIT_S", 0.01), closing(sqlite3.connect(file, isolation_level=None)) as other:
 
         class Freeing(Quiet):

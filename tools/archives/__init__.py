@@ -1,0 +1,1 @@
+"""Where an archive's rows are kept: in a file, or in a database that machines share."""
