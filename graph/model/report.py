@@ -68,7 +68,7 @@ def _memory(acceptance: Acceptance) -> list[str]:
     before, after = acceptance.eager_peak_bytes, acceptance.peak_bytes
     if before is None or after is None:
         return []
-    return [f"Device memory at its peak: {after / 2**20:.1f} MiB, eager {before / 2**20:.1f} MiB."]
+    return [f"Memory at its peak: {after / 2**20:.1f} MiB, eager {before / 2**20:.1f} MiB."]
 
 
 def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, inside: Inside | None) -> tuple[str, ...]:

@@ -79,7 +79,7 @@ class ModelOnTarget:
         """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
 
         What cannot be compiled within `compile_s`, of which the first modes have theirs first, is no baseline, and said
-        so. Raises like `capture`.
+        so. Where its process dies nothing is accepted. Raises like `capture`.
         """
         order = compile_order(self._digest) if modes else None
         late = self._compiled_ahead(order, modes, compile_s) if order else {}
@@ -95,7 +95,10 @@ class ModelOnTarget:
         )
         tell(WholeModel(doing="loading the model with its kernels"))
         with scratch_folder() as scratch:
-            found = self._validated(Acceptance, self._run("accept", job, scratch, read=(str(folder),)))
+            try:
+                found = self._validated(Acceptance, self._answer("accept", job, scratch, read=(str(folder),)))
+            except JobDiedError as died:
+                found = Acceptance(accepted=False, reason=f"With its kernels it ended its process: {died.reason}.")
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
         return found.model_copy(update={"compiled": (*found.compiled, *absent)})
 
@@ -133,28 +136,39 @@ class ModelOnTarget:
         kind: str,
         job: ReferenceJob,
         cwd: Path,
+        wall_s: float = LIMITS.wall_s,
+        turn: Turn = one_at_a_time,
+    ) -> dict[str, Any]:
+        try:
+            return self._answer(kind, job, cwd, wall_s=wall_s, turn=turn)
+        except JobDiedError as died:
+            raise MachineError(
+                f"{self.name}: running it ended its process, {died.reason}.",
+                "Is there enough memory for it? Try smaller inputs.",
+            ) from died
+
+    def _answer(
+        self,
+        kind: str,
+        job: ReferenceJob,
+        cwd: Path,
         read: tuple[str, ...] = (),
         wall_s: float = LIMITS.wall_s,
         turn: Turn = one_at_a_time,
     ) -> dict[str, Any]:
+        """Raises `JobDiedError` where the child ends before it has answered."""
         order = job.compile if isinstance(job, WholeCompileJob | AcceptJob) else None
         needs = self.target.running()
         with turn(self.target.device):
-            try:
-                return warm_parent().run(
-                    kind,
-                    job.model_dump(mode="json"),
-                    tier=self.tier,
-                    cwd=cwd,
-                    limits=replace(LIMITS, wall_s=wall_s),
-                    access=with_compilers(needs.access + Access(read=(*self.read, *read)), order),
-                    gpus=needs.gpus,
-                )
-            except JobDiedError as died:
-                raise MachineError(
-                    f"{self.name}: running it ended its process, {died.reason}.",
-                    "Is there enough memory for it? Try smaller inputs.",
-                ) from died
+            return warm_parent().run(
+                kind,
+                job.model_dump(mode="json"),
+                tier=self.tier,
+                cwd=cwd,
+                limits=replace(LIMITS, wall_s=wall_s),
+                access=with_compilers(needs.access + Access(read=(*self.read, *read)), order),
+                gpus=needs.gpus,
+            )
 
     def _validated(self, noun: type[Noun], answer: dict[str, Any]) -> Noun:
         try:

@@ -32,7 +32,8 @@ class Acceptance(Frozen):
     """The assembled model beside eager, in the same rounds. `speedup` is eager / assembled, with its 95 % interval.
 
     `accepted` where it is right and its whole interval lies above 1. `graphs`: it is replayed as CUDA graphs, which
-    make it faster by `graphs_speedup` (without / with). Peaks are of the device's memory, where one tells.
+    make it faster by `graphs_speedup` (without / with). Peaks are of what PyTorch had handed out on the device,
+    weights and inputs included.
     """
 
     accepted: bool

@@ -339,7 +339,7 @@ class Reference:
             raise self.error(str(error), _DIFFERENTIABLE) from error
         except Exception as error:  # the user's code may raise anything; its message is the answer
             remedy = _IN_PLACE if "inplace operation" in str(error) else ""
-            raise self.error(f"{what} raised {_one_line(error)}", remedy) from error
+            raise self.error(f"{what} raised {one_line(error)}", remedy) from error
 
 
 def all_finite(results: Sequence[torch.Tensor]) -> bool:
@@ -382,10 +382,11 @@ def _execute(source: str, name: str) -> types.ModuleType:
     except Exception as error:  # whatever importing the file raises is the file's own
         lacking = error.name if isinstance(error, ModuleNotFoundError) else None
         remedy = f"Install {lacking} beside cutegen." if lacking else _CONTRACT
-        raise UserError(f"{name}: importing it raised {_one_line(error)}.", remedy) from error
+        raise UserError(f"{name}: importing it raised {one_line(error)}.", remedy) from error
     return module
 
 
-def _one_line(error: BaseException) -> str:
+def one_line(error: BaseException) -> str:
+    """What kind of error it is, and the beginning of what it says."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text[:300]}"

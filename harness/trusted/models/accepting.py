@@ -6,7 +6,6 @@ that said of a kernel's use, and never raises it.
 
 from __future__ import annotations
 
-import gc
 import importlib.util
 import os
 import time
@@ -27,10 +26,12 @@ from harness.nouns.events import WholeModel
 from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
-from harness.trusted.models.footprint import available_bytes
+from harness.trusted.models.footprint import bytes_of, free_bytes
+from harness.trusted.models.peak import peak_bytes
 from harness.trusted.models.whole_compiled import CompiledWhole, compile_whole
 from harness.trusted.oracle import Oracle
-from harness.trusted.reference import Reference, Value
+from harness.trusted.reach import tensors_of
+from harness.trusted.reference import Reference, Value, one_line
 from harness.trusted.timing.statistics import median_ratio
 from harness.wire.job import AcceptJob
 from harness.wire.telling import tell
@@ -38,6 +39,7 @@ from harness.wire.telling import tell
 MIN_ROUNDS, MAX_ROUNDS = 11, 120
 SEED = 20_011
 """Of the second set of inputs that outputs are compared on; the first are the model's own."""
+TOO_LARGE = "eager itself: in float64 the model does not fit into the memory"
 
 Call = Callable[[], Any]
 
@@ -89,16 +91,23 @@ def accept(job: AcceptJob) -> dict[str, Any]:
         device.prepare(job.precision)
     reference = Reference(job.source, job.name, torch.device(job.device), variant=job.variant)
     inputs = reference.inputs(reference.given_seed or 0)
+    held = bytes_of([*tensors_of(reference.model), *(each for each in inputs if isinstance(each, torch.Tensor))])
     with torch.no_grad():
-        eager_peak = _peak(device, partial(reference.run, inputs))
+        if device.queues:
+            reference.run(inputs)  # libraries take room for themselves in their first call
+        eager_peak = held + peak_bytes(device, partial(reference.run, inputs))
         # Before a kernel is loaded: what is compiled depends on nothing that one does.
         compiled = compile_whole(reference, inputs, device, job.compile, job.modes) if job.compile else []
         whole = _Whole(job, reference, inputs, device, _loaded(job))
-        found = _accept(whole, compiled)
+        try:
+            found = _accept(whole, compiled)
+        except torch.OutOfMemoryError as full:
+            found = Acceptance(accepted=False, reason=f"It does not fit into the memory: {one_line(full)}")
         compiled.clear()
+        torch._dynamo.reset()  # which keeps what it compiled, and the memory of its graphs
         whole.made.clear()
         whole.wanted.clear()
-        peaks = {"eager_peak_bytes": eager_peak, "peak_bytes": _fast_peak(whole, found)}
+        peaks = {"eager_peak_bytes": eager_peak, "peak_bytes": _fast_peak(whole, found, held)}
     return found.model_copy(update=peaks).model_dump(mode="json")
 
 
@@ -192,7 +201,7 @@ def _wrong(whole: _Whole, names: tuple[str, ...]) -> str:
     try:
         errors, _ = _errors(whole, names)
     except Exception as error:  # noqa: BLE001 (a kernel that fails in place may raise anything: it is dropped, and said)
-        return f"it fails inside the model: {type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return f"it fails inside the model: {one_line(error)}"
     bad = next((error for error in errors if error.bad_fraction), None)
     return f"its outputs are wrong inside the model, by {bad.max_scaled:.2g}" if bad else ""
 
@@ -236,10 +245,13 @@ def _oracle(whole: _Whole, inputs: list[Value], eager: list[torch.Tensor]) -> tu
     weights = reference.parameters()
     given = [value for value in inputs if isinstance(value, torch.Tensor)]
     needed = 6 * sum(each.numel() * each.element_size() for each in (*weights.values(), *given, *eager))
-    if needed > available_bytes():
-        return eager, "eager itself: in float64 the model does not fit into the memory"
+    if needed > free_bytes(reference.place):
+        return eager, TOO_LARGE
     oracle = Oracle(reference, "other")
-    exact = oracle.run(inputs, weights, eager)
+    try:
+        exact = oracle.run(inputs, weights, eager)
+    except torch.OutOfMemoryError:
+        return eager, TOO_LARGE
     return (exact, "float64") if exact else (eager, f"eager itself: {oracle.absent}")
 
 
@@ -280,21 +292,11 @@ def _by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[st
     return times
 
 
-def _fast_peak(whole: _Whole, found: Acceptance) -> int | None:
+def _fast_peak(whole: _Whole, found: Acceptance, held: int) -> int | None:
     """Of the model that is handed out, made anew and called: what a graph keeps is taken when it is captured."""
-    return _peak(whole.device, lambda: whole.call(whole.with_regions(found.kept))()) if found.accepted else None
-
-
-def _peak(device: Device, call: Call) -> int | None:
-    """The most device memory while this is done, all included that is held; a processor does not tell."""
-    if not device.queues:
+    if not found.accepted:
         return None
-    gc.collect()
-    torch.cuda.empty_cache()
-    torch.cuda.reset_peak_memory_stats()
-    call()
-    device.finish()
-    return int(torch.cuda.max_memory_allocated())
+    return held + peak_bytes(whole.device, lambda: whole.call(whole.with_regions(found.kept))())
 
 
 def _loaded(job: AcceptJob) -> ModuleType:

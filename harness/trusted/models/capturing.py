@@ -16,7 +16,7 @@ from harness.nouns.errors import MachineError
 from harness.trusted.devices import open_device
 from harness.trusted.facts.watching import flop_counter
 from harness.trusted.models.exporting import Exported, Failed, export_model
-from harness.trusted.models.footprint import Footprint, available_bytes, bytes_of
+from harness.trusted.models.footprint import Footprint, bytes_of, free_bytes
 from harness.trusted.models.measuring import modules_ms, seconds, times_of
 from harness.trusted.models.reading import part_of
 from harness.trusted.reach import tensors_of
@@ -86,10 +86,7 @@ def _size(job: ReferenceJob) -> _Size:
 
 
 def _require_room(job: ReferenceJob, needed: int) -> None:
-    if job.device == "cuda":
-        free, what = torch.cuda.mem_get_info()[0], "the device"
-    else:
-        free, what = available_bytes(), "this machine"
+    free, what = free_bytes(torch.device(job.device)), "the device" if job.device == "cuda" else "this machine"
     if needed * _ROOM > free:
         raise MachineError(
             f"{job.name} needs about {needed * _ROOM / 2**30:.1f} GiB for one call by the sizes of its tensors, and "

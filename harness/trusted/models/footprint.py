@@ -49,6 +49,11 @@ def bytes_of(tensors: list[torch.Tensor]) -> int:
     return sum({_place(each): each.untyped_storage().nbytes() for each in tensors}.values())
 
 
+def free_bytes(place: torch.device) -> int:
+    """Memory that may be had right now where tensors of this device lie."""
+    return int(torch.cuda.mem_get_info()[0]) if place.type == "cuda" else available_bytes()
+
+
 def available_bytes() -> int:
     """Memory of this machine that may be had right now; none is told where /proc does not."""
     try:

@@ -110,6 +110,10 @@ def test_the_model_put_together_again_is_right(
     assert not [each for each in acceptance.regions if "wrong" in each.dropped or "fails" in each.dropped]
     assert {each.name for each in acceptance.regions} == set(sources)
     assert all(each.speedup for each in acceptance.regions)
+    assert acceptance.eager_peak_bytes is not None
+    least = 4 * (40 * 48 + 2 * (48 * 96 + 96 + 2 * 48)) + 4 * 2 * 40 * 96
+    assert least < acceptance.eager_peak_bytes < 4 * least, "weights, inputs, and two of a block's values"
+    assert (acceptance.peak_bytes is not None) == acceptance.accepted
     if acceptance.rounds:  # where a region of these seems to gain, the whole is timed beside what is compiled
         (beside,) = acceptance.compiled
         assert beside.mode == "default"
@@ -128,3 +132,11 @@ def test_a_kernel_that_is_wrong_or_fails_inside_the_model_is_dropped_and_named(
     assert "fails inside the model" in said["product"]
     assert "no memory" in said["product"]
     assert not {"norm", "product"} & {name.split("-")[0] for name in acceptance.kept}
+
+
+def test_a_kernel_that_ends_its_process_leaves_the_model_as_it_is(
+    tmp_path: Path, captured: Capture, plan: Plan, sources: dict[str, str]
+) -> None:
+    acceptance = accepted(tmp_path, captured, plan, sources, {"norm": "import os; os.abort()"})
+    assert not acceptance.accepted
+    assert "killed by SIGABRT" in acceptance.reason
