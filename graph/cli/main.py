@@ -104,6 +104,14 @@ def ablate(options: of.Ablate) -> int:
     return run(options)
 
 
+@command("compare", of.Compare)
+def compare(options: of.Compare) -> int:
+    """Hold two runs beside each other: is it the same task, what was set otherwise, which kernel is faster?"""
+    from graph.cli.compare import run
+
+    return run(options)
+
+
 @command("verify", of.Verify)
 def verify(options: of.Verify) -> int:
     """Judge KERNEL against the module in FILE: is it right, and how fast?"""

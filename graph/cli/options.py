@@ -193,6 +193,18 @@ class Ablate:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compare:
+    """Of `cutegen compare`."""
+
+    first: Annotated[Path, typer.Argument(help="The folder of a run.")]
+    second: Annotated[Path, typer.Argument(help="The folder of another one.")]
+    out: Annotated[
+        Path | None, typer.Option(help="Also write a page with the kernels side by side.", show_default=False)
+    ] = None
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Verify:
     """Of `cutegen verify`."""
 

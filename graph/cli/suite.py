@@ -144,7 +144,10 @@ def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_js
                 console.print(Text(f"{row.name}: {row.reason}"), soft_wrap=True)
         if record.scale == 1.0 and any(row.status == "machine_failed" for row in record.rows):
             console.print("Tasks that are too large for this machine shrink with --scale 0.5.")
-        console.print(Text(f"In {short(folder.path)}: {folder.page.name} {folder.results.name}"), soft_wrap=True)
+        console.print(
+            Text(f"In {short(folder.path)}: {folder.html.name} {folder.page.name} {folder.results.name}"),
+            soft_wrap=True,
+        )
 
 
 def exit_code(record: SuiteRecord) -> int:

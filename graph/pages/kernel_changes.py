@@ -75,7 +75,7 @@ def _change(record: RunRecord, step: Step, digest: str, room: int) -> Change:
     verdict = record.verdicts.get(digest)
     found = side_by_side(parent.source, candidate.source) if parent else []
     changed = [pair for hunk in found for pair in hunk if pair.kind == "changed"]
-    shown = _within(found, room)
+    shown = within(found, room)
     return Change(
         step=step,
         author=candidate.author,
@@ -92,7 +92,7 @@ def _change(record: RunRecord, step: Step, digest: str, room: int) -> Change:
     )
 
 
-def _within(hunks: list[list[Pair]], room: int) -> list[list[Pair]]:
+def within(hunks: list[list[Pair]], room: int) -> list[list[Pair]]:
     """The hunks as far as so many lines reach."""
     shown = []
     for hunk in hunks:

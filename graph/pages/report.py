@@ -21,7 +21,7 @@ from graph.runs.beside import Beside
 from graph.runs.record import RunRecord
 from harness.nouns.profile import Profile
 from harness.nouns.task import ScalarSpec, TensorSpec
-from harness.nouns.verdict import Timing, WorkloadResult
+from harness.nouns.verdict import Interval, Timing, WorkloadResult
 from harness.profile.render import render as render_profile
 from harness.profile.render import say_phases
 from nodes.history import say_decision
@@ -70,6 +70,8 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         compiled=say_compiled,
         trials=say_trials,
         tolerance=say_tolerance,
+        told=told,
+        zip=zip,
     )
     return environment.get_template(template).render(values)
 
@@ -144,6 +146,11 @@ def _shapes(specs: Sequence[TensorSpec | ScalarSpec]) -> str:
         else spec.name
         for spec in specs
     )  # fmt: skip
+
+
+def told(interval: Interval) -> str:
+    """What a speed-up's interval says; "noise" where it holds 1."""
+    return "won" if interval.low > 1 else "lost" if interval.high < 1 else "noise"
 
 
 def _ms(value: float) -> str:

@@ -56,7 +56,10 @@ class Schedule(Frozen):
 
 
 class Ablation(Frozen):
-    """A task's runs, the schedules in the order they were asked for."""
+    """A task's runs, the schedules in the order they were asked for.
+
+    `at_best` is the speed-up that a kernel at the device's floor would have; absent where no kernel passed.
+    """
 
     schema_version: Literal[1] = 1
     task: str
@@ -64,6 +67,7 @@ class Ablation(Frozen):
     created: datetime
     device: str
     baseline: str
+    at_best: float | None = None
     schedules: tuple[Schedule, ...]
 
     @property

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import ValidationError
 
+from graph.pages.suite_page import render
 from graph.runs.beside import compared
 from graph.runs.folder import RUNS, Manifest, RunFolder, create, machine_error, new_id, reopen, replace_file
 from graph.runs.record import RunRecord
@@ -35,18 +36,20 @@ class SuiteManifest(Frozen):
 
 
 class SuiteFolder:
-    """`suite.json`, `results.json`, `results.md`, and one run folder a task, called like the task."""
+    """`suite.json`, `results.json`, `results.md`, `results.html`, and one run folder a task, called like the task."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.manifest_file = path / "suite.json"
         self.results = path / "results.json"
         self.page = path / "results.md"
+        self.html = path / "results.html"
 
     def write(self, record: SuiteRecord) -> None:
-        """Store the results, as data and as a page. Raises `MachineError`."""
+        """Store the results, as data, as Markdown and as a page. Raises `MachineError`."""
         replace_file(self.results, record.model_dump_json(indent=1) + "\n")
         replace_file(self.page, page(record))
+        replace_file(self.html, render(record))
 
     def seconds(self) -> float:
         """The wall time that earlier goes at this suite took."""

@@ -1,0 +1,160 @@
+"""Two runs beside each other: the same task? the same settings? and which kernel is faster, as far as records tell."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import ValidationError
+
+from graph.runs.folder import RUNS, RunFolder
+from graph.runs.record import RunRecord
+from harness.nouns.errors import UserError
+from harness.nouns.frozen import Frozen
+from harness.nouns.reading import read_bounded
+from harness.nouns.verdict import Interval, Timing, Verdict
+
+OWN = frozenset({"run_dir"})
+"""Settings that differ between any two runs."""
+Basis = Literal["same kernel", "same rounds", "baseline", "none"]
+
+
+class Ratio(Frozen):
+    """How many times as fast the second run's kernel is as the first's, where the records tell, and how they do.
+
+    "same rounds": one ran against the other by turns, and the interval is a 99.5 % one. "baseline": each ran against
+    eager in rounds of its own, on a machine of the same kind; the interval takes both as independent.
+    """
+
+    basis: Basis
+    speedup: float | None = None
+    interval: Interval | None = None
+    words: str
+
+
+class Difference(Frozen):
+    """A setting, or a fact of the machine, with its value in either run."""
+
+    name: str
+    first: str
+    second: str
+
+
+class Comparison(Frozen):
+    """Everything `cutegen compare` says of two runs. `task_differs` is empty where both are on one task."""
+
+    first: RunRecord
+    second: RunRecord
+    task_differs: str
+    settings: tuple[Difference, ...]
+    machines: tuple[Difference, ...]
+    ratio: Ratio
+
+
+def read_run(run: Path) -> RunRecord:
+    """The record in a run's folder, or of that name under `runs/`. Raises `UserError`."""
+    path = run if run.exists() else RUNS / run
+    file = RunFolder(path).record
+    try:
+        return RunRecord.model_validate_json(read_bounded(file))
+    except OSError as error:
+        raise UserError(f"{run} holds no record of a run.", "Name the folder of a run that has ended.") from error
+    except ValidationError as error:
+        raise UserError(f"{file} is not a record of this version of cutegen.", "Run it again.") from error
+
+
+def compare_runs(first: RunRecord, second: RunRecord) -> Comparison:
+    """What differs, and how much faster the second is."""
+    task_differs = _task_differs(first, second)
+    machines = tuple(_differences(_machine(first), _machine(second)))
+    return Comparison(
+        first=first,
+        second=second,
+        task_differs=task_differs,
+        settings=tuple(_differences(_plain(first.settings), _plain(second.settings))),
+        machines=machines,
+        ratio=_ratio(first, second, task_differs, same_machine=not machines),
+    )
+
+
+def _task_differs(first: RunRecord, second: RunRecord) -> str:
+    one, other = first.task, second.task
+    if one is None or other is None:
+        return "A task was not described."
+    if one.workloads != other.workloads:
+        return "The tasks differ: other shapes, types or workloads."
+    if one.digest != other.digest:
+        return "The tasks differ: the same shapes, another source."
+    return "" if one.direction == other.direction else "The tasks differ: forward and backward."
+
+
+def _ratio(first: RunRecord, second: RunRecord, task_differs: str, *, same_machine: bool) -> Ratio:
+    if first.best is None or second.best is None or first.timing is None or second.timing is None:
+        return Ratio(basis="none", words="A run has no kernel that passed.")
+    if task_differs:
+        return Ratio(basis="none", words="Kernels of different tasks have no speed-up over each other.")
+    if first.best.candidate.digest == second.best.candidate.digest:
+        return Ratio(basis="same kernel", speedup=1.0, words="Both found the same kernel.")
+    if (met := _met(second.best.verdict, first.best.candidate.digest)) is not None:
+        return _in_rounds(*met)
+    if (met := _met(first.best.verdict, second.best.candidate.digest)) is not None:
+        speedup, interval = met
+        return _in_rounds(1 / speedup, Interval(low=1 / interval.high, high=1 / interval.low))
+    if not same_machine or first.best.verdict.precision != second.best.verdict.precision:
+        return Ratio(
+            basis="none",
+            words="They did not run in the same rounds, nor under the same conditions: no speed-up can be told.",
+        )
+    return _over_baseline(first.timing, second.timing)
+
+
+def _met(verdict: Verdict, incumbent: str) -> tuple[float, Interval] | None:
+    """How the judged kernel did against the incumbent, where they ran by turns."""
+    met = verdict.timing.head_to_head if verdict.timing else None
+    return (met.speedup, met.interval) if met and met.incumbent == incumbent else None
+
+
+def _in_rounds(speedup: float, interval: Interval) -> Ratio:
+    return Ratio(basis="same rounds", speedup=speedup, interval=interval, words="By turns, in the same rounds.")
+
+
+def _over_baseline(first: Timing, second: Timing) -> Ratio:
+    """The quotient of both gains by the judge's clock; in logarithms the half widths add up like independent errors."""
+    speedup = second.speedup / first.speedup
+    one, other = first.speedup_interval, second.speedup_interval
+    below = math.hypot(math.log(second.speedup / other.low), math.log(one.high / first.speedup))
+    above = math.hypot(math.log(other.high / second.speedup), math.log(first.speedup / one.low))
+    return Ratio(
+        basis="baseline",
+        speedup=speedup,
+        interval=Interval(low=speedup * math.exp(-below), high=speedup * math.exp(above)),
+        words=f"Not in the same rounds: each over {second.baseline}, in rounds of its own.",
+    )
+
+
+def _machine(record: RunRecord) -> dict[str, str]:
+    """What a time depends on."""
+    machine = record.machine
+    target = record.best.candidate.target if record.best else ""
+    device = next((profile.device for profile in reversed(record.profiles.values())), "")
+    facts = {"processor": f"{machine.cpu}, {machine.cores} cores", "target": target, "device": device}
+    told = facts | {"torch": machine.versions.get("torch", "")}
+    return {name: value for name, value in told.items() if value}
+
+
+def _plain(settings: dict[str, Any], prefix: str = "") -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in settings.items():
+        if isinstance(value, dict) and value:
+            found |= _plain(value, f"{prefix}{name}.")
+        elif name not in OWN:
+            found[f"{prefix}{name}"] = value if isinstance(value, str) else json.dumps(value)
+    return found
+
+
+def _differences(first: dict[str, str], second: dict[str, str]) -> list[Difference]:
+    """What is not the same, of what both sides tell."""
+    names = [name for name in first if name in second and first[name] != second[name]]
+    return [Difference(name=name, first=first[name], second=second[name]) for name in names]
