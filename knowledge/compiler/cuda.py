@@ -102,10 +102,21 @@ def chosen(nest: Nest, graph: Values) -> tuple[Nest, str]:
     steps = count(nest.reduced)
     inner = max((neighbours[axis] for axis in nest.reduced), default=0)
     outer = neighbours[best] if best else 0
-    if nest.totals and steps >= 32 and (inner > outer or count(nest.axes) * 64 < MANY):
+    results = count(nest.axes)
+    few = results * 64 < MANY or (results < MANY and _along_steps(nest))
+    if nest.totals and steps >= 32 and (inner > outer or few):
         short = STEPPED if nest.stepped else 128
-        return nest, "warp" if steps <= short and count(nest.axes) >= 1024 else "block"
+        return nest, "warp" if steps <= short and results >= 1024 else "block"
     return _blocked(_last(nest, best), graph, best), "thread"
+
+
+def _along_steps(nest: Nest) -> bool:
+    """Whether all that is summed lies in neighbours along the sum: a group of threads reads it in whole sectors.
+
+    A thread for each result would read a sector for each element: a product with a weight of (N, K), a cell's step.
+    """
+    summed = _summed(nest)
+    return bool(summed) and all(any(nest.address(read).times(axis) == 1 for axis in nest.reduced) for read in summed)
 
 
 def _last(nest: Nest, axis: Axis | None) -> Nest:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import prod
 
 from knowledge.compiler import cpu, cpu_source, cuda, sorting
@@ -126,8 +126,12 @@ class File:
         """The whole source."""
         if self.problem.target == "cpu":
             return self._for_the_processor()
-        parts = [self._for_a_gpu(number, nest) for number, nest in enumerate(self.made.nests)]
-        texts = [(part, part.text(self._parameters(part.nest))) for part in parts]
+        parts = [self._for_a_gpu(same, nest, self.stems) for same, nest in zip(self.same, self.made.nests, strict=True)]
+        texts = [
+            (part, part.text(self._parameters(part.nest, self.stems)))
+            for number, part in enumerate(parts)
+            if self.same[number] == number
+        ]
         body = self._pointers()
         for part in parts:
             if part.results:
@@ -136,33 +140,63 @@ class File:
         threads = int(self.plan.knobs.get("threads", cuda.THREADS))
         return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
 
-    def _for_a_gpu(self, number: int, nest: Nest) -> cuda.KernelText | ContractText:
+    def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
         """On tensor cores what pays there, else loops."""
         name, graph, device = f"loops{number}", self.made.graph, self.problem.device
         product = matches(self.problem, nest, graph)
         if product is None:
-            return cuda.KernelText(name, nest, graph, self.stems, self.scalars, device)
+            return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
         place = f"{self.names[self.problem.outputs[0].name]}.device()"
-        return ContractText(name, product, self.problem, self.stems, self.scalars, place, self.plan.knobs)
+        return ContractText(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
 
     def _for_the_processor(self) -> str:
-        lanes = cpu.lanes_of(self.made.nests, self.problem.device)
-        choices = [cpu.chosen(nest, self.made.graph, lanes) for nest in self.made.nests]
-        functions = []
-        for number, choice in enumerate(choices):
-            part = cpu.KernelText(f"loops{number}", choice, self.stems, self.scalars, self.problem.device)
-            functions.append("\n".join(part.lines(self._parameters(choice.nest))))
+        lanes = self.lanes
+        nests = [(self.same[number], nest) for number, nest in enumerate(self.made.nests)]
+        functions = [
+            self._on_the_processor(number, nest, self.stems)
+            for number, (same, nest) in enumerate(nests)
+            if same == number
+        ]
         names = source_text.argument_names(self.problem)
-        calls = [f"loops{number}({self._arguments(choice.nest)});" for number, choice in enumerate(choices)]
+        calls = [f"loops{number}({self._arguments(nest)});" for number, nest in nests]
         entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
         code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
         return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
+
+    def _on_the_processor(self, number: int, nest: Nest, stems: Mapping[str, str]) -> str:
+        choice = cpu.chosen(nest, self.made.graph, self.lanes)
+        part = cpu.KernelText(f"loops{number}", choice, stems, self.scalars, self.problem.device)
+        return "\n".join(part.lines(self._parameters(choice.nest, stems)))
+
+    @cached_property
+    def lanes(self) -> int:
+        """Elements in a vector of the processor's."""
+        return cpu.lanes_of(self.made.nests, self.problem.device)
+
+    @cached_property
+    def same(self) -> list[int]:
+        """For each kernel the number of the first that reads the same but for its tensors' names: it is called again.
+
+        Models repeat their layers: a ResNet101 of 101 convolutions has 20 that differ.
+        """
+        first: dict[str, int] = {}
+        return [first.setdefault(self._nameless(nest), number) for number, nest in enumerate(self.made.nests)]
+
+    def _nameless(self, nest: Nest) -> str:
+        """The kernel's text, its tensors numbered as it takes them."""
+        stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nest))}
+        if self.problem.target == "cpu":
+            return self._on_the_processor(0, nest, stems)
+        return self._for_a_gpu(0, nest, stems).text(self._parameters(nest, stems))
 
     def _comment(self) -> list[str]:
         operations = Counter(base_name(op.target) for op in self.problem.ops)
         words = ", ".join(name if times == 1 else f"{name} x{times}" for name, times in operations.items())
         lines = [f"{words}: {len(self.made.nests)} loop nest{'s' if len(self.made.nests) > 1 else ''}."]
         for number, nest in enumerate(self.made.nests):
+            if (same := self.same[number]) != number:
+                lines.append(f"  loops{same} again")
+                continue
             loops = " x ".join(str(axis.extent) for axis in nest.axes) or "1"
             over = " x ".join(str(axis.extent) for axis in nest.reduced)
             kinds = ", ".join(dict.fromkeys(total.op for total in nest.totals))
@@ -186,9 +220,9 @@ class File:
         used = {node.op for node in elements(*nest.bodies) if node.kind == "scalar"}
         return [each for each in self.problem.inputs if isinstance(each, Scalar) and each.name in used]
 
-    def _parameters(self, nest: Nest) -> str:
+    def _parameters(self, nest: Nest, stems: Mapping[str, str]) -> str:
         tensors = [
-            f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{self.stems[each.name]}"
+            f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{stems[each.name]}"
             for each, written in self.tensors(nest)
         ]
         scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nest)]

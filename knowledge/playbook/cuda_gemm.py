@@ -79,13 +79,13 @@ def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
     busy = ("compute", "on_chip", "latency")
     if problem.precision == "tf32":
         why = "Multiply on the tensor cores, in TF32 as the precision allows."
-        return (Move("tensor cores", why, after, busy, early=True),)
+        return (Move("tensor cores", why, after, busy, sure=True),)
     why = "Split every float32 in two TF32 parts and multiply on the tensor cores: three products, float32's accuracy."
-    slower = (Move("tensor cores, 3xTF32", why, after, busy, early=not fused.suits(problem)),)
+    slower = (Move("tensor cores, 3xTF32", why, after, busy, sure=not fused.suits(problem)),)
     if not fused.suits(problem):
         return slower
     why = "Hopper's wgmma in three TF32 products, float32's accuracy; the operands are split on their way to it."
-    first = Move("tensor cores, 3xTF32 by wgmma", why, fused.first_plan(problem, form), busy, early=True)
+    first = Move("tensor cores, 3xTF32 by wgmma", why, fused.first_plan(problem, form), busy, sure=True)
     return (first, *_split_beforehand(problem, form), *slower)
 
 
@@ -95,7 +95,7 @@ def _split_beforehand(problem: Problem, form: Form) -> tuple[Move, ...]:
         return ()
     why = "Split the operands in a kernel of their own, so that the product's blocks copy whole tiles by bulk copies."
     against = ("on_chip", "compute", "latency")
-    return (Move("operands split beforehand", why, wgmma.first_plan(), against, early=True),)
+    return (Move("operands split beforehand", why, wgmma.first_plan(), against, sure=True),)
 
 
 def _is_ampere(device: Device) -> bool:

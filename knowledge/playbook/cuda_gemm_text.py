@@ -62,7 +62,7 @@ def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[st
     entry = ENTRY.substitute(
         code="kDLBfloat" if form.dtype == "bfloat16" else "kDLFloat",
         parameters=parameters(problem),
-        checks="\n".join(f"  product::require({each});" for each in checks(problem)),
+        checks="\n".join(f"  product::require({each});" for each in checks(problem, form)),
         output=form.operands[C],
         arguments=", ".join(f'product::aligned({name}, "{name}", {elements})' for name, elements in operands),
         bound=", ".join(bound(problem, form, "product::")),

@@ -153,7 +153,7 @@ def render_frame(problem: Problem, form: Form, plan: Plan, body: Body) -> str:
         epilogue=epilogue(problem, form),
         kernel=body.code,
         parameters=parameters(problem),
-        checks="\n".join(f"  require({each});" for each in checks(problem)),
+        checks="\n".join(f"  require({each});" for each in checks(problem, form)),
         arguments=", ".join(arguments),
     )
 
@@ -164,10 +164,14 @@ def parameters(problem: Problem) -> str:
     return ", ".join(_parameter(argument, names[argument.name]) for argument in problem.arguments)
 
 
-def checks(problem: Problem) -> list[str]:
-    """For every tensor the arguments of `require`: itself, its name, its shape, its strides."""
+def checks(problem: Problem, form: Form) -> list[str]:
+    """For every tensor that is read or written the arguments of `require`: itself, its name, its shape, its strides.
+
+    Not for the others: they may be of any type, as a batch norm's counter is.
+    """
     names = identifiers(argument.name for argument in problem.arguments)
     tensors = [(names[each.name], each) for each in problem.arguments if isinstance(each, Tensor)]
+    tensors = [(name, tensor) for name, tensor in tensors if name in form.operands]
     return [f'{name}, "{name}", {_list(tensor.shape)}, {_list(tensor.strides)}' for name, tensor in tensors]
 
 

@@ -54,7 +54,7 @@ class StagesRecipe:
         self.recipes = recipes
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
-        """Every part's first kernel after its early moves, or which operation is in no part that can be written."""
+        """Every part's first kernel after its sure moves, or which operation is in no part that can be written."""
         try:
             stages = stages_of(problem, self.recipes)
         except UnwritableError as failure:
@@ -107,7 +107,7 @@ class StagesRecipe:
 
 def _begun(stage: Stage) -> Plan:
     plan = stage.plan
-    while move := next((each for each in stage.recipe.moves(stage.problem, plan) if each.early), None):
+    while move := next((each for each in stage.recipe.moves(stage.problem, plan) if each.sure), None):
         plan = move.plan
     return plan
 

@@ -58,7 +58,6 @@ class Move:
 
     `against` names the bottlenecks, in the profiler's words ("memory", "occupancy"), that it works on.
     `sure` says that it gains wherever it applies: the first kernel has it, and no trial is spent on it.
-    `early`: a forward of several kernels begins with it, for what comes after would never have its turn.
     Where nobody can tell which values of some knobs are best, `sweep` names them and what to try instead of the
     plan's own; each must stand in one constant of the rendered source.
     """
@@ -69,7 +68,6 @@ class Move:
     against: tuple[str, ...] = ()
     sweep: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sure: bool = False
-    early: bool = False
 
 
 @dataclass(frozen=True)
