@@ -94,6 +94,10 @@ CASES: dict[str, Case] = {
     "linear": Case(lambda x, w, b: F.linear(x, w, b).sigmoid(), (X, _randn(3, 7), _randn(3))),
     "conv1d": Case(lambda x, w: F.conv1d(x, w, stride=2, dilation=2, padding=1), (_randn(2, 4, 13), _randn(6, 4, 3))),
     "conv2d": Case(lambda x, w, b: F.conv2d(x, w, b, padding=1).relu(), (IMAGE, _randn(5, 3, 3, 3), _randn(5))),
+    "layers alike": Case(
+        lambda x, v, w: F.conv2d(F.conv2d(x, v, padding=1).relu(), w, padding=1).relu(),
+        (IMAGE, _randn(3, 3, 3, 3), -_randn(3, 3, 3, 3)),
+    ),
     "conv2d same": Case(lambda x, w: F.conv2d(x, w, padding="same"), (IMAGE, _randn(4, 3, 2, 4))),
     "conv2d strided": Case(
         lambda x, w: F.conv2d(x, w, stride=(2, 1), padding=(0, 2), dilation=(1, 2)), (IMAGE, _randn(4, 3, 3, 2))

@@ -58,6 +58,15 @@ def test_every_product_has_a_kernel_that_the_screen_lets_pass(case):
         assert screen_source(RECIPE.render(problem, each), frozenset({"float32", "ieee"})) is None
 
 
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_what_is_not_read_may_be_of_any_type(target):
+    """As a batch norm's counter: checked as the product's operands are, no call would ever pass."""
+    counter = Tensor(name="counter", shape=(), strides=(), dtype="int64")
+    problem = shaped(64, 64, 64).model_copy(update={"target": target, "parameters": (counter,)})
+    source = RECIPE.render(problem, RECIPE.first_plan(problem))
+    assert "TensorView counter" in source and "require(counter" not in source and "require(A" in source
+
+
 def test_other_types_and_older_devices_are_told():
     wide = on_gpu(trace_fx(lambda a, b: a @ b, (rand(4, 5, dtype=torch.float64), rand(5, 6, dtype=torch.float64))))
     answer = RECIPE.first_plan(wide)

@@ -16,7 +16,7 @@ from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Plan
 
 SHOWN = ("conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed", "attention far apart", "gather",
-         "sort", "topk of many", "kth value")  # fmt: skip
+         "sort", "topk of many", "kth value", "layers alike")  # fmt: skip
 
 
 def posed(name: str, target: str) -> Problem:
@@ -31,7 +31,7 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler, tar
     recipe = LoopsRecipe()
     sources = [recipe.render(posed(name, target), Plan("loops")) for name in SHOWN]
     if target == "cuda":
-        sources = [emulated(source) for source in sources[-6:]]
+        sources = [emulated(source) for source in sources[-7:]]
     if golden.holds(sources, *compiler.flags):
         return
     kernels = [compiler.build(source) for source in sources] if target == "cuda" else compiler.build_all(sources)
@@ -40,6 +40,13 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler, tar
         got = call(kernel, posed(name, target), case.inputs)
         for mine, theirs, oracle in zip(got, outputs_of(case.function(*case.inputs)), oracle_of(name), strict=True):
             assert_close(mine, theirs, oracle, name)
+
+
+@pytest.mark.parametrize(("target", "kind"), [("cpu", "void "), ("cuda", "__global__ ")])
+def test_layers_that_are_alike_share_a_function(target: str, kind: str) -> None:
+    source = LoopsRecipe().render(posed("layers alike", target), Plan("loops"))
+    assert sum(line.startswith(kind) and "loops" in line for line in source.splitlines()) == 1
+    assert "loops1" not in source and "//   loops0 again" in source
 
 
 def test_what_follows_a_reduction_element_by_element_joins_its_kernel() -> None:
