@@ -239,6 +239,10 @@ class Verifiers:
     ]
     mutants: Annotated[int, typer.Option(min=1, max=100, help="Of each right kernel.")] = 3
     settings: Annotated[Given, Offer("target", "isolation", "model", "base_url", others=True)]
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, max=256, help="Kernels built and watched at once.", show_default="8 on a GPU, 1 on cpu"),
+    ] = None
     out: Annotated[
         Path | None,
         typer.Option(

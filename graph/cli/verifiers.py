@@ -11,6 +11,7 @@ from rich.text import Text
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import Verifiers
 from graph.cli.settings import settings_of
+from graph.cli.suite import default_jobs
 from graph.pages.sheet import drawn
 from graph.verifiers.bench import Look, looks, measured
 from graph.verifiers.by_model import ModelVerifiers
@@ -38,6 +39,7 @@ def run(options: Verifiers) -> int:
         verifiers=_verifiers(settings, judge),
         mutants=options.mutants,
         told=lambda line: progress.print(Text(line, style="dim"), soft_wrap=True),
+        jobs=options.jobs or default_jobs(judge.device.target),
     )
     rows = counted(samples)
     if options.json:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Lock
 
 from graph.verifiers.corpus import Kernel, right_kernels
 from graph.verifiers.mutants import chosen, mutants_of
@@ -57,24 +59,39 @@ def _watched(judge: Judge, task: Task, candidate: Candidate) -> Iterator[Opinion
 
 
 def measured(
-    judge: Judge, folder: Path, *, verifiers: tuple[Look, ...], mutants: int, told: Callable[[str], None]
+    judge: Judge,
+    folder: Path,
+    *,
+    verifiers: tuple[Look, ...],
+    mutants: int,
+    told: Callable[[str], None],
+    jobs: int = 1,
 ) -> list[Sample]:
-    """The corpus with so many mutants of each kernel. What lies in `folder` by now is not judged again.
+    """The corpus with so many mutants of each kernel, in its order; what lies in `folder` by now is not judged again.
 
-    Raises `MachineError`.
+    So many kernels at once are built and watched; the judge has the device alone for each. Raises `MachineError`.
     """
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / "samples.jsonl"
     known = {sample.digest: sample for sample in read_samples(file)}
+    writing = Lock()
+
+    def sampled(entry: tuple[Kernel, str, int]) -> Sample:
+        if found := known.get(entry[0].candidate.digest):
+            return found
+        sample = _sampled(judge, *entry, verifiers)
+        with writing, file.open("a", encoding="utf-8") as log:
+            log.write(sample.model_dump_json() + "\n")
+        return sample
+
     samples = []
-    for kernel, operator, line in _corpus(judge, mutants):
-        sample = known.get(kernel.candidate.digest)
-        if sample is None:
-            sample = _sampled(judge, kernel, operator, line, verifiers)
-            with file.open("a", encoding="utf-8") as log:
-                log.write(sample.model_dump_json() + "\n")
-        told(_line(sample))
-        samples.append(sample)
+    pool = ThreadPoolExecutor(jobs, thread_name_prefix="sample")
+    try:
+        for sample in pool.map(sampled, _corpus(judge, mutants)):
+            told(_line(sample))
+            samples.append(sample)
+    finally:
+        pool.shutdown(cancel_futures=True)
     return samples
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import count
 
 from harness.judging.protocol import Judge
 from harness.nouns.candidate import Candidate
@@ -23,12 +24,11 @@ class ModelVerifiers:
         require_verifiers(settings)
         self._judge = judge
         self._context = NodeContext(settings, ModelCache(open_model), open_judge=lambda _: judge)
-        self._looked = 0
+        self._looked = count()
 
     def __call__(self, task: Task, candidate: Candidate) -> Iterator[Opinion]:
         """Their opinions; a model that gives no answer has none."""
-        order = Order(number=self._looked, generation=0, operator="translation", model="verifiers")
-        self._looked += 1
+        order = Order(number=next(self._looked), generation=0, operator="translation", model="verifiers")
         brief = Brief(
             order=order,
             task=task,
