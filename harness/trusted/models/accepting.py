@@ -27,6 +27,7 @@ from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.models.footprint import bytes_of, free_bytes
+from harness.trusted.models.leaving import Leaving, copied
 from harness.trusted.models.peak import peak_bytes
 from harness.trusted.models.whole_compiled import CompiledWhole, compile_whole
 from harness.trusted.oracle import Oracle
@@ -44,6 +45,16 @@ TOO_LARGE = "eager itself: in float64 the model does not fit into the memory"
 Call = Callable[[], Any]
 
 
+@dataclass(frozen=True)
+class _Wanted:
+    """Eager's results, those in float64, and what these are; `changed` are the inputs and buffers among the results."""
+
+    eager: list[torch.Tensor]
+    exact: list[torch.Tensor]
+    oracle: str
+    changed: list[int]
+
+
 @dataclass
 class _Whole:
     """The reference, its inputs, and the models that are made of it."""
@@ -53,16 +64,18 @@ class _Whole:
     inputs: list[Value]
     device: Device
     file: ModuleType
+    leaving: Leaving
     graphs: bool = False
     """Whether models are made that are replayed as CUDA graphs."""
     made: dict[tuple[tuple[str, ...], bool], torch.nn.Module] = field(default_factory=dict)
-    wanted: dict[int, tuple[list[torch.Tensor], list[torch.Tensor], str]] = field(default_factory=dict)
-    """By the inputs' seed: eager's outputs, those in float64, and what these are. Found once, for every model asked."""
+    wanted: dict[int, _Wanted] = field(default_factory=dict)
+    """By the inputs' seed. Found once, for every model asked."""
 
     def with_regions(self, names: tuple[str, ...], *, graphs: bool | None = None) -> torch.nn.Module:
         """The model with these regions' kernels."""
         key = (names, self.graphs if graphs is None else graphs)
         if key not in self.made:
+            self.leaving.restore(self.reference.model)
             args, kwargs = self.reference.arranged(self.inputs)
             self.made[key] = self.file.accelerate(self.reference.model, args, kwargs, regions=names, graphs=key[1])
         return self.made[key]
@@ -91,14 +104,15 @@ def accept(job: AcceptJob) -> dict[str, Any]:
         device.prepare(job.precision)
     reference = Reference(job.source, job.name, torch.device(job.device), variant=job.variant)
     inputs = reference.inputs(reference.given_seed or 0)
+    leaving = Leaving(reference)
     held = bytes_of([*tensors_of(reference.model), *(each for each in inputs if isinstance(each, torch.Tensor))])
     with torch.no_grad():
         if device.queues:
-            reference.run(inputs)  # libraries take room for themselves in their first call
-        eager_peak = held + peak_bytes(device, partial(reference.run, inputs))
+            reference.run(copied(inputs))  # libraries take room for themselves in their first call
+        eager_peak = held + peak_bytes(device, partial(reference.run, copied(inputs)))
         # Before a kernel is loaded: what is compiled depends on nothing that one does.
         compiled = compile_whole(reference, inputs, device, job.compile, job.modes) if job.compile else []
-        whole = _Whole(job, reference, inputs, device, _loaded(job))
+        whole = _Whole(job, reference, inputs, device, _loaded(job), leaving)
         try:
             found = _accept(whole, compiled)
         except torch.OutOfMemoryError as full:
@@ -212,31 +226,38 @@ def _errors(whole: _Whole, names: tuple[str, ...]) -> tuple[tuple[OutputError, .
     kernels: Any = module.kernels
     kernels.strict = True
     try:
-        sets = {0: whole.inputs, SEED: reference.inputs(SEED)}
-        found = [_errors_on(whole, module, seed, inputs) for seed, inputs in sets.items()]
+        found = [_errors_on(whole, module, 0, whole.inputs)]
+        if kernels.fallbacks:
+            raise ValueError(f"its kernels are not called: {', '.join(kernels.fallbacks)}")
+        found.append(_errors_on(whole, module, SEED, reference.inputs(SEED)))
     finally:
         kernels.strict = False
     return tuple(error for errors, _ in found for error in errors), found[0][1]
 
 
 def _errors_on(whole: _Whole, module: torch.nn.Module, seed: int, inputs: list[Value]) -> tuple[list[OutputError], str]:
-    reference = whole.reference
     if seed not in whole.wanted:
-        kept = [each.clone() if isinstance(each, torch.Tensor) else each for each in inputs]
-        eager = [each.clone() for each in reference.run(kept)]
-        whole.wanted[seed] = (eager, *_oracle(whole, kept, eager))
-    eager, exact, oracle = whole.wanted[seed]
-    got = [each.clone() for each in reference.run(inputs, module)]
-    names = [f"output{k}" for k in range(len(eager))]
+        whole.wanted[seed] = _wanted(whole, inputs)
+    wanted = whole.wanted[seed]
+    got = whole.leaving.run(inputs, module).results(wanted.changed)
     tolerance = whole.job.tolerance
-    if len(got) != len(eager) or any(
-        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, eager, strict=False)
+    if len(got) != len(wanted.eager) or any(
+        a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, wanted.eager, strict=False)
     ):
         raise ValueError("the outputs have other shapes or types than eager's")
     return [
-        compare(mine, Expected(name, oracle=wide, reference=theirs, tolerance=tolerance))
-        for name, mine, wide, theirs in zip(names, got, exact, eager, strict=True)
-    ], oracle
+        compare(mine, Expected(f"output{k}", oracle=wide, reference=theirs, tolerance=tolerance))
+        for k, (mine, wide, theirs) in enumerate(zip(got, wanted.exact, wanted.eager, strict=True))
+    ], wanted.oracle
+
+
+def _wanted(whole: _Whole, inputs: list[Value]) -> _Wanted:
+    """What a call leaves behind is held against what eager leaves; its outputs against float64's."""
+    run = whole.leaving.run(inputs)
+    exact, oracle = _oracle(whole, copied(inputs), run.outputs)
+    changed = whole.leaving.changed(inputs, run)
+    eager = run.results(changed)
+    return _Wanted(eager, [*exact, *eager[len(exact) :]], oracle, changed)
 
 
 def _oracle(whole: _Whole, inputs: list[Value], eager: list[torch.Tensor]) -> tuple[list[torch.Tensor], str]:

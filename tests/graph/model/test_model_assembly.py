@@ -36,10 +36,15 @@ class Model(nn.Module):
         super().__init__()
         self.layers = nn.Sequential(Block(), Block())
         self.register_buffer("calls", torch.zeros(()))
+        self.register_buffer("last", torch.zeros(48))
 
     def forward(self, x, scale=None):
         self.calls += 1
-        return {"y": self.layers(x), "mean": x.mean()}
+        x.mul_(0.5)
+        y = self.layers(x)
+        before = self.last.clone()
+        self.last.copy_(y.mean(0))
+        return {"y": y + before, "mean": x.mean()}
 
 
 def get_inputs():

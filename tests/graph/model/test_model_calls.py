@@ -1,4 +1,4 @@
-"""Which calls of an assembled model are its kernels', and that the others are the module's own. Here it has no kernels."""
+"""Which calls of an assembled model are its kernels', and that others are the module's own. Here it has no kernels."""
 
 from __future__ import annotations
 
