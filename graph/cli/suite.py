@@ -21,7 +21,7 @@ from graph.suites.folder import SuiteFolder, SuiteManifest, create_suite, reopen
 from graph.suites.progress import SuiteTerminal
 from graph.suites.record import SuiteRecord
 from graph.suites.run import SuiteRun
-from graph.suites.table import figures_sheet, rows_sheet, workloads_sheet
+from graph.suites.table import figures_sheet, over_sheets, rows_sheet
 from graph.suites.tasks import load_suite
 from graph.suites.workloads import each_workload
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
@@ -134,7 +134,7 @@ def _finish(record: SuiteRecord, folder: SuiteFolder, console: Console, *, as_js
         console.print()
         console.print(drawn(rows_sheet("", record.rows)))
         console.print()
-        if (over := workloads_sheet(record.rows)).rows:
+        for over in over_sheets(record.rows):
             console.print(drawn(over))
             console.print()
         console.print(drawn(figures_sheet((("all", record.figures),))))

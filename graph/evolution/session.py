@@ -43,6 +43,7 @@ class EvolutionSession(Session):
                 move=each.move,
                 dropped=each.dropped,
                 machine_code=each.machine_code,
+                opinions=each.opinions,
                 usage=each.usage,
             )
             for each in state.pool

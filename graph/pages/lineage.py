@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from graph.runs.record import Proposed, RunRecord
 from harness.nouns.frozen import Frozen
+from tools.opinions import EVEN, Opinion, brier
 
 
 class Kin(Frozen):
@@ -36,6 +37,24 @@ class Yield(Frozen):
     dollars: float
 
 
+class Verified(Frozen):
+    """A verifier's record in one run: of the kernels that it looked at, how the judge found those that it judged.
+
+    Below one half a probability calls a kernel wrong; `brier` is over the judged ones.
+    """
+
+    name: str
+    kernels: int
+    unjudged: int
+    right: int
+    alarms: int
+    wrong: int
+    caught: int
+    brier: float
+    seconds: float
+    dollars: float
+
+
 def lineage(record: RunRecord) -> list[Kin]:
     """Every kernel below the first of its parents, in the order of their proposals."""
     if record.search is None:
@@ -54,6 +73,15 @@ def yields(record: RunRecord, name: Callable[[Proposed], str]) -> list[Yield]:
     for each in record.search.proposals if record.search else ():
         made[name(each)].append(each)
     return [_yield(key, group, record) for key, group in sorted(made.items(), key=lambda item: -len(item[1]))]
+
+
+def verifiers_record(record: RunRecord) -> list[Verified]:
+    """One line for each verifier that looked at a kernel of this run."""
+    said: dict[str, list[tuple[Opinion, Proposed]]] = defaultdict(list)
+    for each in record.search.proposals if record.search else ():
+        for opinion in each.opinions:
+            said[opinion.verifier].append((opinion, each))
+    return [_verified(name, found, record) for name, found in said.items()]
 
 
 def operator_of(proposed: Proposed) -> str:
@@ -104,6 +132,23 @@ def _yield(name: str, group: list[Proposed], record: RunRecord) -> Yield:
         kept=sum(each.kernel in kept for each in judged),
         fastest=max(speedups, default=None),
         dollars=sum(each.usage.dollars for each in group),
+    )
+
+
+def _verified(name: str, said: list[tuple[Opinion, Proposed]], record: RunRecord) -> Verified:
+    verdicts = [(opinion, record.verdicts.get(each.kernel) if not each.dropped else None) for opinion, each in said]
+    judged = [(opinion.right, verdict.passed) for opinion, verdict in verdicts if verdict]
+    return Verified(
+        name=name,
+        kernels=len(said),
+        unjudged=len(said) - len(judged),
+        right=sum(passed for _, passed in judged),
+        alarms=sum(right < EVEN for right, passed in judged if passed),
+        wrong=sum(not passed for _, passed in judged),
+        caught=sum(right < EVEN for right, passed in judged if not passed),
+        brier=brier(judged),
+        seconds=sum(opinion.seconds for opinion, _ in said),
+        dollars=sum(opinion.dollars for opinion, _ in said),
     )
 
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from graph.pages.generations_chart import generations
 from graph.pages.highlight import cpp_lines, python_lines
 from graph.pages.kernel_changes import changes, worst_errors
-from graph.pages.lineage import lineage, model_of, operator_of, yields
+from graph.pages.lineage import lineage, model_of, operator_of, verifiers_record, yields
 from graph.pages.moves import worths
 from graph.pages.report_chart import roofline, trajectory
 from graph.pages.reproduce import again, use
@@ -89,7 +90,7 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
         "evidence": worst_errors(best.verdict) if best else (),
         "speedups": {each.name: each.timing.speedup for each in _workloads(record) if each.timing},
         "defects": _defects(record),
-        "plots": [trajectory(record, width) for width in (WIDE, NARROW)],
+        "plots": [(generations if record.search else trajectory)(record, width) for width in (WIDE, NARROW)],
         "roofs": [roofline(profiles, width) for width in (WIDE, NARROW)],
         "profile": profiles[-1][1] if profiles else None,
         "counters": render_profile(profiles[-1][1]) if profiles and profiles[-1][1].kernels else "",
@@ -105,6 +106,7 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
         "costs": _costs(record),
         "lineage": lineage(record),
         "yields": [("operator", yields(record, operator_of)), ("model", yields(record, model_of))],
+        "verifiers": verifiers_record(record),
         "settings": {name: value for name, value in record.settings.items() if value not in (None, "", {}, [])},
     }
 

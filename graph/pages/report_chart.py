@@ -52,7 +52,7 @@ def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
         return Markup("")
     y = _speedup_axis(record, judged, height)
     x = _positions(len(judged), width)
-    parts = [_grid(y, width, lambda value: f"{value:g}x"), _reference_line(y, width), _stair(judged, x, y, width)]
+    parts = [grid(y, width, lambda value: f"{value:g}x"), reference_line(y, width), _stair(judged, x, y, width)]
     parts += [_judged(record, step, x(i), y, height) for i, step in enumerate(judged)]
     parts.append(_depth_labels(judged, x, height))
     parts.append(
@@ -74,7 +74,7 @@ def roofline(profiles: Iterable[tuple[str, Profile]], width: int, height: int = 
     rates = [profile.achieved_gflop_s for _, profile, _ in shown]
     x = Axis(min(*intensities, ridge) / 4, max(*intensities, ridge) * 4, LEFT, width - RIGHT)
     y = Axis(min(*rates, roof.peak_gb_s * x.low) / 1.5, roof.peak_gflop_s * 2, height - BOTTOM, TOP)
-    parts = [_grid(y, width, lambda value: f"{value:g}"), _roof(roof, ridge, x, y)]
+    parts = [grid(y, width, lambda value: f"{value:g}"), _roof(roof, ridge, x, y)]
     parts += [label_at(x.at(tick), height - BOTTOM + 16, f"{tick:g}", "mid tick") for tick in x.ticks()]
     places = [(label, x.at(at), y.at(profile.achieved_gflop_s)) for label, profile, at in shown]
     parts += [_way([(px, py) for _, px, py in places]), *_dots(places)]
@@ -124,7 +124,8 @@ def _positions(count: int, width: int) -> Callable[[int], float]:
     return lambda index: LEFT + room * (index + 0.5) / count
 
 
-def _grid(y: Axis, width: int, label: Callable[[float], str]) -> Markup:
+def grid(y: Axis, width: int, label: Callable[[float], str]) -> Markup:
+    """A line and its value at each of the axis' ticks."""
     line = Markup('<line class="grid" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>')
     parts = []
     for tick in y.ticks():
@@ -133,7 +134,8 @@ def _grid(y: Axis, width: int, label: Callable[[float], str]) -> Markup:
     return Markup("").join(parts)
 
 
-def _reference_line(y: Axis, width: int) -> Markup:
+def reference_line(y: Axis, width: int) -> Markup:
+    """Where a kernel is as fast as the baseline."""
     at = y.at(1.0)
     line = Markup('<line class="one" x1="{}" x2="{}" y1="{:.1f}" y2="{:.1f}"/>').format(LEFT, width - RIGHT, at, at)
     return line + label_at(width - RIGHT, at - 5, "baseline", "end tick")

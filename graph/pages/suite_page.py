@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from graph.pages.report import filled_in, told
 from graph.suites.record import Row, SuiteRecord
-from graph.suites.table import STATUS, figures_sheet, preamble, workloads_sheet
+from graph.suites.table import STATUS, figures_sheet, over_sheets, preamble
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def view(record: SuiteRecord, *, live: bool = False) -> dict[str, object]:
         "lines": [line_of(row, live=live) for row in record.rows],
         "ended": sum(row.ended for row in record.rows),
         "figures": figures_sheet((("all", record.figures),)),
-        "over": workloads_sheet(record.rows),
+        "sheets": over_sheets(record.rows),
         "about": [each.removeprefix("- ") for each in paragraphs if each],
     }
 

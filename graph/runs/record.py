@@ -15,6 +15,7 @@ from harness.nouns.task import Task
 from harness.nouns.verdict import Timing, Verdict
 from nodes.evolution.state import Order
 from nodes.state import Best, Step, Usage
+from tools.opinions import Opinion
 
 Outcome = Literal["improved", "nothing_faster", "interrupted", "waiting", "running"]
 
@@ -27,6 +28,7 @@ class Proposed(Frozen):
     move: SanitizedText = ""
     dropped: SanitizedText = ""
     machine_code: str = ""
+    opinions: tuple[Opinion, ...] = ()
     usage: Usage = Usage()
 
 

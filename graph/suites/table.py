@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from graph.pages.sheet import Sheet, markdown
@@ -22,6 +23,8 @@ STATUS = {
     "interrupted": "not ended",
     "waiting": "not begun",
 }
+WAYS = ("forward", "backward", "both")
+_NUMBER = re.compile(r"^\d+[-_]")
 HEAD = (
     "id", "task", "status", "speed-up", "95 % interval", "clock", "over compile", "kernel ms", "eager ms",
     "as called ms", "of floor", "depth",
@@ -50,6 +53,33 @@ def workloads_sheet(rows: Sequence[Row]) -> Sheet:
     return Sheet("Over each file's workloads", ("file", "right", "faster", "least", "geomean", "most"), tuple(lines))
 
 
+def directions_sheet(rows: Sequence[Row]) -> Sheet:
+    """One line a workload of a module with tasks in several directions, which their files' names tell."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in rows:
+        stem, direction = _direction(row.whole or row.name)
+        work = row.name.removeprefix(row.whole).strip() if row.whole else ""
+        cells = found.setdefault((stem, work), {})
+        cells[direction] = f"{row.timing.headline.speedup:.2f}x" if row.timing else STATUS[row.status]
+    several = {stem for stem, _ in found if len({way for key in found if key[0] == stem for way in found[key]}) > 1}
+    lines = (
+        (stem, work, *(cells.get(way, "") for way in WAYS)) for (stem, work), cells in found.items() if stem in several
+    )
+    return Sheet("Forward and backward", ("module", "workload", *WAYS), tuple(lines))
+
+
+def over_sheets(rows: Sequence[Row]) -> tuple[Sheet, ...]:
+    """What sums up tasks that belong together; none where no two do."""
+    return tuple(sheet for sheet in (workloads_sheet(rows), directions_sheet(rows)) if sheet.rows)
+
+
+def _direction(name: str) -> tuple[str, str]:
+    """A task's module and direction, by its file's name without the number."""
+    plain = _NUMBER.sub("", name)
+    way = next((way for way in WAYS[1:] if plain.endswith(f"_{way}")), WAYS[0])
+    return plain.removesuffix(f"_{way}"), way
+
+
 def _over_workloads(whole: str, rows: Sequence[Row]) -> tuple[str, ...]:
     found = figures(rows)
     speedups = [row.timing.headline.speedup for row in rows if row.timing and not row.timing.task_defect]
@@ -60,13 +90,12 @@ def _over_workloads(whole: str, rows: Sequence[Row]) -> tuple[str, ...]:
 
 def page(record: SuiteRecord) -> str:
     """The results as Markdown: the machine, both tables, and why each run ended."""
-    over = workloads_sheet(record.rows)
     parts = [
         f"# Suite {record.name}",
         preamble(record),
         "## Each task",
         *_as_markdown(rows_sheet("", record.rows)),
-        *((f"## {over.title}", *_as_markdown(over)) if over.rows else ()),
+        *(part for over in over_sheets(record.rows) for part in (f"## {over.title}", *_as_markdown(over))),
         "## In sum",
         *_as_markdown(figures_sheet((("all", record.figures),))),
         "## Why each run ended",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from suite_records import row
 
-from graph.suites.table import workloads_sheet
+from graph.suites.table import directions_sheet, over_sheets, workloads_sheet
 from graph.suites.tasks import SuiteTask
 from graph.suites.workloads import each_workload
 from harness.nouns.errors import UserError
@@ -60,3 +60,18 @@ def test_a_files_workloads_are_summed_up() -> None:
         ("7_more (3)", "2", "1", "0.50x", "1.00x", "2.00x"), ("9_none (1)", "0", "0", "", "", ""),
     )  # fmt: skip
     assert not workloads_sheet(rows).rows
+
+
+def test_a_modules_forward_and_backward_stand_side_by_side() -> None:
+    names = (("03_norm", "a"), ("03_norm", "b"), ("13_norm_backward", "a"), ("13_norm_backward", "c"), ("04_conv", "a"))
+    rows = [
+        row(number, speedup, whole=whole, name=f"{whole} {work}")
+        for number, ((whole, work), speedup) in enumerate(zip(names, (2.0, None, 0.5, 3.0, 1.0), strict=True))
+    ]
+    assert directions_sheet(rows).rows == (
+        ("norm", "a", "2.00x", "0.50x", ""), ("norm", "b", "no kernel", "", ""), ("norm", "c", "", "3.00x", ""),
+    )  # fmt: skip
+    whole = [row(1, 2.0, name="1_relu"), row(2, 3.0, name="2_relu_both")]
+    assert directions_sheet(whole).rows == (("relu", "", "2.00x", "", "3.00x"),)
+    assert [sheet.title for sheet in over_sheets(rows)] == ["Over each file's workloads", "Forward and backward"]
+    assert over_sheets(rows[-1:]) and not over_sheets([row(1, 2.0)])
