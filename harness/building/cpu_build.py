@@ -74,9 +74,18 @@ class CpuToolchain(Toolchain):
         remarks = (_LINES, _WITHOUT_LINES, str(disassembler()))
         return (*compile_flags(), *link_flags(), *remarks, PRELUDE, processor().identity)
 
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The compiler's, which prelude and kernel must have in common."""
+        return (*compile_flags(), _LINES)
+
     def prelude_key(self) -> str:
         """The digest of all that the precompiled header depends on: neither linker nor disassembler."""
-        return self.digest(*compile_flags(), _LINES, PRELUDE, processor().identity)
+        return self.digest(*self.flags, PRELUDE, processor().identity)
+
+    def prelude(self) -> Path:
+        """The prelude's plain name, present or not; g++ takes the precompiled one beside it."""
+        return PRELUDES.entry(self.prelude_key()) / PRELUDE_NAME
 
     def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
         """The precompiled header's folder: shared by all builds, which may read it but not write it."""
@@ -87,9 +96,8 @@ class CpuToolchain(Toolchain):
 
         The last needs objdump.
         """
-        prelude = PRELUDES.entry(self.prelude_key()) / PRELUDE_NAME
         remarks = f"-fopt-info-vec-missed={_REMARKS}"
-        compiling = (*self.compiler.command, *compile_flags(), _LINES, remarks, "-include", str(prelude))
+        compiling = (*self.compiler.command, *self.flags, remarks, "-include", str(self.prelude()))
         linking = (*self.compiler.command, OBJECT, *link_flags())
         found = disassembler()
         return (
@@ -122,8 +130,7 @@ def _disassembling(objdump: Path) -> Edge:
 
 def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
     """The prelude's plain name; g++ takes the `.gch` beside it. Built (8 s, 210 MB) by whoever comes first."""
-    key = toolchain.prelude_key()
-    header = PRELUDES.entry(key) / PRELUDE_NAME
+    key, header = toolchain.prelude_key(), toolchain.prelude()
     if header.is_file():
         return header
     with PRELUDES.lock(key):
@@ -134,7 +141,7 @@ def precompiled_prelude(toolchain: CpuToolchain, tier: Tier) -> Path:
 
 def _precompile(toolchain: CpuToolchain, tier: Tier, key: str) -> None:
     compiler = toolchain.compiler
-    command = (*compiler.command, *compile_flags(), _LINES, "-x", "c++-header", PRELUDE_NAME, "-o", _PRECOMPILED)
+    command = (*compiler.command, *toolchain.flags, "-x", "c++-header", PRELUDE_NAME, "-o", _PRECOMPILED)
     with PRELUDES.staging() as folder:
         require_room(folder, _PRECOMPILED_BYTES)
         write_text(folder / PRELUDE_NAME, PRELUDE)

@@ -10,9 +10,6 @@ from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import CudaToolchain
 from harness.building.gcc import parse_messages
 from harness.building.ninja_file import Edge
-from harness.building.prelude import PRELUDE, PRELUDE_NAME
-from harness.building.store import write_text
-from harness.nouns.tier import Tier
 
 # Unoptimized CuTe is a hundred times slower; above -O1 the lines of a report begin to blur. Zones around every variable
 # on the stack would make a CuTe product compile five times as long (23 s), the rest of UBSan longer still: arrays there
@@ -24,21 +21,24 @@ _FLAGS = (
 
 
 class SanitizedCpuToolchain(CpuToolchain):
-    """g++ with AddressSanitizer and UndefinedBehaviorSanitizer; the prelude as text, since its flags differ."""
+    """g++ with AddressSanitizer and UndefinedBehaviorSanitizer, behind a precompiled header of its own.
+
+    As text the prelude takes 4 s of a 5 s build; precompiling it takes 10 s, once.
+    """
 
     @property
     def identity(self) -> tuple[str, ...]:
         """The plain build's, and the sanitizers' flags."""
         return (*super().identity, *_FLAGS)
 
-    def prepare(self, folder: Path, tier: Tier) -> tuple[Path, ...]:
-        """The prelude beside the source."""
-        write_text(folder / PRELUDE_NAME, PRELUDE)
-        return ()
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """The sanitizers' after the plain build's: of two levels of optimization the last one counts."""
+        return (*compile_flags(), *_FLAGS)
 
     def edges(self) -> Sequence[Edge]:
         """Compile and link in one go."""
-        command = (*self.compiler.command, *compile_flags(), *_FLAGS, "-include", PRELUDE_NAME, self.source_name)
+        command = (*self.compiler.command, *self.flags, "-include", str(self.prelude()), self.source_name)
         return (Edge("compile", (*command, *link_flags(), "-o", LIBRARY), (self.source_name,), LIBRARY),)
 
     def read_messages(self, output: str, folder: Path, source: str) -> Messages:
