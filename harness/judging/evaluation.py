@@ -32,6 +32,8 @@ SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
 MEMORY_BYTES = 16 << 30
 WALL_S = 600.0
+_FEW_BYTES = 1 << 20
+"""What calls that nobody times take turns on."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Evaluation:
 
     def right(self, task: Task, library: Path) -> bool:
         """Whether a build gives what the reference does on the file's own inputs. Nothing is timed, no turn taken."""
-        brief = Evaluation(self.target, replace(self.terms, timing_s=0.0, trials=1))
+        brief = Evaluation(self.target, replace(self.terms, timing_s=0.0, trials=1, rotation_bytes=_FEW_BYTES))
         return all(
             brief._run(task.only(work), library, 0, timed=False)["status"] == "passed" for work in task.workloads
         )
@@ -169,7 +171,7 @@ class Evaluation:
                 device=self.target.name,
                 precision=terms.precision,
                 tolerance=terms.tolerance,
-                slot_target_bytes=2 * self.target.facts().l3_bytes,
+                slot_target_bytes=self._rotation_bytes(),
                 memory_bytes=around.memory_bytes,
                 timing_s=terms.timing_s,
                 trials=terms.trials,
@@ -201,6 +203,10 @@ class Evaluation:
                 f"The judging process for {job.name} ended without a verdict, {died.reason}.",
                 "Is there enough memory for the task? Smaller shapes need less.",
             ) from died
+
+    def _rotation_bytes(self) -> int:
+        asked = self.terms.rotation_bytes
+        return 2 * self.target.facts().l3_bytes if asked is None else asked
 
     def _host_bytes(self, task: Task) -> int:
         """Host memory for the slots: the usual budget, or two slots of a task that is larger than that.

@@ -18,7 +18,8 @@ class Terms:
     `tolerance`: errors so many times what PyTorch's own allows are accepted. `timing_s`: the rounds of each workload
     end after about so long, converged or not, and those of its drop-in. `trials`: a pass is no more than so many
     comparisons, where kernels are only to be ranked; else all. `load_within_s`: how long a kernel's process may take
-    to load it.
+    to load it. `rotation_bytes`: calls take turns on so much memory; twice the last cache where times are to count, so
+    that no call finds its arguments there.
     """
 
     tier: Tier
@@ -27,6 +28,7 @@ class Terms:
     timing_s: float = TIMING_S
     trials: int | None = None
     load_within_s: float = 60.0
+    rotation_bytes: int | None = None
 
     def allowances(self, task: Task) -> frozenset[str]:
         """What the screen lets pass for the task's sake: types that its forward computes in, and the precision."""

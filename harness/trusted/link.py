@@ -119,11 +119,7 @@ class RunnerLink:
         resume_tree(self._pid, self._stopped)
         self._tell_numbers()
         yield
-        if self._alone is None:
-            self._stopped = pause_tree(self._pid)
-        else:
-            time.sleep(LINGERS_S)
-            pause(self._alone)
+        self._stop()
 
     @contextmanager
     def woken(self) -> Iterator[None]:
@@ -134,7 +130,14 @@ class RunnerLink:
                 pass
         self._asleep = True
         yield
-        self._stopped = pause_tree(self._pid)
+        self._stop()
+
+    def _stop(self) -> None:
+        if self._alone is None:
+            self._stopped = pause_tree(self._pid)
+        else:
+            time.sleep(LINGERS_S)
+            pause(self._alone)
 
     def _changed(self) -> list[int]:
         """Slots whose numbers are not those that the runner knows."""

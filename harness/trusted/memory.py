@@ -46,6 +46,7 @@ class SharedMemory:
         self.inputs = inputs or device.segment("inputs", self.layout.input_bytes, sealed=True)
         self.written = device.segment("outputs", self.layout.output_bytes, sealed=False)
         self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
+        self._spans = [[_span(slot[spec.name]) for spec in signature.outputs] for slot in self.layout.places]
 
     def beside(self) -> SharedMemory:
         """The same inputs, with outputs of another kernel's own."""
@@ -72,13 +73,11 @@ class SharedMemory:
 
         (SAMPLES, 8) offsets of bytes; a shorter element's bytes are repeated.
         """
-        every = [self.layout.places[slot][spec.name] for slot in slots for spec in self.signature.outputs]
-        places = random.choices(every, k=SAMPLES)
-        sizes = _column([DTYPE_BYTES[place.spec.dtype] for place in places])
-        spans = _column([place.spec.span for place in places])
-        elements = (torch.rand(SAMPLES, 1, dtype=torch.float64) * spans).long()
-        offsets = _column([place.offset for place in places]) + elements * sizes + torch.arange(8) % sizes
-        return offsets.to(self.written.raw.device)
+        every = [span for slot in slots for span in self._spans[slot]]
+        chosen = torch.tensor(random.choices(every, k=SAMPLES))
+        offsets, sizes, lengths = chosen[:, :1], chosen[:, 1:2], chosen[:, 2:]
+        elements = (torch.rand(SAMPLES, 1, dtype=torch.float64) * lengths).long()
+        return (offsets + elements * sizes + torch.arange(8) % sizes).to(self.written.raw.device)
 
     def read(self, sample: torch.Tensor) -> torch.Tensor:
         """The bytes at these offsets, on the host. Waits for the device."""
@@ -168,5 +167,6 @@ def _digest(words: torch.Tensor) -> int:
     return total
 
 
-def _column(values: list[int]) -> torch.Tensor:
-    return torch.tensor(values).unsqueeze(-1)
+def _span(place: Place) -> tuple[int, int, int]:
+    """Where a tensor lies, the bytes of an element, and how many its storage holds."""
+    return place.offset, DTYPE_BYTES[place.spec.dtype], place.spec.span

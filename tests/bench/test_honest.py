@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from brief_terms import brief
 
 from bench.honest import measured
 from bench.honest_corpus import corpus
@@ -22,7 +23,7 @@ SAMPLE = (
 
 @pytest.fixture(scope="module")
 def judge():
-    return LocalJudge(CpuTarget(), Terms(resolve_tier("auto"), timing_s=0.2))
+    return LocalJudge(CpuTarget(), brief(Terms(resolve_tier("auto"))))
 
 
 def test_there_are_many_kernels_for_many_tasks():

@@ -8,6 +8,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
 
 import pytest
+from brief_terms import brief
 from cheat_catalogue import Entry, task_source
 from own_turns import own_turns
 
@@ -27,8 +28,6 @@ from harness.tasks.describing import describe_task
 BUILDERS = max(2, len(os.sched_getaffinity(0)) // 2)
 AHEAD = 2
 """Builds that are begun before they are wanted, for each builder."""
-TIMING_S = 0.2
-"""Who passes matters here, not how fast it is."""
 SEED = 1
 """Which check catches a cheat that looks at samples is a matter of luck: the suite says the same of the same tree."""
 
@@ -38,7 +37,7 @@ class Court:
 
     def __init__(self, wanted: list[Entry]) -> None:
         self.tier = resolve_tier("auto")
-        terms = Terms(self.tier, timing_s=TIMING_S)
+        terms = brief(Terms(self.tier))
         self.judges = {
             "cpu": LocalJudge(CpuTarget(), terms),
             "cuda": LocalJudge(CudaTarget(), terms),

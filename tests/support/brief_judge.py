@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import Any
 from unittest import mock
 
+from brief_terms import brief
 from own_turns import own_turns
 
 from harness.judging.local import LocalJudge
@@ -17,8 +17,6 @@ from harness.nouns.verdict import Verdict
 from harness.targets.select import resolve_target
 from tools.judges import terms_of
 
-TIMING_S = 0.1
-"""The least rounds are made whatever this is; a head-to-head that nobody can decide ends after twelve times as long."""
 SEED = 1
 """Of the trials of a run that names none: the suite says the same of the same tree."""
 
@@ -36,7 +34,7 @@ def brief_here() -> Iterator[None]:
 
     @cache
     def local_judge(order: JudgeOrder) -> BriefJudge:
-        return BriefJudge(resolve_target(order.target, order.ordinal), replace(terms_of(order), timing_s=TIMING_S))
+        return BriefJudge(resolve_target(order.target, order.ordinal), brief(terms_of(order)))
 
     with own_turns(), mock.patch("tools.judges.local_judge", local_judge):
         yield

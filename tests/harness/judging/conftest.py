@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
+from brief_terms import brief
 from kernel_frame import HEAD, TAIL
 from own_turns import own_turns
 
@@ -30,10 +31,6 @@ def get_inputs():
 """
 
 
-TIMING_S = 0.2
-"""What passes matters in most of these tests, not how fast it is; what is asserted of times holds by far."""
-
-
 class Unscreened(LocalJudge):
     """For the checks behind the screen: these must hold against a kernel that got past it."""
 
@@ -51,7 +48,7 @@ class Bench:
 
     def __init__(self) -> None:
         self.tier = resolve_tier("auto")
-        self.judge = Unscreened(CpuTarget(), Terms(self.tier, timing_s=TIMING_S))
+        self.judge = Unscreened(CpuTarget(), brief(Terms(self.tier)))
         self._tasks: dict[str, Task] = {}
 
     def task(self, source: str) -> Task:

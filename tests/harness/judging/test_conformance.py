@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
+from brief_terms import brief
 from kernel_frame import HEAD, TAIL
 from own_turns import own_turns
 from scripted_judge import Scripted
@@ -72,7 +73,7 @@ class Asked:
 def asked(request: pytest.FixtureRequest, bench) -> Asked:
     if request.param == "scripted":
         return Asked(Scripted()(JudgeOrder("cpu")))
-    return Asked(LocalJudge(CpuTarget(), Terms(bench.tier, timing_s=0.1)))
+    return Asked(LocalJudge(CpuTarget(), brief(Terms(bench.tier))))
 
 
 @pytest.mark.parametrize("status", KERNELS)
@@ -180,7 +181,7 @@ class Gone(CpuTarget):
 
 
 def gone(name: str, bench) -> Judge:
-    return LocalJudge(Gone(), Terms(bench.tier)) if name == "local" else Scripted()(JudgeOrder("cpu"))
+    return LocalJudge(Gone(), brief(Terms(bench.tier))) if name == "local" else Scripted()(JudgeOrder("cpu"))
 
 
 @pytest.mark.parametrize("name", ["local", "scripted"])

@@ -3,6 +3,7 @@
 import textwrap
 
 import pytest
+from brief_terms import brief
 
 from harness.judging.foreign import ADVISORY, ModuleJudge
 from harness.judging.terms import Terms
@@ -56,7 +57,7 @@ FAILING = {
 
 @pytest.fixture(scope="module")
 def judge(bench):
-    return ModuleJudge(CpuTarget(), Terms(bench.tier, timing_s=0.1))
+    return ModuleJudge(CpuTarget(), brief(Terms(bench.tier)))
 
 
 def module(source):

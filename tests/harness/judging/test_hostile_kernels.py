@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from brief_terms import brief
 from hostile_kernels import ATTACKS, LEFTOVER, NOTHING, OUTSIDE, SECRET, TASK, World, at_load, calls, including, taking
 
 import harness.judging.evaluation
@@ -70,7 +71,7 @@ def world(tmp_path_factory):
 def judge(request):
     if reason := why_unavailable(request.param):
         pytest.skip(f"{request.param} does not work here: {reason}")
-    return Unscreened(CpuTarget(), Terms(request.param, timing_s=0.1))
+    return Unscreened(CpuTarget(), brief(Terms(request.param)))
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from brief_terms import brief
 from own_turns import own_turns
 
 from harness.building.compilation import LIBRARIES, library_of
@@ -57,7 +58,7 @@ def test_an_honest_kernel_passes(bench):
 
 
 def test_a_hurried_judge_compares_once_and_is_fooled_by_more_than_the_whole_one(bench):
-    quick = type(bench.judge)(bench.judge.target, Terms(bench.tier, timing_s=0.1, trials=1))
+    quick = type(bench.judge)(bench.judge.target, brief(Terms(bench.tier, trials=1)))
     found = {}
     for name in ("right for positive numbers", "nothing written"):
         candidate, build = bench.build(WRONG[name])
