@@ -40,6 +40,12 @@ def test_our_packages_are_the_ones_that_are_imported(package: str) -> None:
     assert spec.origin == str(ROOT / package / "__init__.py"), "another distribution's package of that name wins"
 
 
+def test_the_design_draws_every_room() -> None:
+    drawn = (ROOT / "docs/design.md").read_text(encoding="utf-8").partition("## 2.")[0]
+    rooms = [file.parent for package in PACKAGES for file in (ROOT / package).rglob("__init__.py")]
+    assert [room for room in rooms if not re.search(rf"\b{room.name}\b", drawn.partition("```")[2])] == []
+
+
 def test_version_changelog_and_distribution_agree() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

@@ -195,6 +195,29 @@ def test_damaged_checkpoints_are_said_to_be_damaged_and_nothing_of_them_runs(
     assert not (tmp_path / "ran").exists()
 
 
+def renamed(folder: RunFolder, name: str) -> None:
+    """The checkpoints as a version wrote them that had another name for this one."""
+    connection = sqlite3.connect(folder.checkpoints)
+    with connection:
+        connection.create_function("before", 1, lambda held: held.replace(name.encode(), f"{name[:-1]}_".encode()))
+        connection.execute("UPDATE checkpoints SET checkpoint = before(checkpoint)")
+        connection.execute("UPDATE writes SET value = before(value)")
+    connection.close()
+
+
+@pytest.mark.parametrize("name", ["harness.nouns.task", "Signature"])
+def test_checkpoints_of_the_version_before_are_read_wherever_its_nouns_lay(name: str, folder: RunFolder) -> None:
+    renamed(folder, name)
+    waits = call("optimize", "--resume", folder.path)
+    assert waits.exit_code == 4 and "A question waits" in waits.output, waits.output
+
+
+@pytest.mark.parametrize("name", ["op_class", "elementwise"])
+def test_or_refused_with_the_way_out_where_their_fields_were_others(name: str, folder: RunFolder) -> None:
+    renamed(folder, name)
+    refused(call("optimize", "--resume", folder.path), "checkpoints.sqlite is damaged", "Start a new run")
+
+
 def test_a_serializer_builds_nouns_of_ours_and_calls_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     plain = PlainSerializer()

@@ -51,6 +51,12 @@ def test_weights_of_each_call_count():
     assert torch.equal(second, torch.where(wide > 0, wide, 2 * wide))
 
 
+def test_what_a_forward_makes_without_a_type_is_exact_too():
+    x = torch.randn(4, 8)
+    _, _, (found,) = oracle_and_results("x * torch.linspace(0, 1, 8)", x)
+    assert torch.equal(found, x.double() * torch.linspace(0, 1, 8, dtype=torch.float64))
+
+
 def test_several_inputs_outputs_and_numbers():
     x, y = torch.randn(ROWS, 256), torch.randn(ROWS, 256)
     _, oracle, found = oracle_and_results("(x * y + 3, x - y)", x, y, arguments="x, y")
