@@ -6,7 +6,7 @@ from harness.nouns.candidate import Candidate
 from nodes.evolution.archivist import inspirations
 from nodes.node import Update
 from nodes.node_context import NodeContext
-from nodes.state import RunState, Step, Stop, require
+from nodes.state import RunState, Step, Stop, Usage, require
 from nodes.turn.agent_common import author, ended, request_for, require_untried
 from nodes.turn.answers import Declined, Written, parse_kernel
 from nodes.turn.request import Search
@@ -38,24 +38,24 @@ def generator(state: RunState, node_context: NodeContext) -> Update:
         stop = Stop(name="declined", message=said.answer.reason)
         return {"history": (step,), "usage": said.usage, "stop_reason": stop}
     candidate = _kernel(said.answer.source, state, author=author("generator", node_context, said.usage))
+    return _begun(candidate, said.answer, said.usage, state)
+
+
+def _begun(candidate: Candidate, answer: Written, usage: Usage, state: RunState) -> Update:
+    """A kernel to be tested, of which nothing is known yet."""
     step = Step(
-        depth=0,
-        agent="generator",
-        move=said.answer.move,
-        candidate=candidate.digest,
-        message=said.answer.why,
-        usage=said.usage,
+        depth=0, agent="generator", move=answer.move, candidate=candidate.digest, message=answer.why, usage=usage
     )
     return {
         "candidate": candidate,
-        "move": said.answer.move,
+        "move": answer.move,
         "verdict": None,
         "diagnosis": None,
         "repairs": 0,
         "gave_up": False,
         "regenerations": state.regenerations + (state.candidate is not None),
         "history": (step,),
-        "usage": said.usage,
+        "usage": usage,
     }
 
 

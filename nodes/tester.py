@@ -52,20 +52,9 @@ def apply_verdict(
     gained = outcome == "faster" and (decision is None or decision.kept)
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
     depth = state.depth + (verdict.passed and state.best is not None and not state.final_repair)
-    step = Step(
-        depth=depth,
-        agent="tester",
-        move=state.move,
-        candidate=candidate.digest,
-        parent=candidate.parent,
-        status=verdict.status,
-        message=decision.sentence if decision else say_failure(verdict),
-        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
-        speedup=best_speedup(best),
-        improved=gained,
-        undecided=outcome == "undecided",
-        head_to_head=head_to_head_with(state.best, verdict),
-    )
+    judged = {"depth": depth, "improved": gained, "undecided": outcome == "undecided", "speedup": best_speedup(best)}
+    said = decision.sentence if decision else say_failure(verdict)
+    step = _step(state, candidate, verdict, said).model_copy(update=judged)
     update: Update = {
         "verdict": verdict,
         "best": best,
@@ -85,6 +74,21 @@ def apply_verdict(
         }
     )
     return {**update, "history": (step,), "stop_reason": after_test(after, settings)}
+
+
+def _step(state: RunState, candidate: Candidate, verdict: Verdict, said: str) -> Step:
+    """What is known of this test before it is known what came of it."""
+    return Step(
+        depth=state.depth,
+        agent="tester",
+        move=state.move,
+        candidate=candidate.digest,
+        parent=candidate.parent,
+        status=verdict.status,
+        message=said,
+        candidate_speedup=verdict.timing.speedup if verdict.timing else None,
+        head_to_head=head_to_head_with(state.best, verdict),
+    )
 
 
 def _judge(state: RunState, candidate: Candidate, node_context: NodeContext) -> tuple[Verdict, float]:

@@ -60,12 +60,6 @@ class GraphThread:
         if snapshot.created_at is not None and not snapshot.tasks and not anew:
             return None
         way_on: Command[Any] | BaseModel | None = None if snapshot.tasks else given
-        listeners = [each for each in observers if isinstance(each, Listener)]
-
-        def listen(progress: Progress) -> None:
-            for listener in listeners:
-                listener.heard(progress)
-
         stream = self.graph.stream(
             way_on if answer is None else Command(resume=answer),
             self.config,
@@ -75,13 +69,24 @@ class GraphThread:
             control=control,
         )
         try:
-            # Closed, it waits for nodes that still run side by side: the checkpoints they write to are closed next.
-            with listening(listen), closing(cast("Generator[tuple[str, dict[str, Any]]]", stream)) as told:
-                for mode, chunk in told:
-                    _tell(observers, mode, chunk)
+            _follow(cast("Generator[tuple[str, dict[str, Any]]]", stream), observers)
         except GraphDrained:
             return "interrupted"
         return "waiting" if self.question() else None
+
+
+def _follow(stream: Generator[tuple[str, dict[str, Any]]], observers: tuple[Observer, ...]) -> None:
+    """Tell them of a stream to its end."""
+    listeners = [each for each in observers if isinstance(each, Listener)]
+
+    def listen(progress: Progress) -> None:
+        for listener in listeners:
+            listener.heard(progress)
+
+    # Closed, it waits for nodes that still run side by side: the checkpoints they write to are closed next.
+    with listening(listen), closing(stream) as told:
+        for mode, chunk in told:
+            _tell(observers, mode, chunk)
 
 
 def _tell(observers: tuple[Observer, ...], mode: str, chunk: Mapping[str, Any]) -> None:

@@ -80,19 +80,8 @@ class WarmParent:
         Raises `UserError`, `MachineError`, or, for a child without an answer, `JobDiedError`. Stopped, it has the child
         killed.
         """
-        readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), str(exported_modules().root))
-        allowed = Access(read=readable, write=(str(cwd),)) + (access or Access())
-        job = {
-            "kind": kind,
-            "payload": payload,
-            "locked": tier != "none",
-            "access": asdict(allowed),
-            "gpus": gpus,
-            "exported": str(exported_modules().root),
-            "limits": asdict(limits),
-            "cwd": str(cwd),
-            "threads": usable_threads(),
-        }
+        confined = _confined(tier, cwd, limits, access or Access())
+        job = {"kind": kind, "payload": payload, "gpus": gpus, "threads": usable_threads(), **confined}
         ours, theirs = socket.socketpair()
         with ours, theirs:
             try:
@@ -114,6 +103,19 @@ class WarmParent:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def _confined(tier: Tier, cwd: Path, limits: Limits, access: Access) -> dict[str, Any]:
+    """What a job's process may do."""
+    exported = str(exported_modules().root)
+    readable = (*interpreter_paths(), *_extra_packages(), str(ROOT / "harness"), exported)
+    return {
+        "locked": tier != "none",
+        "access": asdict(Access(read=readable, write=(str(cwd),)) + access),
+        "exported": exported,
+        "limits": asdict(limits),
+        "cwd": str(cwd),
+    }
 
 
 def usable_threads() -> int:

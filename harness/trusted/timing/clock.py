@@ -88,15 +88,7 @@ def time_by_turns(
 
     `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """
-    sides: dict[str, Burst] = {
-        CANDIDATE: lambda first: candidates_burst(bench, pace, first, outputs),
-        EAGER: lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas),
-    }
-    if compiled and compiled.replicas:
-        sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
-    if incumbent:
-        incumbents = _incumbents_pace(bench, incumbent, pace)
-        sides[INCUMBENT] = lambda first: incumbent.burst(bench, incumbents, first)
+    sides = _sides(bench, pace, outputs, incumbent, compiled)
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late)
     touched_burst(bench, pace, 0, outputs)
     weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
@@ -127,6 +119,21 @@ def time_by_turns(
 def _told(seconds: list[float]) -> tuple[float, ...]:
     """A side's rounds in ms, to four digits."""
     return tuple(float(f"{each * 1e3:.4g}") for each in seconds)
+
+
+def _sides(
+    bench: Bench, pace: Pace, outputs: TimedOutputs, incumbent: Incumbent | None, compiled: CompiledReference | None
+) -> dict[str, Burst]:
+    sides: dict[str, Burst] = {
+        CANDIDATE: lambda first: candidates_burst(bench, pace, first, outputs),
+        EAGER: lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas),
+    }
+    if compiled and compiled.replicas:
+        sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
+    if incumbent:
+        incumbents = _incumbents_pace(bench, incumbent, pace)
+        sides[INCUMBENT] = lambda first: incumbent.burst(bench, incumbents, first)
+    return sides
 
 
 def _say_hopeless(speedup: float, rounds: int) -> str:
