@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.building.cpu_build import CpuToolchain
 from harness.machine.cache import cache_dir
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -27,9 +28,10 @@ def home():
         pytest.skip("only root can become another user; the other tests ran as an ordinary one")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for kept in ("preludes", "machine"):
-            if (cache_dir() / kept).is_dir():
-                shutil.copytree(cache_dir() / kept, folder / "cache" / kept)
+        cache = cache_dir().absolute()
+        for kept in (CpuToolchain().prelude().parent, cache / "machine"):
+            if kept.is_dir():
+                shutil.copytree(kept, folder / "cache" / kept.relative_to(cache))
         (folder / "work").mkdir()
         for path in (folder, *folder.rglob("*")):
             os.chown(path, NOBODY, NOBODY)
