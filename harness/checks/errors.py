@@ -158,19 +158,28 @@ def _compare_further(got: torch.Tensor, expected: Expected, further: Further, ru
     if further.choice:
         wrong = further.choice.wrong(got, expected.reference, expected.oracle)
         return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
-    beside = [ruler.beside(_nearest(result, expected, further)) for result in (expected.reference, got)]
-    own, theirs = beside[0].measure(expected.reference)[0], beside[1].measure(got)[1]
-    error = _error_of(expected, own, theirs, beside[1].skipped)
-    most = allowed(expected, own.likely)
-    if theirs.largest <= most:
+    error, most, nearest = _beside(got, expected, further.others, ruler)
+    doubtful = error.max_scaled > most or error.reference_max_scaled > DOUBTFUL * floor_of(expected.reference.dtype)
+    if doubtful and further.explained and (explained := further.explained()):
+        error, most, nearest = _beside(got, expected, (*further.others, *explained), ruler)
+    if error.max_scaled <= most:
         return error
-    return _with_wrong(error, beside[1].wrong(got, most), got, expected)
+    return _with_wrong(error, nearest.wrong(got, most), got, expected)
 
 
-def _nearest(result: torch.Tensor, expected: Expected, further: Further) -> Expected:
+def _beside(
+    got: torch.Tensor, expected: Expected, others: Sequence[torch.Tensor], ruler: _Ruler
+) -> tuple[OutputError, float, _Ruler]:
+    """The error against the nearest of several oracles, what is allowed by PyTorch's own, and what measured it."""
+    ours, nearest = (ruler.beside(_nearest(result, expected, others)) for result in (expected.reference, got))
+    own, theirs = ours.measure(expected.reference)[0], nearest.measure(got)[1]
+    return _error_of(expected, own, theirs, nearest.skipped), allowed(expected, own.likely), nearest
+
+
+def _nearest(result: torch.Tensor, expected: Expected, others: Sequence[torch.Tensor]) -> Expected:
     """With the oracle's elements, or others', whichever are nearest to those of a result."""
     chosen = expected.oracle.double()
-    for other in further.others:
+    for other in others:
         nearer = (result.double() - other).abs() < (result.double() - chosen).abs()
         chosen = torch.where(nearer, other.double(), chosen)
     return replace(expected, oracle=chosen)
@@ -192,13 +201,8 @@ def _with_wrong(error: OutputError, wrong: torch.Tensor, got: torch.Tensor, expe
     bad = int(wrong.sum())
     if not bad:
         return error
-    return error.model_copy(
-        update={
-            "bad_fraction": bad / wrong.numel(),
-            "first_bad": _first_bad(wrong, got, expected),
-            "pattern": pattern_of(wrong, got),
-        }
-    )
+    told = {"first_bad": _first_bad(wrong, got, expected), "pattern": pattern_of(wrong, got)}
+    return error.model_copy(update={"bad_fraction": bad / wrong.numel(), **told})
 
 
 def _together(draws: Sequence[Expected]) -> Expected:
@@ -380,13 +384,8 @@ def _wrong_exactly(got: torch.Tensor, expected: Expected) -> torch.Tensor:
 
 def _error_of_exact(name: str, wrong: torch.Tensor) -> OutputError:
     share = float(wrong.sum()) / wrong.numel()
-    return OutputError(
-        output=name,
-        relative_l2=math.sqrt(share),
-        max_scaled=float(share > 0),
-        reference_relative_l2=0.0,
-        reference_max_scaled=0.0,
-    )
+    most, l2 = float(share > 0), math.sqrt(share)
+    return OutputError(output=name, relative_l2=l2, max_scaled=most, reference_relative_l2=0, reference_max_scaled=0)
 
 
 def _first_bad(wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> FirstBad:

@@ -22,11 +22,13 @@ class Further:
     """What else is right about an output: any indices that `choice` accepts, and what `others` say.
 
     Those are the oracle's with each rounding on the way, to a whole number for instance, taken to the other side where
-    float error may have done that.
+    float error may have done that. `explained`, asked where they do not tell, are the oracle's with each of those taken
+    as PyTorch has, and as the candidate has.
     """
 
     choice: Choice | None = None
     others: tuple[torch.Tensor, ...] = ()
+    explained: Callable[[], tuple[torch.Tensor, ...]] | None = None
 
 
 @dataclass(frozen=True)

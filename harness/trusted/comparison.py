@@ -129,7 +129,8 @@ def expected_of(
     if distribution == SUBNORMAL:
         noise = [max(each, COARSE) for each in noise]
     names = [spec.name for spec in bench.signature.outputs]
-    further = bench.oracle.further(inputs, weights, len(names), bench.tolerance) if bench.steps else repeat(None)
+    got = bench.memory.outputs(slot)
+    further = bench.oracle.further(inputs, weights, got, bench.tolerance) if bench.steps else repeat(None)
     asked = bench.oracle.reached(inputs, weights, len(names)) if exact and scope == "finite" else repeat(None)
     common = repeat(scope), noise, repeat(bench.tolerance), further, asked
     return list(map(Expected, names, exact or reference, reference, *common))

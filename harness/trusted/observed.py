@@ -6,6 +6,7 @@ of the operand decides. Whether that is so is looked at where a result seems wro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -111,13 +112,21 @@ def shifts_of(
     """
     if len(exact) != len(rounded):
         return []
-    return [_shift(*pair, tolerance) for pair in zip(exact, rounded, strict=True)]
+    return [shift_of(*pair, tolerance) for pair in zip(exact, rounded, strict=True)]
 
 
-def _shift(exact: tuple[torch.Tensor, ...], rounded: tuple[torch.Tensor, ...], tolerance: float) -> torch.Tensor | None:
+def shift_of(
+    exact: tuple[torch.Tensor, ...], rounded: tuple[torch.Tensor, ...], tolerance: float, most: float = math.inf
+) -> torch.Tensor | None:
+    """How far rounding may have moved the first of an operation's operands against the others; None where it did not.
+
+    Of no operand it is more than `most` units of the type's last place.
+    """
     if [each.shape for each in exact] != [each.shape for each in rounded]:
         return None
-    errors = [tolerance * explained_error(*pair) for pair in zip(rounded, exact, strict=True)]
+    explained = (explained_error(*pair) for pair in zip(rounded, exact, strict=True))
+    limits = (most * torch.finfo(each.dtype).eps for each in rounded)
+    errors = [tolerance * min(pair) for pair in zip(explained, limits, strict=True)]
     if not any(errors):
         return None
     own = (exact[0].abs() + scale_of(exact[0])).mul_(errors[0])

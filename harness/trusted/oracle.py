@@ -21,9 +21,11 @@ from harness.checks.threads import one_thread
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.trusted.disturbed import distance, disturbed
+from harness.trusted.explained import explained
 from harness.trusted.observed import Observed, choice_of, shifts_of
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference, Value
+from harness.trusted.undecided import Undecided
 
 PIECE = 1 << 17
 """Elements a piece has about: 1 MiB in float64."""
@@ -74,22 +76,27 @@ class Oracle:
         self._kept = []
 
     def further(
-        self, inputs: list[Value], weights: dict[str, torch.Tensor], outputs: int, tolerance: float
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], got: Sequence[torch.Tensor], tolerance: float
     ) -> list[Callable[[], Further]]:
-        """For each of the outputs what else is right on these inputs, as they are now; found out when one is asked."""
+        """For each of the outputs what else is right on these inputs, as they are now; found out when one is asked.
+
+        `got` are the candidate's, where they lie when it is.
+        """
         kept: list[Value] = [value.clone() if isinstance(value, torch.Tensor) else value for value in inputs]
         copies = {name: weight.clone() for name, weight in weights.items()}
-        found = cache(lambda: self._further(kept, copies, tolerance))
-        return [partial(lambda position: found()[position], position) for position in range(outputs)]
+        found = cache(lambda: self._further(kept, copies, got, tolerance))
+        return [partial(lambda position: found()[position], position) for position in range(len(got))]
 
-    def _further(self, inputs: list[Value], weights: dict[str, torch.Tensor], tolerance: float) -> list[Further]:
+    def _further(
+        self, inputs: list[Value], weights: dict[str, torch.Tensor], got: Sequence[torch.Tensor], tolerance: float
+    ) -> list[Further]:
         model = self._reference.replica()
         self._reference.load(model, weights)
         with Observed() as rounded:
             results = self._reference.run(inputs, model)
         try:
             wide = self._loaded(weights)
-            with _float64_by_default():
+            with _float64_by_default(), torch.no_grad():
                 with Observed() as exact:
                     outputs = self._whole(wide, inputs)
                 shifts = shifts_of(exact.steps, rounded.steps, tolerance)
@@ -100,7 +107,38 @@ class Oracle:
         chosen = [
             choice_of(exact.chosen(o), rounded.chosen(r), tolerance) for o, r in zip(outputs, results, strict=True)
         ]
-        return [Further(choice, tuple(other[k] for other in others)) for k, choice in enumerate(chosen)]
+        explained = cache(lambda: self._explained(inputs, weights, model, (results, got), tolerance))
+        return [
+            Further(choice, tuple(other[k] for other in others), partial(lambda at: tuple(explained()[at]), k))
+            for k, choice in enumerate(chosen)
+        ]
+
+    def _explained(
+        self,
+        inputs: list[Value],
+        weights: dict[str, torch.Tensor],
+        model: torch.nn.Module,
+        theirs: Sequence[Sequence[torch.Tensor]],
+        tolerance: float,
+    ) -> list[list[torch.Tensor]]:
+        """For each output its oracles, one for each of several results: see `explained`. None where that fails."""
+        tensors = [value for value in inputs if isinstance(value, torch.Tensor)]
+
+        def filled(given: Sequence[torch.Tensor]) -> list[Value]:
+            following = iter(given)
+            return [next(following) if isinstance(value, torch.Tensor) else value for value in inputs]
+
+        try:
+            wide = self._loaded(weights)
+            with _float64_by_default():
+                undecided = Undecided(
+                    lambda *given: self._whole(wide, filled(given)), [*map(_wide, tensors)],
+                    lambda *given: self._reference.run(filled(given), model), tensors, tolerance,
+                )  # fmt: skip
+                found = [explained(undecided, results) for results in theirs]
+        except Exception:  # noqa: BLE001 (a forward that cannot be traced, or differentiated twice, in whatever way)
+            return [[] for _ in theirs[0]]
+        return [[*oracles] for oracles in zip(*found, strict=True)]
 
     def reached(
         self, inputs: list[Value], weights: dict[str, torch.Tensor], outputs: int

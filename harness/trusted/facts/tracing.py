@@ -135,7 +135,7 @@ def _from_gradients(reference: Reference, gradients: Differentiated, inputs: lis
 
     # Attention as products and a softmax, whose backwards are such, too: other backends save what only they can read.
     with torch.no_grad(), sdpa_kernel(SDPBackend.MATH):
-        module = make_fx(joint, decomposition_table=_backward_parts())(weights, tensors)
+        module = make_fx(joint, decomposition_table=backward_parts())(weights, tensors)
     graph = module.graph
     given = [node for node in graph.nodes if node.op == "placeholder"]
     known = dict(zip((node.name for node in given), [*weights, *tensors], strict=True))
@@ -189,7 +189,7 @@ _WHOLE = ("max_pool2d_with_indices_backward", "nll_loss_backward", "nll_loss2d_b
 
 
 @cache
-def _backward_parts() -> dict[Any, Any]:
+def backward_parts() -> dict[Any, Any]:
     """The operations of a backward pass that PyTorch can write as plainer ones."""
     named = ((op, parts, str(op)) for op, parts in decomposition_table.items())
     return {op: parts for op, parts, name in named if "backward" in name and name.split(".")[1] not in _WHOLE}

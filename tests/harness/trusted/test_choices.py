@@ -34,7 +34,7 @@ def expected_of(forward, x):
     oracle, weights = Oracle(reference, "other"), reference.parameters()
     results = reference.run([x])
     exact = oracle.run([x], weights, results)
-    further = oracle.further([x], weights, len(results), 1.0)
+    further = oracle.further([x], weights, results, 1.0)
     assert oracle.absent == ""
     return [Expected("y", *pair, further=more) for *pair, more in zip(exact, results, further, strict=True)]
 
