@@ -104,6 +104,14 @@ def ablate(options: of.Ablate) -> int:
     return run(options)
 
 
+@command("watch", of.Watch)
+def watch(options: of.Watch) -> int:
+    """Show a run or a suite as a page that grows while it goes on, whoever started it, on this machine alone."""
+    from graph.cli.watch import run
+
+    return run(options)
+
+
 @command("compare", of.Compare)
 def compare(options: of.Compare) -> int:
     """Hold two runs beside each other: is it the same task, what was set otherwise, which kernel is faster?"""

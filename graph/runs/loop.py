@@ -21,7 +21,7 @@ from nodes.approval import Approval
 from nodes.models.manual import Question
 from tools.judges import open_judge
 
-_SESSIONS: Mapping[Kind, Callable[[RunFolder, Manifest, SqliteSaver, OpenJudge], Session]] = {
+SESSIONS: Mapping[Kind, Callable[[RunFolder, Manifest, SqliteSaver, OpenJudge], Session]] = {
     "optimize": Trajectory,
     "evolve": EvolutionSession,
 }
@@ -73,7 +73,7 @@ def _drive_claimed(
     open_judge: OpenJudge,
 ) -> RunRecord:
     with open_log(folder.log, manifest.id) as log, open_saver(folder.checkpoints) as saver:
-        session = _SESSIONS[manifest.kind](folder, manifest, saver, open_judge)
+        session = SESSIONS[manifest.kind](folder, manifest, saver, open_judge)
         session.require_sound()
         try:
             early = session.advance((log, *observers), control, answer, deeper=deeper)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
@@ -42,6 +43,7 @@ DOING = {
     "archivist": "writing the archive",
     "summarizer": "reading the profile",
 }
+OFTEN, OFTEN_S = frozenset({"answering", "checking", "timing"}), 1.0
 MOVE_WIDTH = 46
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
 
@@ -136,7 +138,7 @@ class _Doing:
 
 
 class Log:
-    """One JSON object a line, in the run's folder."""
+    """One JSON object a line, in the run's folder. What is told many times a second is kept once a second."""
 
     def __init__(self, file: BinaryIO, path: Path, run: str) -> None:
         self._path = path
@@ -147,6 +149,7 @@ class Log:
             lambda _logger, _method, rendered: str(rendered).encode(),
         ]
         self._log = structlog.wrap_logger(structlog.BytesLogger(file), processors=processors, run=run)
+        self._kept_s: dict[str, float] = {}
 
     def started(self, agent: str) -> None:
         """Log that an agent begins."""
@@ -155,6 +158,15 @@ class Log:
     def stepped(self, step: Step) -> None:
         """Log the whole step."""
         self._write("step", **step.model_dump(mode="json", exclude_defaults=True))
+
+    def heard(self, progress: Progress) -> None:
+        """Log an event for who watches the folder. One that cannot be written is lost; a step would say so."""
+        kind, now = progress.event.kind, time.monotonic()
+        if kind == "working" or (kind in OFTEN and now - self._kept_s.get(kind, -OFTEN_S) < OFTEN_S):
+            return
+        self._kept_s[kind] = now
+        with suppress(OSError):
+            self._log.info("progress", progress=progress.model_dump(mode="json"))
 
     def ended(self, outcome: str, reason: str) -> None:
         """Log how the run ended."""

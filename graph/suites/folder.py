@@ -124,7 +124,19 @@ def create_suite(
 
 
 def reopen_suite(suite: Path) -> tuple[SuiteFolder, SuiteManifest]:
-    """Find an earlier suite by its folder, or by its name under `runs/`. Raises `UserError`."""
+    """Find an earlier suite by its folder, or by its name under `runs/`, to go on with it. Raises `UserError`."""
+    folder, manifest, written = _found(suite)
+    require_trust(written, manifest.settings, folder.manifest_file, "Begin a new suite.")
+    return folder, manifest
+
+
+def look_at(suite: Path) -> tuple[SuiteFolder, SuiteManifest]:
+    """The same, only to be read. Raises `UserError`."""
+    folder, manifest, _ = _found(suite)
+    return folder, manifest
+
+
+def _found(suite: Path) -> tuple[SuiteFolder, SuiteManifest, bytes]:
     path = (suite if suite.exists() else RUNS / suite).absolute()
     folder = SuiteFolder(path)
     try:
@@ -140,5 +152,4 @@ def reopen_suite(suite: Path) -> tuple[SuiteFolder, SuiteManifest]:
             f"{folder.manifest_file} is not a suite of this version of cutegen.",
             "Start a new one, or use the version that began this one.",
         ) from error
-    require_trust(written, manifest.settings, folder.manifest_file, "Begin a new suite.")
-    return folder, manifest
+    return folder, manifest, written

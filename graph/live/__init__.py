@@ -1,0 +1,1 @@
+"""Pages that grow while runs go on."""

@@ -1,0 +1,114 @@
+"""What a run's log tells since a place in it, as somebody who watches is told it; the run may be another process's."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from pydantic import ValidationError
+
+from graph.runs.now import Now
+from graph.runs.progress import DOING, line
+from nodes.events import Progress
+from nodes.state import Step
+
+MOST_BYTES = 4 << 20
+"""Read of a log at once."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """One event of a stream: `id` is the place in the log behind it, from which a reader that was cut off goes on."""
+
+    id: str
+    kind: Literal["now", "step", "page", "end"]
+    data: dict[str, Any]
+
+
+TAIL_BYTES = 1 << 20
+_COURSE = re.compile(rb'"event": "(started|step|ended)"')
+
+
+class Feed:
+    """One reader of one log, from the byte `at` on. Of a run that has ended everybody is told at least that."""
+
+    def __init__(self, log: Path, at: int = 0) -> None:
+        self._log, self.at = log, max(0, at)
+        self._agent = ""
+        self._now = Now()
+        self._begun = self.ended = False
+
+    def read(self) -> Iterator[Told]:
+        """What was written since; half a line is left for the next time, a line that is no event is passed over."""
+        for text in self._lines():
+            try:
+                written = json.loads(text)
+                told = list(self._told(written)) if isinstance(written, dict) else []
+            except (ValueError, ValidationError):
+                continue
+            yield from told
+
+    def _lines(self) -> Iterator[bytes]:
+        try:
+            with self._log.open("rb") as log:
+                size = log.seek(0, 2)
+                if self.at > size:  # another run's place, or a log that was begun anew
+                    self.at, self._now = 0, Now()
+                if self.at == size and not self._begun and has_ended(self._log):
+                    self.at = _last_line(log)
+                self._begun = True
+                log.seek(self.at)
+                read = log.read(MOST_BYTES)
+        except OSError:
+            return
+        for text in read.splitlines(keepends=True):
+            if not text.endswith(b"\n"):
+                return
+            self.at += len(text)
+            yield text
+
+    def _told(self, written: dict[str, Any]) -> Iterator[Told]:
+        match written.get("event"):
+            case "started":
+                self.ended, self._agent = False, str(written["agent"])
+                yield self._saying()
+            case "progress":
+                self._now.heard(Progress.model_validate(written["progress"]))
+                yield self._saying()
+            case "step":
+                fields = {name: value for name, value in written.items() if name in Step.model_fields}
+                step = Step.model_validate(fields)
+                yield Told(str(self.at), "step", {"line": line(step).plain, "depth": step.depth})
+                yield Told(str(self.at), "page", {})
+            case "ended":
+                self.ended = True
+                reason = str(written.get("reason", ""))
+                yield Told(str(self.at), "page", {})
+                yield Told(str(self.at), "end", {"text": f"{written.get('outcome', 'ended')}: {reason}"})
+
+    def _saying(self) -> Told:
+        doing, more = DOING.get(self._agent, self._agent), self._now.text()
+        return Told(str(self.at), "now", {"text": f"{doing}: {more}" if more else doing})
+
+
+def has_ended(log: Path) -> bool:
+    """Whether the log's last word on the run's course is that it has ended."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - TAIL_BYTES))
+            lines = file.read().splitlines()
+    except OSError:
+        return False
+    courses = (found[1] for line in reversed(lines) if (found := _COURSE.search(line)))
+    return next(courses, b"") == b"ended"
+
+
+def _last_line(log: BinaryIO) -> int:
+    """Where the last whole line begins."""
+    size = log.seek(0, 2)
+    begin = log.seek(max(0, size - TAIL_BYTES))
+    return begin + log.read(size - begin - 1).rfind(b"\n") + 1
