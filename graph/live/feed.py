@@ -43,24 +43,45 @@ class Feed:
         self._begun = self.ended = False
 
     def read(self) -> Iterator[Told]:
-        """What was written since; half a line is left for the next time, a line that is no event is passed over."""
-        for text in self._lines():
-            try:
-                written = json.loads(text)
-                told = list(self._told(written)) if isinstance(written, dict) else []
-            except (ValueError, ValidationError):
-                continue
-            yield from told
+        """What was written since; half a line is left for the next time, a line that is no event is passed over.
 
-    def _lines(self) -> Iterator[bytes]:
+        At first it is told what is being done, of which the place that a reader begins at says nothing.
+        """
+        begins, self._begun = not self._begun, True
+        if begins and self.at:
+            yield from self._doing()
+        for text in self._lines(begins=begins):
+            yield from self._understood(text)
+
+    def _understood(self, text: bytes) -> list[Told]:
+        try:
+            written = json.loads(text)
+            return list(self._told(written)) if isinstance(written, dict) else []
+        except (ValueError, ValidationError):
+            return []
+
+    def _doing(self) -> Iterator[Told]:
+        """What the lines before the reader's place say."""
+        try:
+            with self._log.open("rb") as log:
+                log.seek(max(0, self.at - TAIL_BYTES))
+                lines = log.read(min(self.at, TAIL_BYTES)).splitlines()
+        except OSError:
+            return
+        for text in lines:
+            self._understood(text)
+        if self._agent and not self.ended:
+            yield self._saying()
+        self.ended = False
+
+    def _lines(self, *, begins: bool) -> Iterator[bytes]:
         try:
             with self._log.open("rb") as log:
                 size = log.seek(0, 2)
                 if self.at > size:  # another run's place, or a log that was begun anew
                     self.at, self._now = 0, Now()
-                if self.at == size and not self._begun and has_ended(self._log):
+                if begins and self.at == size and has_ended(self._log):
                     self.at = _last_line(log)
-                self._begun = True
                 log.seek(self.at)
                 read = log.read(MOST_BYTES)
         except OSError:

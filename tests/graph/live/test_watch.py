@@ -166,6 +166,8 @@ def test_a_log_is_read_from_a_place_on_as_far_as_it_is_whole(tmp_path: Path) -> 
     log.write_bytes(whole + b'not json\n[1]\n{"event": "step"}\n{"event": "sta')
     assert list(feed.read()) == []
     assert feed.at == len(whole) + len(b'not json\n[1]\n{"event": "step"}\n')
+    (now,) = Feed(log, len(whole)).read()
+    assert now == Told(str(len(whole)), "now", first[1].data), "who comes later is told what is being done"
     log.write_bytes(b'{"event": "started", "agent": "intake"}\n')
     assert [each.data["text"] for each in feed.read()] == ["reading the task"], "a log that was begun anew"
     assert not feed.ended
