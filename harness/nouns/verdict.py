@@ -9,6 +9,7 @@ from pydantic import Field, model_validator
 from harness.nouns.build import Build
 from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen, SanitizedText
+from harness.nouns.samples import Samples
 from harness.nouns.sanitizer_run import SanitizerRun, first_finding
 from harness.nouns.tier import Tier as Tier
 
@@ -210,19 +211,6 @@ class CallerTiming(Frozen):
     back_to_back: AsCalled
     synchronized: AsCalled | None = None
     rounds: int = Field(ge=1)
-
-
-class Samples(Frozen):
-    """What a call took round by round, in ms: both sides of a round stand at the same place."""
-
-    candidate_ms: tuple[float, ...]
-    baseline_ms: tuple[float, ...]
-
-    @model_validator(mode="after")
-    def _are_pairs(self) -> Self:
-        if len(self.candidate_ms) != len(self.baseline_ms):
-            raise ValueError("each round has both sides")
-        return self
 
 
 class Headline(Frozen):

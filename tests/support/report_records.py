@@ -7,8 +7,9 @@ from graph.runs.record import RunRecord
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.profile import Profile
+from harness.nouns.samples import Samples
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
-from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Samples, Timing, Trial, Verdict
+from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict
 from nodes.models.conversation import Exchange, Said, digest_of
 from nodes.state import Best, Step, Usage
 

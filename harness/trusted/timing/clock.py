@@ -11,7 +11,8 @@ from statistics import median
 import torch
 
 from harness.nouns import events
-from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Samples, Timing
+from harness.nouns.samples import Samples
+from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 from harness.trusted.bench import Bench
 from harness.trusted.link import CandidateFailedError
 from harness.trusted.timing.bursts import (

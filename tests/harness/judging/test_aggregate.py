@@ -5,7 +5,8 @@ import math
 import pytest
 
 from harness.judging.aggregate import combined
-from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Samples, Timing
+from harness.nouns.samples import Samples
+from harness.nouns.verdict import Busy, Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 
 
 def timing(
