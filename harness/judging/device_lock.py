@@ -65,6 +65,11 @@ def held_s() -> float:
     return _held.seconds
 
 
+def add_held(seconds: float) -> None:
+    """Count time that another process had a device for what this thread waited for."""
+    _held.seconds += seconds
+
+
 class _Wait:
     """A wait for a device, told of where there is one."""
 

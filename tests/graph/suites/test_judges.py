@@ -82,7 +82,7 @@ def gpu(number: int, name: str = "NVIDIA H200") -> Gpu:
 
 def test_a_pool_is_a_judge_of_each_gpu_and_of_gpus_of_one_kind_only() -> None:
     opened: list[JudgeOrder] = []
-    judges = pool(lambda: (gpu(0), gpu(1)), lambda order: (opened.append(order), Scripted()(order))[1])
+    judges = pool(lambda: (gpu(0), gpu(1)), lambda order: (opened.append(order), Scripted()(order))[1], in_actors=False)
     for judge in judges:
         judge(JudgeOrder("cuda", precision="tf32"))
     assert opened == [JudgeOrder("cuda", precision="tf32", ordinal=number) for number in (0, 1)]
