@@ -168,6 +168,14 @@ def mcp(options: of.Mcp) -> int:
     return run(options)
 
 
+@command("assistants", of.Assistants)
+def assistants(options: of.Assistants) -> int:
+    """Have a LangGraph server offer the assistants cpu, GPU, thorough and cheap. $CUTEGEN_SERVER_TOKEN is its token."""
+    from graph.cli.assistants import run
+
+    return run(options)
+
+
 @command("skill", of.Skill)
 def skill(options: of.Skill) -> int:
     """Teach a coding agent how to work with the judge."""

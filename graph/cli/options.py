@@ -126,6 +126,14 @@ class Evolve(Optimize):
 
 
 @dataclass(frozen=True, kw_only=True)
+class Assistants:
+    """Of `cutegen assistants`."""
+
+    url: Annotated[str, typer.Argument(help="Address of the server.")] = "http://127.0.0.1:2024"
+    json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Answer:
     """Of `cutegen answer`."""
 

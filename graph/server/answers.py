@@ -46,7 +46,7 @@ async def _waiting(thread_id: str, headers: Mapping[str, str]) -> list[str] | No
         if (await client.threads.get(thread_id))["status"] == "busy":
             raise _refused("A run goes on on this thread: its question has been answered.")
         state = await client.threads.get_state(thread_id)
-    except httpx.HTTPStatusError:
+    except httpx.HTTPError:
         return None
     waiting = [each["id"] for task in state["tasks"] for each in task["interrupts"]]
     unknown = not state["values"] or (bool(state["next"]) and not waiting)

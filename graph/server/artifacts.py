@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import io
+import sys
 import zipfile
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -32,7 +33,7 @@ async def artifact(request: Request) -> Response:
     if asked not in _MAKERS:
         return _refused(404, f"There is no such file; there are: {', '.join(_MAKERS)}.")
     try:
-        record = await _record(thread_id, request.headers.get("authorization"))
+        record = await _record(request, thread_id)
     except httpx.HTTPStatusError as error:
         return _refused(error.response.status_code, f"There is no thread {thread_id}, or not for you.")
     except (ValidationError, IndexError):
@@ -45,14 +46,26 @@ async def artifact(request: Request) -> Response:
     return Response(found, media_type=kind) if found else _refused(404, "No kernel has passed yet.")
 
 
-async def _record(thread_id: str, authorization: str | None) -> RunRecord:
-    client = get_client(url=None, headers={"authorization": authorization} if authorization else None)
+async def _record(request: Request, thread_id: str) -> RunRecord:
+    authorization = request.headers.get("authorization")
+    client = get_client(url=_own_url(request), headers={"authorization": authorization} if authorization else None)
     history = await client.threads.get_history(thread_id, limit=MOST_CHECKPOINTS)
     thread = await client.threads.get(thread_id)
     states = [RunState.model_validate(each["values"]) for each in reversed(history) if "source" in each["values"]]
     created = thread["created_at"]
     when = created if isinstance(created, datetime) else datetime.fromisoformat(created)
     return await asyncio.to_thread(partial(record_of, states, id=thread_id, created=when))
+
+
+def _own_url(request: Request) -> str | None:
+    """None for langgraph-api, which is asked within its process; any other server by the port that this came in at.
+
+    Not by the request's Host, which its sender writes.
+    """
+    if "langgraph_api.server" in sys.modules:
+        return None
+    host, port = request.scope["server"]
+    return f"http://{host}:{port}"
 
 
 def _kernel(record: RunRecord) -> str | None:

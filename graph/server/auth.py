@@ -22,10 +22,8 @@ auth = Auth()
 @auth.authenticate
 async def who(request: Request, authorization: str | None) -> Auth.types.MinimalUserDict:
     """Refuses with 401, however the server is bound: kernels that clients send run on this machine."""
-    token = os.environ.get(TOKEN, "")
-    if token:
-        if not hmac.compare_digest((authorization or "").encode(), f"Bearer {token}".encode()):
-            raise Auth.exceptions.HTTPException(status_code=401, detail=f"Send `Authorization: Bearer ${TOKEN}`.")
+    if os.environ.get(TOKEN):
+        require_token(authorization or "")
         return {"identity": "token"}
     if not _is_here(request):
         raise Auth.exceptions.HTTPException(
@@ -34,13 +32,20 @@ async def who(request: Request, authorization: str | None) -> Auth.types.Minimal
     return {"identity": "local"}
 
 
+def require_token(authorization: str) -> None:
+    """Refuses with 401 who does not send the server's token, and everybody where it has none."""
+    token = os.environ.get(TOKEN, "")
+    if not token or not hmac.compare_digest(authorization.encode(), f"Bearer {token}".encode()):
+        raise Auth.exceptions.HTTPException(status_code=401, detail=f"Send `Authorization: Bearer ${TOKEN}`.")
+
+
 @auth.on.threads.create_run
 async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) -> None:
     """Refuses settings that mean nothing: the server would leave out those that it does not know, without a word.
 
     And an answer to a question that has been answered.
     """
-    asked: Any = value.get("kwargs", {})
+    asked: Any = value.get("kwargs") or value  # langgraph-api keeps them apart, Aegra does not
     _require_settings(asked.get("context"))
     token = os.environ.get(TOKEN, "")
     headers = {"authorization": f"Bearer {token}"} if token else {}

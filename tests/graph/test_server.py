@@ -27,9 +27,13 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import AuthenticationError, ConflictError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
+from typer.testing import CliRunner
 
 from graph.api import RunResult
+from graph.cli.main import app
 from graph.runs.record import RunRecord
+from graph.server.presets import PRESETS, make_presets
+from harness.nouns.errors import MachineError, UserError
 from nodes.events import Progress
 from nodes.roles import Agent
 from nodes.state import Result, RunState, Step
@@ -136,7 +140,7 @@ def client_of(url: str) -> Any:
 
 
 async def assistant(client: Any) -> str:
-    [found] = await client.assistants.search(graph_id="cutegen")
+    [found] = await client.assistants.search(graph_id="cutegen", metadata={"created_by": "system"})
     return str(found["assistant_id"])
 
 
@@ -215,6 +219,31 @@ def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
     assert [len(task["state"]["values"]["messages"]) for task in waiting] == [0, 2]
     assert Result.model_validate(ended["values"]["result"]).stop.message == "softsign is beyond me"
     assert "messages" not in ended["values"]
+
+
+def test_presets_are_made_once_and_stay_as_somebody_changed_them(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUTEGEN_SERVER_TOKEN", TOKEN)
+    made = CliRunner().invoke(app, ["assistants", url, "--json"])
+    assert made.exit_code == 0, made.output
+    cheap = next(each for each in json.loads(made.output) if each["name"] == "cheap")
+
+    async def change() -> tuple[Any, Any]:
+        client = client_of(url)
+        before = await client.assistants.get(cheap["assistant_id"])
+        await client.assistants.update(cheap["assistant_id"], context={"max_dollars": 2.0})
+        make_presets(url, TOKEN)
+        return before, await client.assistants.search(graph_id="cutegen", limit=100)
+
+    before, found = asyncio.run(change())
+    assert before["context"] == cheap["settings"]
+    assert sorted(each["name"] for each in found if each["metadata"].get("created_by") != "system") == sorted(
+        preset.name for preset in PRESETS
+    )
+    assert next(each for each in found if each["name"] == "cheap")["context"] == {"max_dollars": 2.0}
+    with pytest.raises(UserError, match="refuses"):
+        make_presets(url, "another")
+    with pytest.raises(MachineError, match="No server answers"):
+        make_presets(f"http://127.0.0.1:{free_port()}")
 
 
 def test_of_two_answers_to_one_question_the_second_is_refused(url: str) -> None:

@@ -1,0 +1,8 @@
+"""The routes of ours for Aegra, which takes a FastAPI application."""
+
+from fastapi import FastAPI
+
+from graph.server.artifacts import app as artifacts
+
+app = FastAPI()
+app.router.routes.extend(artifacts.routes)
