@@ -190,9 +190,11 @@ class Workload(Frozen):
 class Task(Frozen):
     """A reference module and what is known about it. `source` is a KernelBench-style Python file's text.
 
-    `program` is absent where tracing failed; `trace_failure` then says why. `held_out` are further shapes that are
-    checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's arguments and
-    results are put together, where that is not one after the other. `defect` says why no kernel can be right.
+    `program` is absent where tracing failed; `trace_failure` then says why. `other_programs` are the same forward as
+    the other workloads take it, in their order; empty where one could not be traced. `held_out` are further shapes
+    that are checked, never timed, and not told to a kernel's author. `takes` and `returns` say how the forward's
+    arguments and results are put together, where that is not one after the other. `defect` says why no kernel can be
+    right.
 
     A backward task's inputs are the forward's own, then its outputs as the forward saved them, then the gradients of
     these; its outputs are gradients. With both directions no output is among the inputs, and outputs come first.
@@ -205,6 +207,7 @@ class Task(Frozen):
     held_out: tuple[Workload, ...] = ()
     op_class: OpClass
     program: Program | None = None
+    other_programs: tuple[Program, ...] = ()
     trace_failure: str = ""
     defect: SanitizedText = ""
     takes: Form | None = None
@@ -245,7 +248,7 @@ class Task(Frozen):
 
     def only(self, workload: Workload) -> Task:
         """The task as if it had this workload alone."""
-        return self.model_copy(update={"workloads": (workload,), "held_out": ()})
+        return self.model_copy(update={"workloads": (workload,), "held_out": (), "other_programs": ()})
 
     @property
     def digest(self) -> str:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import gcd
 
 from knowledge.playbook.expressions import Node
+from knowledge.playbook.sizes import common_divisor
 
 # Wider than any tensor's extent: what is known of a number that the kernel computes.
 UNKNOWN = 1 << 62
@@ -122,7 +122,7 @@ class Index:
         low, high = rest.bounds
         if low // by == high // by:
             return whole + low // by, rest - low // by * by
-        for step in sorted({gcd(by, times) for _, times in rest.terms} - {1}, reverse=True):
+        for step in sorted({common_divisor(by, times) for _, times in rest.terms} - {1}, reverse=True):
             # (step a + b) // by where b never fills a step: (a + what b fills) // (by / step).
             coarse = Index(tuple((atom, times) for atom, times in rest.terms if times % step == 0))
             fine = rest - coarse

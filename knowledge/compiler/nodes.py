@@ -32,6 +32,7 @@ from knowledge.compiler.index import Axis, Data, Index, along, axes, linear, num
 from knowledge.playbook import promotion, strided
 from knowledge.playbook.expressions import Graph, Node, UnwritableError, ViewOf
 from knowledge.playbook.problem import Tensor
+from knowledge.playbook.sizes import Size
 
 REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
 SCANS = ("sum", "prod", "amax", "amin")
@@ -199,7 +200,9 @@ class Values(Graph):
         cut = next(count for count in range(1, len(over) + 1) if prod(over[:count]) >= parts)
         whole = prod(over[:cut])
         chunk = -(-whole // parts)
-        parts = -(-whole // chunk)
+        parts = (
+            parts if isinstance(chunk, Size) else -(-whole // chunk)
+        )  # of a size only known later, some may be empty
         first, *kept = axes("i", (parts, *shape))
         step, *rest = axes("r", (chunk, *over[cut:]))
         place = along(first) * chunk + along(step)

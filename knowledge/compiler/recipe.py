@@ -23,6 +23,7 @@ from knowledge.playbook.identifiers import identifiers, tensor_names
 from knowledge.playbook.lowering import base_name
 from knowledge.playbook.problem import ByContent, Problem, Scalar, Tensor
 from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.sizes import FLOOR
 from knowledge.playbook.source_text import BYTES, SCALAR_TYPES
 
 
@@ -120,12 +121,16 @@ class File:
         between = self.made.fused.between
         self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
         self.stems = tensor_names(self.names)
+        self.sizes = tuple(source_text.sizes_of(problem))
         self.scalars = {each.name: f"p{self.stems[each.name]}" for each in problem.inputs if isinstance(each, Scalar)}
 
     def text(self) -> str:
         """The whole source."""
-        if self.problem.target == "cpu":
-            return self._for_the_processor()
+        text = self._for_the_processor() if self.problem.target == "cpu" else self._for_the_gpu()
+        begins = "using namespace cute;\n"
+        return text.replace(begins, f"{begins}\n{FLOOR}", 1) if "floor_" in text else text
+
+    def _for_the_gpu(self) -> str:
         parts = [self._for_a_gpu(same, nest, self.stems) for same, nest in zip(self.same, self.made.nests, strict=True)]
         texts = [
             (part, part.text(self._parameters(part.nest, self.stems)))
@@ -143,7 +148,7 @@ class File:
     def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
         """On tensor cores what pays there, else loops."""
         name, graph, device = f"loops{number}", self.made.graph, self.problem.device
-        product = matches(self.problem, nest, graph)
+        product = None if self.sizes else matches(self.problem, nest, graph)
         if product is None:
             return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
         place = f"{self.names[self.problem.outputs[0].name]}.device()"
@@ -226,11 +231,12 @@ class File:
             for each, written in self.tensors(nest)
         ]
         scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nest)]
-        return ", ".join([*tensors, *scalars])
+        sizes = [f"int64_t {size}" for size in self.sizes]
+        return ", ".join([*tensors, *scalars, *sizes])
 
     def _arguments(self, nest: Nest) -> str:
         tensors = [f"p{self.stems[each.name]}" for each, _ in self.tensors(nest)]
-        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nest))])
+        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nest)), *self.sizes])
 
     def _pointers(self) -> list[str]:
         """Where every tensor begins."""

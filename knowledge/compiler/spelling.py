@@ -11,6 +11,7 @@ from knowledge.compiler.nodes import Element, elements
 from knowledge.playbook.emission import ELEMENT_TYPES, STORED_TYPES, Emitter
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.problem import Tensor
+from knowledge.playbook.sizes import Size
 from knowledge.playbook.source_text import static_int
 
 Named = Callable[[Node], str]
@@ -71,8 +72,11 @@ class View:
         """Its CuTe layout, shapes first."""
         if not self.axes:
             return "Layout<_1, _1>{}"
-        shape = ", ".join(static_int(axis.extent) for axis in self.axes)
-        stride = ", ".join(static_int(step) for step in self.strides)
+        extents = [axis.extent for axis in self.axes]
+        if any(isinstance(each, Size) for each in (*extents, *self.strides)):
+            return f"make_layout(make_shape({_in_the_call(extents)}), make_stride({_in_the_call(self.strides)}))"
+        shape = ", ".join(map(static_int, extents))
+        stride = ", ".join(map(static_int, self.strides))
         return f"Layout<Shape<{shape}>, Stride<{stride}>>{{}}"
 
     def comment(self) -> str:
@@ -84,6 +88,11 @@ class View:
         if self.axes or not address.terms:
             return ", ".join(axis.name for axis in self.axes) or "0"
         return spelled(address, data)
+
+
+def _in_the_call(numbers: Iterable[int]) -> str:
+    """Numbers as CuTe takes them as values: those that are known now by their types."""
+    return ", ".join(f"int64_t({each})" if isinstance(each, Size) else f"{static_int(each)}{{}}" for each in numbers)
 
 
 @dataclass
@@ -171,4 +180,5 @@ class Statements:
 
 def within(index: Index, extent: int, data: Named) -> str:
     """Whether an index is 0 to extent - 1, as one comparison."""
-    return f"uint64_t({spelled(index, data)}) < {extent}"
+    end = f"uint64_t({extent})" if isinstance(extent, Size) else extent
+    return f"uint64_t({spelled(index, data)}) < {end}"

@@ -7,6 +7,7 @@ from functools import partial
 from knowledge.compiler.attention_recipe import AttentionRecipe
 from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.recipe import LoopsRecipe
+from knowledge.compiler.sizes_recipe import SizesRecipe
 from knowledge.playbook.gemm import GemmRecipe
 from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
 from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
@@ -35,15 +36,18 @@ MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
 SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe())
 
 
+_OF_ONE_SIZE: tuple[Recipe, ...] = (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())
+
+
 def recipes() -> tuple[Recipe, ...]:
     """All recipes, in the order in which they are tried."""
-    return (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())
+    return (*_OF_ONE_SIZE, SizesRecipe(_OF_ONE_SIZE))
 
 
 def first_draft(problem: Problem) -> Draft | Decline:
     """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
     reason = ""
-    for recipe in recipes():
+    for recipe in recipes()[-1:] if problem.others else _OF_ONE_SIZE:
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan) and not _outdone(recipe, problem):
             plan, made = _settled(recipe, problem, plan)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.primitives import COMPARISONS, PRIMITIVES
+from knowledge.playbook.sizes import Size
 
 ELEMENT_TYPES = {
     "float32": "float", "float16": "float", "bfloat16": "float", "float64": "double", "int64": "int64_t",
@@ -24,6 +25,8 @@ WIDE = ("float64", "int64")
 
 def literal(value: float | int | bool, dtype: str) -> str:
     """A number as C++ spells it in that type."""
+    if isinstance(value, Size):
+        return f"{ELEMENT_TYPES[dtype]}({value})"
     if dtype == "bool":
         return "true" if value else "false"
     if not promotion.is_float(dtype):

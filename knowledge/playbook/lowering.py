@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from knowledge.playbook import promotion, strided
 from knowledge.playbook.expressions import Graph, Node, UnwritableError
 from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
+from knowledge.playbook.sizes import real
 from knowledge.playbook.strided import NotAView
 
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
@@ -64,7 +65,7 @@ class Lowering:
             return node
         if node.kind == "const":
             (number,) = node.payload
-            kind = bool if dtype == "bool" else float if promotion.is_float(dtype) else int
+            kind = bool if dtype == "bool" else real if promotion.is_float(dtype) else int
             return self.graph.const(kind(number), dtype)
         return self.graph.compute("cast", dtype, node)
 

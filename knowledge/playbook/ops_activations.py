@@ -9,6 +9,7 @@ from knowledge.playbook.expressions import Graph, Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import clamp, multiply, reciprocal_root, select
 from knowledge.playbook.problem import Argument, Op
+from knowledge.playbook.sizes import real
 
 # The constants of self-normalizing networks (Klambauer et al. 2017, equation 14).
 SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
@@ -23,7 +24,7 @@ class Terms:
 
     def number(self, value: float) -> Node:
         """A constant."""
-        return self.graph.const(value if not promotion.is_float(self.dtype) else float(value), self.dtype)
+        return self.graph.const(value if not promotion.is_float(self.dtype) else real(value), self.dtype)
 
     def __call__(self, op: str, *operands: Node | float) -> Node:
         """One primitive; comparisons give bool, everything else the common type."""

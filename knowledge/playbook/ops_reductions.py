@@ -46,7 +46,7 @@ class Rows:
 
     def mean(self, node: Node | None = None) -> Node:
         """The arithmetic mean."""
-        return self.f("div", self.reduce("sum", node), float(self.count))
+        return self.f("div", self.reduce("sum", node), self.count)
 
     def centred(self) -> Node:
         """The value less its mean."""
@@ -56,7 +56,9 @@ class Rows:
         """Mean square of the centred value: two passes, so nothing cancels."""
         centred = self.centred()
         total = self.reduce("sum", self.f("mul", centred, centred))
-        return self.f("div", total, max(float(self.count) - correction, 0.0))
+        return self.f(
+            "div", total, max(self.count - (int(correction) if correction == int(correction) else correction), 0)
+        )
 
     def result(self, node: Node, keepdim: Argument) -> Node:
         """Drop the reduced dimensions unless they are to be kept."""

@@ -86,14 +86,12 @@ class StagesRecipe:
             stage.recipe.render(stage.problem, self._part(plan, number, stage.recipe))
             for number, stage in enumerate(stages.parts, 1)
         ]
-        parts = [_part(text, number) for number, text in enumerate(texts, 1)]
-        includes = dict.fromkeys(
-            [f"#include <{header}>" for header in HEADERS[problem.target]]
-            + [line for text in texts for line in text.splitlines() if line.startswith("#include ")]
-        )
+        parts = [part(text, number) for number, text in enumerate(texts, 1)]
         head = [f"// {len(parts)} kernels, one after the other; what passes between them lies in memory of their own."]
         entry = [*_entry(problem, stages), "TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);", ""]
-        return "\n".join([*head, plan.comment(), *includes, "", *parts, BUFFER[problem.target], *entry])
+        return "\n".join(
+            [*head, plan.comment(), *include_lines(problem, texts), "", *parts, BUFFER[problem.target], *entry]
+        )
 
     def _part(self, plan: Plan, number: int, recipe: Recipe) -> Plan:
         prefix = f"{number}."
@@ -112,7 +110,15 @@ def _begun(stage: Stage) -> Plan:
     return plan
 
 
-def _part(text: str, number: int) -> str:
+def include_lines(problem: Problem, texts: list[str]) -> list[str]:
+    """What some kernels in one file include, and what holds them together does."""
+    own = [f"#include <{header}>" for header in HEADERS[problem.target]]
+    return list(
+        dict.fromkeys([*own, *(line for text in texts for line in text.splitlines() if line.startswith("#include "))])
+    )
+
+
+def part(text: str, number: int) -> str:
     """A whole kernel as the content of a namespace: its `run` is called from outside, its macros end with it."""
     dropped = (PLAN_MARK, "#include ", "TVM_FFI_DLL_EXPORT_TYPED_FUNC")
     lines = [line for line in text.splitlines() if not line.startswith(dropped) and not _MARK.fullmatch(line)]
@@ -133,8 +139,12 @@ def _entry(problem: Problem, stages: Stages) -> list[str]:
     for number, stage in enumerate(stages.parts, 1):
         arguments = ", ".join(passed[each.name] for each in stage.problem.arguments)
         body.append(f"part{number}::run({arguments});")
-    parameters = ", ".join(_parameter(each, names[each.name]) for each in problem.arguments)
-    return [f"void run({parameters}) {{", *source_text.indented(body), "}"]
+    return [entry_head(problem, names), *source_text.indented(body), "}"]
+
+
+def entry_head(problem: Problem, names: dict[str, str]) -> str:
+    """How `run` begins."""
+    return f"void run({', '.join(_parameter(each, names[each.name]) for each in problem.arguments)}) {{"
 
 
 def _parameter(argument: Tensor | Scalar, name: str) -> str:

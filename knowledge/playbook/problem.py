@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import prod
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
 
 class Plain(BaseModel):
@@ -18,13 +18,17 @@ class Plain(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", ser_json_inf_nan="constants")
 
 
+# Kept as they are: a size that is known only in the call is an int of its own kind (`sizes.py`).
+Extent = Annotated[int, SkipValidation]
+
+
 class Tensor(Plain):
     """Name, shape, strides (in elements) and element type ("float32") of a tensor."""
 
     kind: Literal["tensor"] = "tensor"
     name: str
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    shape: tuple[Extent, ...]
+    strides: tuple[Extent, ...]
     dtype: str
 
     @property
@@ -90,6 +94,7 @@ class Problem(Plain):
 
     `returns` names, for each output, the value it holds. Under the precision "tf32" products may round their operands
     to TF32, under "default" convolutions may; else nothing may be less exact than float32 arithmetic.
+    `others` are the same forward at other sizes, which the kernel has to serve as well.
     """
 
     target: Literal["cpu", "cuda"]
@@ -100,6 +105,7 @@ class Problem(Plain):
     returns: tuple[str, ...]
     device: Device = Device()
     precision: Literal["default", "ieee", "tf32"] = "ieee"
+    others: tuple[Problem, ...] = ()
 
     @property
     def arguments(self) -> tuple[Tensor | Scalar, ...]:

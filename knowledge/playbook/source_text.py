@@ -14,6 +14,7 @@ from knowledge.playbook.lowering import Lowered, base_name
 from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.recipe import Plan
 from knowledge.playbook.row_program import RowProgram
+from knowledge.playbook.sizes import Size
 from knowledge.playbook.space import Space
 
 SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
@@ -123,9 +124,24 @@ def argument_names(problem: Problem) -> dict[str, str]:
     return identifiers(each.name for each in problem.arguments)
 
 
+def sizes_of(problem: Problem) -> dict[str, tuple[str, int, int]]:
+    """Each size that is known only in the call: an argument, a dimension of it, and how many times the size that is."""
+    found: dict[str, tuple[str, int, int]] = {}
+    for each in problem.arguments:
+        for dim, extent in enumerate(each.shape if isinstance(each, Tensor) else ()):
+            if isinstance(extent, Size) and len(extent.names) == 1:
+                found.setdefault(extent.names[0], (each.name, dim, extent.times))
+    return found
+
+
 def checks(problem: Problem, names: dict[str, str]) -> list[str]:
-    """One check a tensor."""
+    """The sizes that differ from call to call, then one check a tensor."""
     lines = []
+    for size, (argument, dim, times) in sizes_of(problem).items():
+        name = names[argument]
+        lines.append(
+            f"int64_t const {size} = {name}.ndim() > {dim} ? {name}.size({dim}) / {times} : 0;".replace(" / 1 ", " ")
+        )
     for each in problem.arguments:
         if isinstance(each, Tensor):
             code, bits = DLPACK[each.dtype]

@@ -69,8 +69,11 @@ def permute(shape: Shape, strides: Shape, order: Shape) -> View:
 
 def slice_dim(shape: Shape, strides: Shape, dim: int, start: int, stop: int, step: int) -> View:
     """`[start:stop:step]` of one dimension, with Python's clamping of the bounds."""
-    start, stop, step = slice(start, stop, step).indices(shape[dim])
-    extent = len(range(start, stop, step))
+    if step == 1 and 0 <= start <= stop <= shape[dim]:
+        extent = stop - start
+    else:
+        start, stop, step = slice(start, stop, step).indices(shape[dim])
+        extent = len(range(start, stop, step))
     new_shape = (*shape[:dim], extent, *shape[dim + 1 :])
     new_strides = (*strides[:dim], strides[dim] * step, *strides[dim + 1 :])
     return View(new_shape, new_strides, start * strides[dim])

@@ -9,6 +9,7 @@ from itertools import islice
 from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.nouns.candidate import Candidate
+from harness.nouns.task import Program, Workload
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
@@ -48,24 +49,28 @@ class PlaybookModel(LocalModel):
 
 
 def problem_of(request: Request) -> Problem | Decline:
-    """The task in the playbook's own terms; declined where the reference could not be traced, or takes many shapes."""
+    """The task in the playbook's own terms, at every workload's sizes; declined where the reference was not traced."""
     task = request.task
-    if len(task.workloads) > 1:
-        return Decline(
-            f"The playbook writes for one set of shapes; {task.name} has {len(task.workloads)} workloads. "
-            "A suite gives each a kernel of its own with --each-workload."
-        )
     if task.program is None:
         reason = task.trace_failure or "the tracer gave no reason"
         return Decline(f"The playbook writes from traced operations, and {task.name} could not be traced: {reason}")
+    programs = (task.program, *task.other_programs)
+    if len(programs) < len(task.workloads):
+        return Decline(f"The playbook writes from traced operations, and not all workloads of {task.name} were traced.")
+    first, *others = (_posed(request, *each) for each in zip(task.workloads, programs, strict=True))
+    return first.model_copy(update={"others": tuple(others)})
+
+
+def _posed(request: Request, workload: Workload, program: Program) -> Problem:
+    signature = workload.signature
     return Problem.model_validate(
         {
             "target": request.target,
-            "inputs": task.signature.inputs,
-            "parameters": task.signature.parameters,
-            "outputs": task.signature.outputs,
-            "ops": task.program.ops,
-            "returns": task.program.outputs,
+            "inputs": signature.inputs,
+            "parameters": signature.parameters,
+            "outputs": signature.outputs,
+            "ops": program.ops,
+            "returns": program.outputs,
             "device": request.device,
             "precision": request.precision,
         },

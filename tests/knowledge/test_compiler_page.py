@@ -13,7 +13,8 @@ from traced import trace
 from knowledge.compiler.front import traced
 from knowledge.compiler.recipe import LoopsRecipe, compiled
 from knowledge.compiler.show import shown, shown_kernels
-from knowledge.playbook.recipe import Plan
+from knowledge.playbook.author import first_draft
+from knowledge.playbook.recipe import Draft, Plan
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compiler.md"
 
@@ -27,17 +28,27 @@ class Block(nn.Module):
         return x + functional.gelu(self.up(self.norm(x)))
 
 
+class Sigmoid(nn.Module):
+    def forward(self, x):
+        return torch.sigmoid(x)
+
+
 def parts() -> dict[str, str]:
     """What the page prints of each stage."""
     problem = trace(Block(), torch.randn(64, 256))
     source = LoopsRecipe().render(problem, Plan("loops"))
     first = source[source.index("void loops0(") :]
+    sized = first_draft(trace(Sigmoid(), torch.randn(64, 48)).model_copy(update={"others": (
+        trace(Sigmoid(), torch.randn(128, 96)),)}))  # fmt: skip
+    assert isinstance(sized, Draft)
+    of_sizes = sized.source[sized.source.index("void loops0(") :]
     return {
         "module": inspect.getsource(Block),
         "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
         "values": shown(node for _, node in traced(problem).outputs),
         "kernels": shown_kernels(compiled(problem).fused),
         "source": first[: first.index("\n}") + 2],
+        "sizes": "\n".join(of_sizes.splitlines()[:2]),
     }
 
 

@@ -101,6 +101,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         held_out=tuple(each.workload for each in _held_out(source, name, seen)),
         op_class=op_class(program),
         program=program,
+        other_programs=_other_programs(seen[1:]) if program else (),
         trace_failure=failure,
         defect=next((each.defect for each in seen if each.defect), ""),
         takes=seen[0].takes,
@@ -283,6 +284,12 @@ def _distinct(names: list[str], taken: set[str]) -> list[str]:
         taken = {*taken, name}
         chosen.append(name)
     return chosen
+
+
+def _other_programs(seen: list[Seen]) -> tuple[Program, ...]:
+    """As the other workloads take it; none where one cannot be traced."""
+    programs = [_program(each, one_shape=False)[0] for each in seen]
+    return tuple(each for each in programs if each) if all(programs) else ()
 
 
 def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str]:

@@ -52,6 +52,10 @@ def test_every_workload_is_described(bench):
     assert [work.name for work in task.workloads] == ["rows=130 columns=140", "large"]
     assert [work.signature.inputs[0].shape for work in task.workloads] == [(130, 140), (264, 296)]
     assert task.signature == task.workloads[0].signature
+    assert task.program is not None
+    (other,) = task.other_programs
+    assert other.names == task.program.names and other.ops[0].results[0].shape == (264, 296)
+    assert not task.only(task.workloads[1]).other_programs
     (held,) = task.held_out
     assert all(extent % 2 for extent in held.signature.inputs[0].shape)
     text = stub(task, "cpu")

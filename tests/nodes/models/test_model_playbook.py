@@ -258,7 +258,11 @@ def test_no_program_no_problem() -> None:
     assert isinstance(problem_of(request("generator", task=task(traced=False))), Decline)
 
 
-def test_a_task_with_several_workloads_is_declined():
+def test_a_task_with_several_workloads_has_one_kernel_where_all_were_traced() -> None:
     one = task()
-    several = one.model_copy(update={"workloads": (*one.workloads, one.workloads[0])})
-    assert "has 2 workloads" in declined(request("generator", task=several))
+    (work,), program = one.workloads, one.program
+    assert program is not None
+    several = one.model_copy(update={"workloads": (work, work)})
+    assert "not all workloads of" in declined(request("generator", task=several))
+    problem = problem_of(request("generator", task=several.model_copy(update={"other_programs": (program,)})))
+    assert isinstance(problem, Problem) and problem.others == (problem.model_copy(update={"others": ()}),)
