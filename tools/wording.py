@@ -56,13 +56,20 @@ def say_caller(timing: Timing) -> str:
     """What a caller of the drop-in gets, a line a way of calling; why it is not known; nothing where nobody asked."""
     if timing.caller is None:
         return timing.caller_failure
-    ways = {"back to back": timing.caller.back_to_back, "waited for one by one": timing.caller.synchronized}
-    return "\n".join(
+    ways = {
+        "back to back": timing.caller.back_to_back,
+        "waited for one by one": timing.caller.synchronized,
+        "in a CUDA graph, without its launches": timing.caller.graphed,
+    }
+    lines = [
         f"The drop-in, called {way}: {each.ms:.4g} ms against {each.baseline_ms:.4g} ms: {each.speedup:.2f}x "
         f"({each.interval.low:.2f} to {each.interval.high:.2f})."
         for way, each in ways.items()
         if each
-    )
+    ]
+    if timing.caller.ungraphed:
+        lines.append(f"It could not be timed in a CUDA graph: {timing.caller.ungraphed.rstrip('.')}.")
+    return "\n".join(lines)
 
 
 def say_clock(timing: Timing) -> str:

@@ -118,7 +118,8 @@ def preamble(record: SuiteRecord) -> str:
         "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
         "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
         "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
-        "alone."
+        "alone. Eager calls of less than 0.02 ms on a GPU are marked as launch-bound; short ones are also timed as "
+        "CUDA graphs of 20 calls, drop-in and eager alike, on which no verdict rests."
         f"{tolerated}\n\n"
         f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
         f"- {machine_line(record.machine)}\n"
@@ -155,7 +156,7 @@ def _line(row: Row) -> tuple[str, ...]:
         timing.headline.clock if timing else "",
         _over_compile(row.beside_compiled),
         f"{timing.candidate_ms:.3f}" if timing else "",
-        f"{timing.baseline_ms:.3f}" if timing else "",
+        _eager(timing) if timing else "",
         _as_called(timing),
         f"{row.floor_share:.0%}" if row.floor_share is not None else "",
         str(row.depth),
@@ -166,12 +167,20 @@ def _line(row: Row) -> tuple[str, ...]:
     )
 
 
+def _eager(timing: Timing) -> str:
+    """Eager's time, marked where launches take most of it."""
+    on_gpu = timing.caller is not None and timing.caller.synchronized is not None
+    return f"{timing.baseline_ms:.3f}{' launch-bound' if on_gpu and timing.launch_bound else ''}"
+
+
 def _as_called(timing: Timing | None) -> str:
-    """The drop-in's times, back to back and waited for one by one."""
+    """The drop-in's times, back to back and waited for one by one; where calls are short also in a CUDA graph."""
     if timing is None or timing.caller is None:
         return "none" if timing and timing.caller_failure else ""
     ways = (timing.caller.back_to_back, timing.caller.synchronized)
-    return " / ".join(f"{each.ms:.3f}" for each in ways if each)
+    in_graph = timing.caller.graphed
+    told = f", graph {in_graph.ms:.4f} ({in_graph.speedup:.2f}x)" if in_graph else ""
+    return " / ".join(f"{each.ms:.3f}" for each in ways if each) + told
 
 
 def _over_compile(timing: Timing | None) -> str:

@@ -47,9 +47,12 @@ def as_called(parts: Sequence[CallerTiming]) -> CallerTiming:
     if len(parts) == 1:
         return parts[0]
     waited = [part.synchronized for part in parts if part.synchronized is not None]
+    graphed = [part.graphed for part in parts if part.graphed is not None]
     return CallerTiming(
         back_to_back=_called([part.back_to_back for part in parts]),
         synchronized=_called(waited) if len(waited) == len(parts) else None,
+        graphed=_called(graphed) if len(graphed) == len(parts) else None,
+        ungraphed=next((part.ungraphed for part in parts if part.ungraphed), ""),
         rounds=min(part.rounds for part in parts),
     )
 

@@ -30,6 +30,9 @@ UNSAID = 0.05
 SHORT_MS = 0.1
 """What eager PyTorch does in less is won by a caller's clock, too, or not at all: Python and wrapper count there."""
 
+LAUNCH_MS = 0.02
+"""Below it a GPU's baseline is marked as bound by its launches, each of which takes some microseconds."""
+
 WORTHWHILE = 1.05
 """A factor: a contest that leaves room for a gain above this has decided nothing."""
 
@@ -205,11 +208,15 @@ class CallerTiming(Frozen):
     """The exported drop-in in a process that has PyTorch, by turns with eager, on the same inputs again and again.
 
     Calls are only queued (`back_to_back`), or each is waited for (`synchronized`; absent on a processor, where calls
-    return when they are done). The candidate's code is in that process, and can only be believed where it is slower.
+    return when they are done). Where eager's call is short, both are also `graphed`: calls as one CUDA graph, which
+    cost no launch each, and on which no verdict rests; `ungraphed` says why that could not be had. The candidate's code
+    is in that process, and can only be believed where it is slower.
     """
 
     back_to_back: AsCalled
     synchronized: AsCalled | None = None
+    graphed: AsCalled | None = None
+    ungraphed: SanitizedText = ""
     rounds: int = Field(ge=1)
 
 
@@ -265,6 +272,11 @@ class Timing(Frozen):
     def short(self) -> bool:
         """Whether a call is so short that what surrounds it decides what it is worth."""
         return self.baseline_ms < SHORT_MS
+
+    @property
+    def launch_bound(self) -> bool:
+        """Whether eager's call is about as long as its launches take, so that a factor says little of the kernel."""
+        return self.baseline_ms < LAUNCH_MS
 
     @property
     def degenerate(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from itertools import pairwise
 
 import pytest
@@ -13,7 +14,7 @@ from harness.judging.aggregate import as_called
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
-from harness.trusted.timing.as_called import MIN_ROUNDS, _by_turns
+from harness.trusted.timing.as_called import GRAPHED_CALLS, MIN_ROUNDS, _by_turns, graphed
 from tools.judges import open_judge
 from tools.wording import say_caller, say_clock
 
@@ -126,3 +127,35 @@ def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
         assert verdict.timing is not None
         assert (verdict.timing.caller is None) is bool(words)
         assert words in verdict.timing.caller_failure
+
+
+def test_short_calls_are_also_timed_without_their_launches() -> None:
+    """A graph of each side, replayed by turns; one that cannot be captured is told, and costs nothing else."""
+    told: list[str] = []
+
+    def captured(side: Callable[[], object]) -> Callable[[], object]:
+        return lambda: [side() for _ in range(GRAPHED_CALLS)]
+
+    sides = (lambda: told.append("eager"), lambda: told.append("drop-in"))
+    found = graphed(sides, lambda: None, captured)
+    assert found["ungraphed"] == "" and AsCalled.model_validate(found["graphed"]).speedup > 0
+    runs = [told[at] for at in range(0, len(told), GRAPHED_CALLS)]
+    assert runs.count("eager") == runs.count("drop-in") > MIN_ROUNDS, "as often"
+
+    def refused(side: Callable[[], object]) -> Callable[[], object]:
+        raise RuntimeError("operation not permitted\nwhen stream is capturing")
+
+    failed = graphed(sides, lambda: None, refused)
+    assert failed == {"graphed": None, "ungraphed": "operation not permitted when stream is capturing"}
+
+
+def test_a_graphs_times_are_told_and_decide_nothing() -> None:
+    caller = CallerTiming(back_to_back=called(1.9), synchronized=called(1.8), graphed=called(0.5), rounds=8)
+    timing = judged(2.0, caller).model_copy(update={"baseline_ms": 0.019})
+    assert timing.headline.speedup == 1.8 and timing.launch_bound
+    assert "called in a CUDA graph, without its launches: 2 ms against 1 ms: 0.50x" in say_caller(timing)
+    both = as_called([caller, caller.model_copy(update={"graphed": called(2.0)})])
+    assert both.graphed is not None and both.graphed.speedup == pytest.approx(1.0)
+    failed = caller.model_copy(update={"graphed": None, "ungraphed": "It waits."})
+    assert as_called([caller, failed]).graphed is None
+    assert "could not be timed in a CUDA graph: It waits." in say_caller(judged(2.0, as_called([caller, failed])))

@@ -206,6 +206,11 @@ def test_each_column_holds_what_its_head_says() -> None:
     assert (found["speed-up"], found["95 % interval"], found["clock"]) == ("1.50x", "1.40 to 1.60", "synchronized")
     assert (found["kernel ms"], found["as called ms"], found["$ per 0.1x"]) == ("10.000", "12.000 / 12.000", "0.20")
     assert cells_of(row(7, 0.5))["$ per 0.1x"] == "", "what is slower has gained no tenth"
+    graph = drop_in.model_copy(update={"ms": 0.0061, "baseline_ms": 0.012, "speedup": 1.97})
+    short = {"baseline_ms": 0.0171, "caller": caller.model_copy(update={"graphed": graph})}
+    bound = cells_of(full.model_copy(update={"timing": timing(2.0).model_copy(update=short)}))
+    assert bound["eager ms"] == "0.017 launch-bound"
+    assert bound["as called ms"] == "12.000 / 12.000, graph 0.0061 (1.97x)"
 
 
 def test_the_sums_columns_hold_what_their_heads_say() -> None:
@@ -244,7 +249,7 @@ def test_the_page_says_how_it_was_measured() -> None:
     assert "sizes scaled by 0.25;" in page(whole.model_copy(update={"scale": 0.25}))
     assert "Tolerance" not in text
     tolerant = page(whole.model_copy(update={"settings": whole.settings | {"tolerance": 4.0}}))
-    assert "bytes alone. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
+    assert "no verdict rests. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
 
 
 def test_a_line_tells_a_kernel_in_full() -> None:
