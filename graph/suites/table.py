@@ -118,13 +118,21 @@ def preamble(record: SuiteRecord) -> str:
         "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
         "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
         "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
-        "alone. Eager calls of less than 0.02 ms on a GPU are marked as launch-bound; short ones are also timed as "
-        "CUDA graphs of 20 calls, drop-in and eager alike, on which no verdict rests."
-        f"{tolerated}\n\n"
+        f"alone.{_SHORT if any(map(_graphed, record.rows)) else ''}{tolerated}\n\n"
         f"- Device: {record.facts.device}, {record.facts.peak_gb_s:,.0f} GB/s ({record.facts.source})\n"
         f"- {machine_line(record.machine)}\n"
         f"- When: {record.created:%Y-%m-%d %H:%M} UTC, {record.seconds:.0f} s with {record.jobs} jobs"
     )
+
+
+_SHORT = (
+    " Eager calls below 0.02 ms are marked as launch-bound; short ones are also timed as CUDA graphs of 20 calls, "
+    "drop-in and eager alike, on which no verdict rests."
+)
+
+
+def _graphed(row: Row) -> bool:
+    return bool(row.timing and row.timing.caller and row.timing.caller.graphed)
 
 
 def machine_line(machine: Machine) -> str:

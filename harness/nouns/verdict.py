@@ -7,6 +7,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from harness.nouns.build import Build
+from harness.nouns.called import AsCalled as AsCalled
+from harness.nouns.called import CallerTiming as CallerTiming
+from harness.nouns.called import Interval as Interval
 from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.samples import Samples
@@ -42,13 +45,6 @@ Outcome = Literal["faster", "not faster", "undecided"]
 def precision_on(target: TargetName, precision: Precision) -> Precision:
     """What a precision comes to on a target: a processor has no TF32."""
     return precision if target == "cuda" else "ieee"
-
-
-class Interval(Frozen):
-    """A confidence interval, of 95 % where nothing else is said."""
-
-    low: float
-    high: float
 
 
 def outcome_of(interval: Interval, held: float) -> Outcome:
@@ -193,31 +189,6 @@ class Compiled(Frozen):
     ms: float = Field(gt=0)
     speedup: float = Field(gt=0)
     interval: Interval
-
-
-class AsCalled(Frozen):
-    """The drop-in beside eager, both called alike: medians in ms a call, `speedup` is baseline / drop-in."""
-
-    ms: float = Field(gt=0)
-    baseline_ms: float = Field(gt=0)
-    speedup: float = Field(gt=0)
-    interval: Interval
-
-
-class CallerTiming(Frozen):
-    """The exported drop-in in a process that has PyTorch, by turns with eager, on the same inputs again and again.
-
-    Calls are only queued (`back_to_back`), or each is waited for (`synchronized`; absent on a processor, where calls
-    return when they are done). Where eager's call is short, both are also `graphed`: calls as one CUDA graph, which
-    cost no launch each, and on which no verdict rests; `ungraphed` says why that could not be had. The candidate's code
-    is in that process, and can only be believed where it is slower.
-    """
-
-    back_to_back: AsCalled
-    synchronized: AsCalled | None = None
-    graphed: AsCalled | None = None
-    ungraphed: SanitizedText = ""
-    rounds: int = Field(ge=1)
 
 
 class Headline(Frozen):

@@ -210,6 +210,11 @@ def test_each_column_holds_what_its_head_says() -> None:
     short = {"baseline_ms": 0.0171, "caller": caller.model_copy(update={"graphed": graph})}
     bound = cells_of(full.model_copy(update={"timing": timing(2.0).model_copy(update=short)}))
     assert bound["eager ms"] == "0.017 launch-bound"
+    told = [
+        page(suite_record(each))
+        for each in (full, full.model_copy(update={"timing": timing(2.0).model_copy(update=short)}))
+    ]
+    assert ["timed as CUDA graphs of 20 calls" in each for each in told] == [False, True]
     assert bound["as called ms"] == "12.000 / 12.000, graph 0.0061 (1.97x)"
 
 
@@ -249,7 +254,7 @@ def test_the_page_says_how_it_was_measured() -> None:
     assert "sizes scaled by 0.25;" in page(whole.model_copy(update={"scale": 0.25}))
     assert "Tolerance" not in text
     tolerant = page(whole.model_copy(update={"settings": whole.settings | {"tolerance": 4.0}}))
-    assert "no verdict rests. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
+    assert "bytes alone. Tolerance 4: errors so many times what PyTorch's own allows passed.\n\n" in tolerant
 
 
 def test_a_line_tells_a_kernel_in_full() -> None:
