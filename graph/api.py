@@ -199,7 +199,7 @@ def optimize(
     `out`, or in `runs/<task>-<id>`. `compile_baseline` is as in `carry_on`. Raises `UserError` and `MachineError`; what
     was verified by then is kept there.
     """
-    return _fresh("optimize", task, out, observer, settings, None, compile_baseline)
+    return begin_and_run("optimize", task, out, observer, settings, None, compile_baseline)
 
 
 def evolve(
@@ -209,7 +209,7 @@ def evolve(
 
     `settings` say how: `generations`, `proposals` of each, the `proposers` who take turns, and all that a run has.
     """
-    return _fresh("evolve", task, out, observer, settings, None)
+    return begin_and_run("evolve", task, out, observer, settings, None)
 
 
 def accelerate(
@@ -265,7 +265,7 @@ async def _beside(
     settings: dict[str, Any],
 ) -> RunResult:
     control = RunControl()
-    work = asyncio.ensure_future(asyncio.to_thread(_fresh, kind, task, out, observer, settings, control))
+    work = asyncio.ensure_future(asyncio.to_thread(begin_and_run, kind, task, out, observer, settings, control))
     try:
         return await asyncio.shield(work)
     except asyncio.CancelledError:
@@ -357,7 +357,7 @@ def _named(given: Mapping[str, Any]) -> dict[str, Any]:
     return {full.get(name, name): value for name, value in given.items()}
 
 
-def _fresh(
+def begin_and_run(
     kind: Kind,
     task: TaskInput | str | Path,
     out: str | Path | None,
@@ -366,6 +366,7 @@ def _fresh(
     control: RunControl | None,
     compile_baseline: bool | None = None,
 ) -> RunResult:
+    """What `optimize` and `evolve` do; `control` has it end after the present step. Raises as they do."""
     loaded = task if isinstance(task, TaskInput) else load_task(task, direction=settings.get("direction"))
     folder, manifest = begin(loaded, make_settings(settings), Path(out) if out is not None else None, kind)
     return carry_on(folder, manifest, observer, control, compile_baseline=compile_baseline)
