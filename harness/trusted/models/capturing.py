@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -16,13 +17,15 @@ from harness.nouns.errors import MachineError
 from harness.trusted.devices import open_device
 from harness.trusted.facts.watching import flop_counter
 from harness.trusted.models.exporting import Exported, Failed, export_model
-from harness.trusted.models.footprint import Footprint, bytes_of, free_bytes
+from harness.trusted.models.footprint import FollowedEnough, Footprint, bytes_of, free_bytes
 from harness.trusted.models.measuring import modules_ms, seconds, times_of
 from harness.trusted.models.reading import part_of
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference
 from harness.wire.job import ReferenceJob
 
+FOLLOW_S = 8.0
+"""Of processor time, for a model's sizes; what was seen until then counts."""
 _ROOM = 1.25
 """A call needs more than its tensors: workspaces of the libraries, and the allocator's own gaps."""
 
@@ -77,7 +80,7 @@ def _size(job: ReferenceJob) -> _Size:
             reference = Reference(job.source, job.name, variant=job.variant)
             inputs = reference.inputs(0)
             given = [value for value in inputs if isinstance(value, torch.Tensor)]
-            with Footprint() as footprint, flop_counter() as counter:
+            with Footprint(FOLLOW_S) as footprint, flop_counter() as counter, suppress(FollowedEnough):
                 reference.run(inputs)
             weights = bytes_of(list(tensors_of(reference.model)))
             return _Size(weights, weights + bytes_of(given) + footprint.peak_bytes, int(counter.get_total_flops()))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import time
 import weakref
 from typing import Any
 
@@ -11,12 +13,21 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class Footprint(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Around a forward: `peak_bytes` is the most that tensors made within it took at one time."""
+class FollowedEnough(BaseException):  # noqa: N818 (no error, and none that a model's own code may take for one)
+    """The processor's time for following a forward is over."""
 
-    def __init__(self) -> None:
+
+class Footprint(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Around a forward: `peak_bytes` is the most that tensors made within it took at one time.
+
+    After `limit_s` of this thread's processor time it raises `FollowedEnough`: without memory a recurrent layer is
+    computed step by step in Python, and may take longer than with it.
+    """
+
+    def __init__(self, limit_s: float = math.inf) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.peak_bytes = 0
+        self._until = time.thread_time() + limit_s
         self._held = 0
         self._seen: dict[int, weakref.finalize[Any, Any]] = {}
 
@@ -24,6 +35,8 @@ class Footprint(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Called by torch for each operation."""
+        if time.thread_time() > self._until:
+            raise FollowedEnough
         given = {_place(each) for each in tree_leaves((args, kwargs)) if isinstance(each, torch.Tensor)}
         result = func(*args, **(kwargs or {}))
         for each in tree_leaves(result):

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 import pytest
+import torch
 from run_samples import DEVICE
 
 from graph.model.partition import regions_of
@@ -13,6 +16,7 @@ from harness.judging.capturing import ModelOnTarget
 from harness.nouns.capture import Capture
 from harness.nouns.errors import MachineError, UserError
 from harness.targets.cpu import CpuTarget
+from harness.trusted.models.footprint import FollowedEnough, Footprint
 
 NET = """
 import torch
@@ -112,3 +116,13 @@ def test_a_check_that_export_adds_is_no_operation() -> None:
     (part,) = captured(source).parts
     assert all(each.op.results for each in part.operations)
     assert not [each.name for each in part.operations if "assert" in each.name]
+
+
+def test_a_forward_that_is_long_without_memory_is_followed_for_a_while() -> None:
+    with suppress(FollowedEnough), Footprint(-1.0) as footprint:
+        torch.ones(4).add(1)
+        pytest.fail("it was followed on")
+    assert footprint.peak_bytes == 0
+    with Footprint(1e9) as footprint:
+        torch.ones(4, 256).add(1)
+    assert 4096 <= footprint.peak_bytes <= 2 * 4096
