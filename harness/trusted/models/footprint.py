@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 
-class FollowedEnough(BaseException):  # noqa: N818 (no error, and none that a model's own code may take for one)
+class FollowedEnough(BaseException):
     """The processor's time for following a forward is over."""
 
 
