@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from scheduling import LONG_ON_A_GPU, mixed, scope_of
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("fuzz", max_examples=2000, deadline=None)
 settings.load_profile("repeatable")
+
+# Before anybody imports torch: its threads sleep while they wait. By themselves they spin for milliseconds after each
+# operation, which on two cores that three processes share is most of what tests with tensors cost.
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 
 GOLDENS = ("trust", "prove", "renew")
 

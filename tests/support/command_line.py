@@ -10,6 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from click.testing import Result
+from scripted_judge import judging_here
+from typer.testing import CliRunner
+
+from graph.cli.main import app
+
 REPOSITORY = Path(__file__).parents[2]
 _BEGIN = "from graph.cli.main import app"
 COMMAND = (sys.executable, "-c", f"{_BEGIN}; app()")
@@ -58,6 +64,12 @@ def cutegen(
         [*command, *map(str, arguments)], cwd=cwd, env=_environment(environment), capture_output=True, text=True,
         timeout=WITHIN_S, check=False,
     )  # fmt: skip
+
+
+def here(*arguments: object) -> Result:
+    """The same in this process, judged as markers in the kernels say: where its border is not what is asked about."""
+    with judging_here():
+        return CliRunner().invoke(app, [*map(str, arguments)])
 
 
 def start(*arguments: object, cwd: Path, command: tuple[str, ...] = COMMAND) -> subprocess.Popen[str]:

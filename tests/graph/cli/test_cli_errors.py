@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import chat_endpoint
-from command_line import SCRIPTED, cutegen, one_object, softsign
+from command_line import cutegen, here, one_object, softsign
 from rich.console import Console
 from typer.testing import CliRunner
 
@@ -123,11 +123,11 @@ def test_an_occupied_folder_is_named_with_the_way_on(tmp_path: Path) -> None:
 
 def test_a_model_that_answers_nonsense_forever_ends_the_run_with_what_it_has(tmp_path: Path) -> None:
     with chat_endpoint("answer", answer="I would rather talk about the weather.") as endpoint:
-        done = cutegen(
+        done = here(
             "optimize", softsign(tmp_path), "--model", "openai:weather", "--base-url", endpoint.base_url,
-            "--out", tmp_path / "run", "--target", "cpu", "--json", command=SCRIPTED,
+            "--out", tmp_path / "run", "--target", "cpu", "--json",
         )  # fmt: skip
-    assert done.returncode == 1, done.stderr
+    assert done.exit_code == 1, done.stderr
     said = one_object(done.stdout)
     assert said["outcome"] == "nothing_faster"
     assert said["stop_reason"]

@@ -10,7 +10,7 @@ from command_line import (
     UNWATCHED,
     WITHIN_S,
     agent_began,
-    cutegen,
+    here,
     never_built,
     one_object,
     softsign,
@@ -55,8 +55,8 @@ def test_a_stop_after_the_first_pass_keeps_the_kernel_and_resumes(tmp_path: Path
         before = RunRecord.model_validate_json((run / "record.json").read_bytes())
         assert before.best is not None
         assert before.best.candidate.source == kernel
-        done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
-    assert done.returncode == 0, done.stderr
+        done = here("optimize", "--resume", run, "--json")
+    assert done.exit_code == 0, done.stderr
     after = RunRecord.model_validate_json((run / "record.json").read_bytes())
     assert after.steps[: len(before.steps)] == before.steps, "what was done is not done again"
     assert after.outcome == "improved"
@@ -70,8 +70,8 @@ def test_kill_9_in_the_middle_of_a_build_resumes_and_finishes(tmp_path: Path) ->
     process.communicate(timeout=WITHIN_S)
     assert process.returncode == -signal.SIGKILL
     assert not (run / "kernel.cu").exists(), "it was killed before anything was verified"
-    done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
-    assert done.returncode in (0, 1), done.stderr
+    done = here("optimize", "--resume", run, "--json")
+    assert done.exit_code in (0, 1), done.stderr
     assert one_object(done.stdout)["status"] == "passed"
     agents = [step.agent for step in RunRecord.model_validate_json((run / "record.json").read_bytes()).steps]
     assert agents[:2] == ["generator", "tester"]
@@ -90,8 +90,8 @@ def test_kill_9_in_a_model_call_resumes_with_what_was_answered_before_it(tmp_pat
         process.kill()
         process.communicate(timeout=WITHIN_S)
         assert process.returncode == -signal.SIGKILL
-        done = cutegen("optimize", "--resume", run, "--json", command=SCRIPTED)
-    assert done.returncode == 1, done.stderr
+        done = here("optimize", "--resume", run, "--json")
+    assert done.exit_code == 1, done.stderr
     assert len(endpoint.requests) == 3, "the answered call was asked for again"
     *_, killed, resumed = (request["messages"] for request in endpoint.requests)
     assert resumed == killed
@@ -108,8 +108,8 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
         model = ("--model", "openai:m", "--base-url", endpoint.base_url, "--target", "cpu")
         process = start("optimize", softsign(tmp_path), *model, "--out", run, cwd=tmp_path, command=SCRIPTED)
         wait_until(lambda: bool(endpoint.requests) or process.poll() is not None, "the call that hangs")
-        second = cutegen("optimize", "--resume", run)
+        second = here("optimize", "--resume", run)
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=WITHIN_S)
-    assert second.returncode == 2
+    assert second.exit_code == 2
     assert "Another process is working" in second.stderr

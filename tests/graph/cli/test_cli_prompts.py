@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from command_line import REPOSITORY, cutegen, softsign
+from command_line import REPOSITORY, softsign
 from softsign_script import KERNEL, SOURCE
 from typer.testing import CliRunner
 
@@ -116,9 +116,9 @@ def test_the_estimate_stays_near_what_tokenizers_count() -> None:
 
 
 def test_a_task_s_prompts_from_the_command_line(tmp_path: Path) -> None:
-    done = cutegen("prompts", softsign(tmp_path), "--target", "cpu", "--json")
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout)
+    code, out, err = told(softsign(tmp_path), "--target", "cpu", "--json")
+    assert code == 0, err
+    found = json.loads(out)
     assert [prompt["role"] for prompt in found] == list(LIMITS)
     assert all("aten.abs.default" in prompt["text"] and prompt["tokens"] > 1000 for prompt in found)
 

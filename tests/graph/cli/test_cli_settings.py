@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import typer
-from command_line import SCRIPTED, cutegen, one_object, softsign
+from command_line import cutegen, here, one_object, softsign
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
@@ -143,13 +143,13 @@ def test_the_list_over_a_real_process() -> None:
     shown = cutegen("settings")
     assert shown.returncode == 0, shown.stderr
     assert all(name in shown.stdout for name, _, _ in names())
-    assert "max_dollars" in one_object(cutegen("settings", "--json").stdout)["properties"]
+    assert "max_dollars" in one_object(here("settings", "--json").stdout)["properties"]
 
 
 def test_a_run_takes_what_is_set(tmp_path: Path) -> None:
-    done = cutegen(
+    done = here(
         "optimize", softsign(tmp_path), "--target", "cpu", "--set", "max_attempts=1", "--set", "sanitize=false",
-        "--out", tmp_path / "run", "--json", command=SCRIPTED,
+        "--out", tmp_path / "run", "--json",
     )  # fmt: skip
     told = one_object(done.stdout)
     assert "1 kernels were tested" in told["stop_reason"], done.stderr

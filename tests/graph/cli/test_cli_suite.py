@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from chat_server import Scripted, chat_endpoint
-from command_line import SCRIPTED, UNWATCHED, cutegen, never_built, one_object, start, wait_until
+from command_line import SCRIPTED, UNWATCHED, cutegen, here, never_built, one_object, start, wait_until
 from softsign_script import KERNEL, written
 from typer.testing import CliRunner
 
@@ -45,8 +45,8 @@ def test_a_killed_suite_goes_on_and_repeats_nothing(tmp_path: Path) -> None:
         assert json.loads(first)["outcome"] == "improved"
         assert record_in(out).outcome == "running"
 
-        done = cutegen("suite", "--resume", "out", "--jobs", 2, "--json", cwd=tmp_path, command=SCRIPTED)
-    assert done.returncode == 0, done.stderr
+        done = here("suite", "--resume", out, "--jobs", 2, "--json")
+    assert done.exit_code == 0, done.stderr
     record = SuiteRecord.model_validate(one_object(done.stdout))
     assert record == record_in(out)
     assert (out / "1_first" / "record.json").read_bytes() == first, "what had ended is not run again"
