@@ -42,6 +42,11 @@ def sentences_of(plan: Plan, *, playbook_alone: bool) -> list[str]:
     ]
 
 
+def left_out_of(plan: Plan) -> list[str]:
+    """What no region may hold, and why, for reports; the table has it as rows."""
+    return [f"In no region: {why}, {_ms(ms)} ms." for why, ms in plan.hindered.items()]
+
+
 def _memory(plan: Plan) -> str:
     needed = f"{plan.memory_bytes / 2**20:.1f} MiB"
     return f"; its tensors need {needed} at a time" if plan.memory_bytes else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.model.plan import Plan, PlannedRegion
-from graph.model.plan_table import places_in_words, sentences_of
+from graph.model.plan_table import left_out_of, places_in_words, sentences_of
 from graph.model.state import RegionOutcome
 from graph.pages.sheet import markdown
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
@@ -17,9 +17,8 @@ def page(name: str, plan: Plan | None, outcomes: tuple[RegionOutcome, ...], acce
     if plan is None:
         return f"# {name}\n\nIt was not captured.\n"
     rows = region_rows(plan, outcomes, acceptance)
-    said = "\n".join(
-        f"- {sentence}" for sentence in (*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True))
-    )
+    told = (*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True), *left_out_of(plan))
+    said = "\n".join(f"- {sentence}" for sentence in told)
     return f"# {name}\n\n{said}\n\n{markdown(HEAD, rows)}\n"
 
 

@@ -15,13 +15,17 @@ Fate = Literal["kept", "dropped", "no gain", "left"]
 
 @dataclass(frozen=True)
 class Leaf:
-    """A region at one of its places. `share` is of a call's time; gains are speed-ups, where they were measured."""
+    """A region at one of its places. `share` is of a call's time; gains are speed-ups, where they were measured.
+
+    `bound` is the whole's speed-up if the region took no longer than its floor at all of its places.
+    """
 
     region: PlannedRegion
     fate: Fate
     share: float
     alone: float | None
     inside: float | None
+    bound: float
 
 
 @dataclass
@@ -57,6 +61,7 @@ def tree_of(plan: Plan, outcomes: tuple[RegionOutcome, ...], acceptance: Accepta
             share=plan.share(region) / len(region.places),
             alone=outcome.speedup if outcome else None,
             inside=within.speedup if within else None,
+            bound=plan.bound([region]),
         )
         for place in region.places:
             _branch(root, common(place.modules)).leaves.append(leaf)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.model.plan import Plan
-from graph.model.plan_table import sentences_of
+from graph.model.plan_table import left_out_of, sentences_of
 from graph.model.report import verdict_of
 from graph.model.sources import rendered
 from graph.model.state import RegionOutcome
@@ -14,7 +14,7 @@ from harness.nouns.acceptance import Acceptance
 def tree_page(name: str, plan: Plan, outcomes: tuple[RegionOutcome, ...], acceptance: Acceptance | None) -> str:
     """One HTML page that needs nothing beside itself."""
     tree = tree_of(plan, outcomes, acceptance)
-    said = [*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True)]
+    said = [*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True), *left_out_of(plan)]
     lines = [
         {"depth": depth, "branch": each if isinstance(each, Branch) else None, "leaf": each, "share": each.share}
         for depth, each in rows(tree)

@@ -7,6 +7,7 @@ from captures import captured, two_layers
 from run_samples import DEVICE
 
 from graph.model.plan import plan_of
+from graph.model.report import page
 from graph.model.tree import Leaf, common, rows, tree_of
 from graph.model.tree_page import tree_page
 
@@ -40,3 +41,12 @@ def test_the_shares_of_regions_add_up_to_those_of_their_modules() -> None:
 def test_what_a_model_is_called_is_text_on_the_page() -> None:
     plan = plan_of(captured(two_layers(), whole_ms=22.0), "cpu", DEVICE)
     assert "<script>" not in tree_page("<script>", plan, (), None)
+
+
+def test_reports_say_what_each_region_could_bring_at_best_and_what_lies_in_none() -> None:
+    plan = plan_of(captured(two_layers(), whole_ms=22.0), "cpu", DEVICE)
+    plan = plan.model_copy(update={"hindered": {"aten.rand.default: it draws random numbers": 1.5}})
+    html, markdown = tree_page("toy", plan, (), None), page("toy", plan, (), None)
+    for text in (html, markdown):
+        assert "In no region: aten.rand.default: it draws random numbers, 1.5 ms." in text
+    assert html.count(f"{plan.bound([plan.regions[0]]):.2f}x</td></tr>") >= len(plan.regions[0].places)
