@@ -34,9 +34,9 @@ else:
 
 FAILED = 3
 UNWRITTEN = "unwritten"
-"""The first word of the line on stderr that names an output of which a call on the processor has left elements."""
+"""The first word of the line on stderr that names an output of which a call has left elements."""
 _POISON = bytes.fromhex("b1a1edfe")
-"""What outputs on the processor hold before a call, over and over: as float32 -1.6e38, as int32 -17981007, and in two
+"""What outputs hold before a call, over and over: as float32 -1.6e38, as int32 -17981007, and in two
 elements of 16 bits side by side as unlikely."""
 _LOOKED_THROUGH = 1 << 28
 """Bytes of an output at most."""
@@ -123,19 +123,20 @@ class HostMemory:
 
     def unwritten(self, address: int, size: int) -> tuple[int, int]:
         """See `Memory`."""
-        words = array("I", ctypes.string_at(address, min(size, _LOOKED_THROUGH) // 4 * 4))
-        poison = array("I", _POISON)[0]
-        count = words.count(poison)
-        return count, words.index(poison) if count else 0
+        return poisoned_words(ctypes.string_at(address, min(size, _LOOKED_THROUGH) // 4 * 4))
 
 
 class CudaMemory:
-    """The first GPU's memory, through the driver: the runtime library belongs to the candidate."""
+    """The first GPU's memory, through the driver: the runtime library belongs to the candidate.
+
+    Outputs are only `spoilt` where the tool asks for it: initcheck itself follows what was written.
+    """
 
     device = abi.DEVICES["cuda"]
 
-    def __init__(self) -> None:
+    def __init__(self, *, spoilt: bool) -> None:
         self._driver = cuda_driver.Driver()
+        self._spoilt = spoilt
 
     def allocate(self, size: int) -> int:
         """See `Memory`."""
@@ -162,11 +163,24 @@ class CudaMemory:
         self._driver.call("cuProfilerStart" if on else "cuProfilerStop")
 
     def poison(self, address: int, size: int) -> None:
-        """See `Memory`. initcheck follows by itself what was written."""
+        """See `Memory`."""
+        if self._spoilt:
+            fill(self, address, size, _POISON)
 
     def unwritten(self, address: int, size: int) -> tuple[int, int]:
         """See `Memory`."""
-        return 0, 0
+        if not self._spoilt:
+            return 0, 0
+        content = ctypes.create_string_buffer(min(size, _LOOKED_THROUGH) // 4 * 4)
+        self._driver.call("cuMemcpyDtoH_v2", content, ctypes.c_uint64(address), ctypes.c_size_t(len(content)))
+        return poisoned_words(content.raw)
+
+
+def poisoned_words(content: bytes) -> tuple[int, int]:
+    """How many words of 4 bytes are poison, and the first one's place."""
+    words, poison = array("I", content), array("I", _POISON)[0]
+    count = words.count(poison)
+    return count, words.index(poison) if count else 0
 
 
 def numbers(dtype: str) -> bytes:
@@ -215,7 +229,7 @@ def argument(memory: Memory, spec: dict[str, Any]) -> abi.DLTensor | float | int
 
 def perform(order: dict[str, Any], runtime: ctypes.CDLL) -> None:
     """Make the arguments, then call. Raises `SoloError`, and `DriverError` on a GPU."""
-    memory: Memory = CudaMemory() if order["device"] == "cuda" else HostMemory()
+    memory: Memory = CudaMemory(spoilt=order["spoilt"]) if order["device"] == "cuda" else HostMemory()
     arguments = [argument(memory, spec) for spec in order["arguments"]]
     packed = abi.pack(arguments)
     scratch = allocator.Allocator(order["device"], memory)

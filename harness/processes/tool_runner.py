@@ -43,7 +43,8 @@ class Tool:
 
     `calls` of the entry are made, of which a profiler sees the last. `{scratch}` in the environment's values stands for
     the process's private folder. `values` is a folder that `draw_arguments` filled; without one, floats are drawn by a
-    rule and integers are 0.
+    rule and integers are 0. `spoilt`: outputs on a GPU hold before the call what no kernel computes, and what is left
+    of that is told, as it always is on a processor.
     """
 
     command: tuple[str, ...] = ()
@@ -53,6 +54,7 @@ class Tool:
     calls: int = 1
     values: Path | None = None
     sampling: Sampling | None = None
+    spoilt: bool = False
 
 
 def run_alone(
@@ -63,6 +65,7 @@ def run_alone(
         "library": str(library),
         "device": device,
         "calls": tool.calls,
+        "spoilt": tool.spoilt,
         "sampling": asdict(tool.sampling) if tool.sampling else None,
         "arguments": _arguments(signature, tool.values),
     }

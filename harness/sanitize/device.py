@@ -20,6 +20,7 @@ from harness.nouns.sanitizer_run import MAX_FINDINGS, Finding, SanitizerRun
 from harness.nouns.task import Signature
 from harness.nouns.tier import Tier
 from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
+from harness.sanitize.unwritten import unwritten
 
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 LIMIT_S = 10.0
@@ -27,6 +28,8 @@ LIMIT_S = 10.0
 watched at sizes of `shrinking` end within 5 s where the machine has nothing else to do."""
 _PROGRAM = "compute-sanitizer"
 _LOG = "log.txt"
+_WRITES = "memcheck"
+"""Under this tool outputs are looked through for what was never written. initcheck would take their filling for it."""
 _HOST_BYTES = 32 << 30
 _AT_ONCE_BYTES = 8 << 30
 """Tasks up to this size are watched by all four tools at once, each with the arguments of its own; larger ones too,
@@ -92,6 +95,7 @@ def _tool(name: str, program: Path, needs: Needs, values: Path | None, limit_s: 
         limits=Limits(wall_s=limit_s, memory_bytes=_HOST_BYTES, file_bytes=1 << 30),
         environment=needs.environment,
         values=values,
+        spoilt=name == _WRITES,
     )
 
 
@@ -105,7 +109,8 @@ def with_unwatched(run: SanitizerRun, source: Path) -> SanitizerRun:
 
 def judge_run(name: str, done: Completed, log: str) -> SanitizerRun:
     """What a finished run and its log say. Without the summary line at its end the tool has not come to a result."""
-    findings = tuple(parse_log(name, log))[:MAX_FINDINGS]
+    left = unwritten(done.stderr.decode(errors="replace"))
+    findings = (*parse_log(name, log), *left)[:MAX_FINDINGS]
     ended = done.outcome != "timed_out"
     if findings:
         return SanitizerRun(tool=name, status="found", findings=findings, seconds=done.wall_s, ended=ended)

@@ -11,7 +11,6 @@ from pathlib import Path
 from harness.building.compilation import library_of
 from harness.building.sanitized_build import SanitizedCpuToolchain
 from harness.building.toolchain import host_compiler
-from harness.candidate.tool_runner import UNWRITTEN
 from harness.isolation.policy import Limits
 from harness.isolation.process import Completed
 from harness.isolation.scratch import scratch_folder
@@ -21,6 +20,7 @@ from harness.nouns.sanitizer_run import Finding, SanitizerRun
 from harness.nouns.task import Signature, TensorSpec
 from harness.nouns.tier import Tier
 from harness.processes.tool_runner import Tool, argument_bytes, run_alone, why_unfinished
+from harness.sanitize.unwritten import unwritten
 from harness.wire.layout import span_bytes
 
 TOOL = "address, undefined"
@@ -50,9 +50,6 @@ _REFUSED = " accesses a whole vector at an address that is no multiple of its si
 """The processor raises one fault for both, and tells no address."""
 _FRAME = re.compile(rf"#\d+ 0x[0-9a-f]+ .*?{re.escape(_KERNEL)}:(?P<line>\d+)")
 _UNDEFINED = re.compile(r"^(?P<place>\S+):(?P<line>\d+):\d+: runtime error: (?P<text>.*)$", re.MULTILINE)
-_UNWRITTEN = re.compile(
-    rf"^{UNWRITTEN} (?P<name>\S+): (?P<count>\d+) of (?P<words>\d+), .* (?P<first>\d+)$", re.MULTILINE
-)
 _WHERE = {
     "to the right of": "beyond the end of",
     "after": "beyond the end of",
@@ -121,9 +118,7 @@ def parse_reports(text: str, arguments: Mapping[int, str]) -> Iterator[Finding]:
                 line=here,
                 message=f"UndefinedBehaviorSanitizer: line {here}: {undefined['text']}.",
             )
-    for left in _UNWRITTEN.finditer(text):
-        share = f"{left['count']} of the {left['words']} words of 4 bytes, from word {left['first']} on"
-        yield Finding(kind="unwritten output", message=f"{left['name']} is not written everywhere: {share}.")
+    yield from unwritten(text)
 
 
 def _access(kind: str, text: str) -> str:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import pytest
 
 from harness.building.nvidia_tools import find_tool
+from harness.candidate.tool_runner import CudaMemory
 from harness.isolation.policy import Needs
 from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
@@ -88,7 +91,7 @@ __global__ void buggy(const float* x, float* y, int n, int bug) {
   float value = tile[255 - threadIdx.x];
   if (bug == 3) value += y[i];
   if (bug == 4 && threadIdx.x < 40) __syncthreads();
-  if (i < n) y[i] = value;
+  if (i < n && !(bug == 5 && i == 9)) y[i] = value;
   if (bug == 1 && i == 0) y[n] = value;
 }
 void run(tvm::ffi::TensorView x, int64_t bug, tvm::ffi::TensorView y) {
@@ -100,8 +103,8 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
 
 
-def ended(outcome="exited", code=0):
-    return Completed(outcome, code, None, b"", b"", 1.0, 0, 0, "")
+def ended(outcome="exited", code=0, stderr=b""):
+    return Completed(outcome, code, None, b"", stderr, 1.0, 0, 0, "")
 
 
 @pytest.mark.parametrize("log", SAID, ids=lambda log: log[0])
@@ -118,6 +121,30 @@ def test_a_run_without_its_last_line_has_come_to_no_result():
     assert judge_run("memcheck", ended("timed_out", None), CLEAN).note.startswith("it did not end within 1 s")
     unsupported = "========= COMPUTE-SANITIZER\n========= Error: Device not supported. Please refer to the guide.\n"
     assert judge_run("memcheck", ended(code=1), unsupported).note.startswith("Error: Device not supported")
+
+
+def test_an_output_that_is_not_written_everywhere_is_a_finding_of_memcheck():
+    run = judge_run("memcheck", ended(stderr=b"noise\nunwritten y: 3 of 1024, the first at 1021\n"), CLEAN)
+    told = "y is not written everywhere: 3 of the 1024 words of 4 bytes, from word 1021 on."
+    assert (run.status, [finding.message for finding in run.findings]) == ("found", [told])
+
+
+class HostAsDevice:
+    """The driver's copies, on the host's memory."""
+
+    def call(self, name, *arguments):
+        to, origin, size = (each.value if isinstance(each, ctypes.c_uint64) else each for each in arguments)
+        ctypes.memmove(to, origin, size)
+
+
+@pytest.mark.parametrize("spoilt", [True, False])
+def test_what_a_gpus_kernel_left_is_found_by_its_filling(spoilt, monkeypatch):
+    monkeypatch.setattr("harness.candidate.tool_runner.cuda_driver.Driver", HostAsDevice, raising=False)
+    memory, output = CudaMemory(spoilt=spoilt), ctypes.create_string_buffer(4 * 1000)
+    at = ctypes.addressof(output)
+    memory.poison(at, 4000)
+    ctypes.memset(at, 1, 4 * 990)
+    assert memory.unwritten(at, 4000) == ((10, 990) if spoilt else (0, 0))
 
 
 def test_racecheck_says_what_it_cannot_see_of_a_kernel(tmp_path):
@@ -152,10 +179,17 @@ def signature(bug):
 @pytest.mark.gpu
 @pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")
 @pytest.mark.parametrize(
-    ("bug", "tool", "line"),
-    [(0, "", 0), (1, "memcheck", 10), (2, "racecheck", 4), (3, "initcheck", 7), (4, "synccheck", 8)],
+    ("bug", "expected"),
+    [
+        (0, {}),
+        (1, {"memcheck": [10]}),
+        (2, {"racecheck": [4]}),
+        (3, {"initcheck": [7], "memcheck": [None]}),  # what it adds to is so large that it stays as it was
+        (4, {"synccheck": [8]}),
+        (5, {"memcheck": [None]}),
+    ],
 )
-def test_each_tool_finds_its_bug_on_a_real_gpu(bug, tool, line, tmp_path):
+def test_each_tool_finds_its_bug_on_a_real_gpu(bug, expected, tmp_path):
     if find_tool("compute-sanitizer") is None:
         pytest.skip("compute-sanitizer is not installed here")
     tier, target = resolve_tier("auto"), CudaTarget()
@@ -165,4 +199,4 @@ def test_each_tool_finds_its_bug_on_a_real_gpu(bug, tool, line, tmp_path):
     runs = target.sanitize(build, workload, tmp_path, tier=tier)
     found = {run.tool: [finding.line for finding in run.findings] for run in runs if run.status == "found"}
     assert all(run.status != "skipped" for run in runs), runs
-    assert found == ({tool: [line]} if tool else {}), runs
+    assert found == expected, runs
