@@ -10,13 +10,15 @@ import math
 
 import torch
 
-from harness.checks.families import FAMILIES, MASKED, MILDER, SPECIAL, STIRRED, UPSTREAM, Reach, below
+from harness.checks.families import FAMILIES, MASKED, MILDER, SINGLE, SPECIAL, STIRRED, UPSTREAM, Reach, below
 from harness.checks.stirring import BLOCK, tile
 from harness.checks.structure import Structure
 from harness.nouns.task import OpClass
 
-UNTOUCHED = ("given", STIRRED, SPECIAL, *UPSTREAM)
+UNTOUCHED = ("given", STIRRED, SPECIAL, SINGLE, *UPSTREAM)
 """What starts from the file's own values."""
+SINGLES = 3
+"""NaN for each input of a "single NaN" trial."""
 
 
 def draw(
@@ -106,6 +108,12 @@ def sprinkle(
     flat[places] = values.to(device)
     if op_class == "other" and not mild and drawn.ndim > 1 and drawn.shape[0] > 1:
         drawn[below(drawn.shape[0], generator)] = math.nan
+
+
+def plant_nan(drawn: torch.Tensor, generator: torch.Generator) -> None:
+    """Put NaN in a few places of a contiguous tensor, within one line along its first axis: the others stay clean."""
+    line = drawn[below(drawn.shape[0], generator)] if drawn.ndim > 1 else drawn
+    line.view(-1)[torch.randint(line.numel(), (SINGLES,), generator=generator, device=generator.device)] = math.nan
 
 
 def _every_second_nan(values: torch.Tensor) -> torch.Tensor:

@@ -190,7 +190,7 @@ def below(limit: int, generator: torch.Generator) -> int:
     return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
 
 
-SPECIAL, STIRRED, MASKED, SUBNORMAL = "special", "stirred", "masked", "subnormal"
+SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single NaN"
 FAMILIES: dict[str, Block] = {
     "normal": normal_block, "mixed": _mixed, "wide": _wide, "negative": _negative, "offset 1000": _thousand,
     "offset -100": _hundred, "outliers": _outliers, MASKED: _masked, "large": _large, "small": _small,
@@ -201,7 +201,7 @@ PLANS: dict[OpClass, tuple[str, ...]] = {
     "elementwise": ("given", "wide", "mixed", SPECIAL, "large", "small", SUBNORMAL, STIRRED),
     "reduction": (*_SUMMED, "large", "small", SUBNORMAL, STIRRED),
     "gemm": ("given", "wide", "mixed", SPECIAL, "offset 1000", "outliers", "large", "small", STIRRED),
-    "other": (*_SUMMED, "large", "small", STIRRED),
+    "other": (*_SUMMED, "large", "small", SINGLE, STIRRED),
 }
 """The trials of one verdict by the kind of operation, the cheapest refutations of a wrong kernel first; the file's own
 values twice, first as they are and last as they are timed."""

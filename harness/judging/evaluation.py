@@ -163,6 +163,7 @@ class Evaluation:
                 op_class=task.op_class,
                 multiplies=task.multiplies,
                 adds=task.adds,
+                windows=task.windows,
                 steps=task.steps,
                 indexed=task.indexed,
                 library=str(library),

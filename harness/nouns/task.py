@@ -231,6 +231,11 @@ class Task(Frozen):
         return self.program is not None and self.program.names <= ADDING
 
     @property
+    def windows(self) -> bool:
+        """Whether results are the largest of windows: of each element's neighbours, a few of which may be NaN."""
+        return self.program is not None and any("max_pool" in name for name in self.program.names)
+
+    @property
     def steps(self) -> bool:
         """Whether a last bit may decide a result: an element chosen among others, a number rounded up or down."""
         if self.program is None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import torch
 
-from harness.checks.distributions import UNTOUCHED, draw, sprinkle
-from harness.checks.families import SPECIAL, STIRRED, UPSTREAM
+from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle
+from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
@@ -68,6 +68,8 @@ class Bench:
     """Whether results are products of many inputs (see `Task`)."""
     adds: bool = False
     """Whether results are sums, extremes and multiples of inputs (see `Task`)."""
+    windows: bool = False
+    """Whether results are the largest of windows (see `Task`)."""
     manner: Manner = "stirred"
     """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
     untried: list[Untried] = field(default_factory=list)
@@ -130,10 +132,14 @@ class Bench:
         self.fill_weights(slot, generator if trained else None, far=far, partly=partly)
         self._write_discrete(slot, self.named(given), self.discrete.ways(distribution), generator)
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
-        if distribution in (STIRRED, SPECIAL) and self.manner != "given":
+        if distribution in (STIRRED, SPECIAL, SINGLE) and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
         if distribution == SPECIAL:
-            self._sprinkle(slot, generator, mild)
+            self._sprinkle(
+                slot, partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild), generator
+            )
+        if distribution == SINGLE:
+            self._sprinkle(slot, plant_nan, generator)
         if distribution in UPSTREAM:
             for name in self._gradients():
                 self.memory.views[slot][name].fill_(UPSTREAM[distribution])
@@ -257,13 +263,15 @@ class Bench:
         base = self.trained.elsewhere(name, self.bases[name], self.generator)
         write(view, self.stirring.stir(base, view, structure=structure, turned=self.trained.turns(name)))
 
-    def _sprinkle(self, slot: int, generator: torch.Generator, mild: int) -> None:
+    def _sprinkle(
+        self, slot: int, into: Callable[[torch.Tensor, torch.Generator], None], generator: torch.Generator
+    ) -> None:
         """Special values among those that lie in a slot, of which a sample tells nothing."""
         for spec in self.signature.inputs:
             if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]
                 values = view.clone(memory_format=torch.contiguous_format)
-                sprinkle(values, generator, self.op_class, multiplies=self.multiplies, mild=mild)
+                into(values, generator)
                 write(view, self.structures[spec.name].keep(values))
 
 

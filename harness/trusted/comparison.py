@@ -17,7 +17,7 @@ from itertools import repeat
 import torch
 
 from harness.checks.errors import FEW, Expected, Scope, allowed, compare, is_near_miss, likely_error
-from harness.checks.families import SPECIAL, SUBNORMAL
+from harness.checks.families import SINGLE, SPECIAL, SUBNORMAL
 from harness.checks.filters import sample
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
@@ -138,6 +138,8 @@ def expected_of(
 
 def scope_of(bench: Bench, distribution: str) -> Scope:
     """What is compared of a family's outputs."""
+    if distribution == SINGLE:
+        return "finite"
     if distribution != SPECIAL:
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}

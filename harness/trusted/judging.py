@@ -39,7 +39,7 @@ from harness.trusted.timing.clock import (
 from harness.trusted.timing.compiled import CompiledReference, Model, compile_reference
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
-from harness.trusted.trials import hands_on_subnormals, plan_trials, run_trial
+from harness.trusted.trials import not_asked, plan_trials, run_trial
 from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
 from harness.wire.layout import slot_bytes
 from harness.wire.telling import tell
@@ -154,6 +154,7 @@ def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
         message=message,
         multiplies=job.multiplies,
         adds=job.adds,
+        windows=job.windows,
     )
 
 
@@ -190,7 +191,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         multiplies=bench.multiplies,
         given_seed=own,
         backward=backward,
-        subnormals=hands_on_subnormals(bench),
+        without=not_asked(bench),
     )
     plan = islice(planned, job.trials)
     for position, (distribution, trial_seed) in enumerate(plan):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
-from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SPECIAL, STIRRED, SUBNORMAL, plan_of
+from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SINGLE, SPECIAL, STIRRED, SUBNORMAL, plan_of
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, TensorSpec
 from harness.nouns.verdict import Trial, Untried
@@ -26,18 +26,23 @@ def plan_trials(
     multiplies: bool = False,
     given_seed: int | None = None,
     backward: bool = False,
-    subnormals: bool = True,
+    without: Collection[str] = (),
 ) -> Iterator[tuple[str, int]]:
     """Family and seed of each trial; all seeds follow from the verdict's own, but the file's `given_seed`.
 
-    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them. Without `subnormals`
-    these have no trial.
+    Under that one `get_inputs` gives a live module's own inputs, and the first trial is on them.
     """
     if given_seed is not None:
         yield "given", given_seed
     plan = plan_of(op_class, multiplies=multiplies, backward=backward)
-    for position, family in enumerate(each for each in plan if subnormals or each != SUBNORMAL):
+    for position, family in enumerate(each for each in plan if each not in without):
         yield family, (seed + 7919 * position) % (1 << 31)
+
+
+def not_asked(bench: Bench) -> frozenset[str]:
+    """Families on which honest kernels differ from PyTorch, by what the task computes."""
+    kept = {SUBNORMAL: hands_on_subnormals(bench), SINGLE: bench.windows}
+    return frozenset(family for family, asked in kept.items() if not asked)
 
 
 def hands_on_subnormals(bench: Bench) -> bool:
@@ -61,7 +66,7 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
     """
     reason = ""
     # Squeezed into the file's range nothing would be subnormal.
-    most = 0 if distribution in ("given", STIRRED) else 1 if distribution == SUBNORMAL else MILDER
+    most = 0 if distribution in ("given", STIRRED, SINGLE) else 1 if distribution == SUBNORMAL else MILDER
     for mild in range(most + 1):
         outcome = _run_once(bench, slot, Trial(distribution=distribution, seed=seed, mild=mild, outputs=()), timeout_s)
         if isinstance(outcome, Trial):
@@ -106,7 +111,7 @@ def compared(bench: Bench, slot: int, planned: Trial) -> Trial | str:
         return "PyTorch's outputs are NaN among them"
     trial = planned.model_copy(update={"outputs": errors_of(bench, slot, planned, results)})
     off = min((error.reference_relative_l2 for error in trial.outputs), default=0.0)
-    if off > UNDEFINED and planned.distribution != SPECIAL:
+    if off > UNDEFINED and planned.distribution not in (SPECIAL, SINGLE):
         if not given and not bench.usual:
             return f"PyTorch's own outputs are off by {off:.0%} there"
         bench.usual = "PyTorch's own outputs are off"

@@ -98,6 +98,7 @@ class KernelJob(ReferenceJob):
     op_class: OpClass
     multiplies: bool
     adds: bool
+    windows: bool
     steps: bool
     indexed: frozenset[str]
     library: str

@@ -35,7 +35,7 @@ from harness.trusted.bench import Bench
 from harness.trusted.judging import prepare
 from harness.trusted.link import RunnerLink
 from harness.trusted.reference import TORCH_DTYPES
-from harness.trusted.trials import hands_on_subnormals, plan_trials, run_trial
+from harness.trusted.trials import not_asked, plan_trials, run_trial
 from harness.wire.job import JudgeJob
 
 TIMEOUT_S = 60.0
@@ -109,7 +109,7 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range) -> Margins:
         choose_weights(bench, seeds[0])
         choose_manner(bench, seeds[0])
         for seed in seeds:
-            plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, subnormals=hands_on_subnormals(bench))
+            plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):
                 if trial := run_trial(bench, position % 2, distribution, trial_seed, TIMEOUT_S):
                     margins.add(task, trial)
@@ -140,7 +140,8 @@ def _bench(task: Task, library: Path, seed: int) -> Iterator[Bench]:
 def _job(task: Task, library: Path, seed: int, pid: int) -> JudgeJob:
     return JudgeJob(
         source=task.source, name=task.name, variant=task.workloads[0].variant, signature=task.signature,
-        op_class=task.op_class, multiplies=task.multiplies, adds=task.adds, steps=task.steps, indexed=task.indexed,
+        op_class=task.op_class, multiplies=task.multiplies, adds=task.adds, windows=task.windows,
+        steps=task.steps, indexed=task.indexed,
         library=str(library), seed=seed, runner_pid=pid, device="cpu", precision="ieee", tolerance=1.0,
         slot_target_bytes=SLOT_BYTES, memory_bytes=MEMORY_BYTES, timing_s=0.0, trials=None, load_within_s=TIMEOUT_S,
         timed=False,

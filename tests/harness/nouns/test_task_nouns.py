@@ -143,6 +143,7 @@ def test_what_is_degenerate_is_a_defect_of_its_workload():
         (["aten.mul.Tensor", "aten.sum.default"], False, True, False),
         (["aten.layer_norm.default"], False, True, False),
         (["aten.std.correction"], False, False, False),
+        (["aten.max_pool2d.default"], False, False, False),
         (["aten.mul.Tensor", "aten.round.default"], False, False, True),
         (["aten.argmax.default"], False, True, True),
         ([], False, False, True),
@@ -156,6 +157,7 @@ def test_products_sums_and_steps_are_told_from_other_operations(ops, multiplies,
     workload = Workload(name="given", signature=signature, flops=0, bytes_moved=0)
     task = Task(name="t", source="", workloads=(workload,), op_class="reduction", program=program)
     assert (task.multiplies, task.adds, task.steps) == (multiplies, adds, steps)
+    assert task.windows is ("aten.max_pool2d.default" in ops)
 
 
 def test_inputs_that_are_cast_to_whole_numbers_are_indices():

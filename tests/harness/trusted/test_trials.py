@@ -21,7 +21,7 @@ from harness.trusted.admission import choose_manner
 from harness.trusted.comparison import errors_of
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import CandidateFailedError
-from harness.trusted.trials import MOST_TERMS, hands_on_subnormals, plan_trials, run_trial
+from harness.trusted.trials import MOST_TERMS, not_asked, plan_trials, run_trial
 from harness.wire.layout import GUARD
 
 TRIANGLE = """
@@ -137,9 +137,16 @@ def test_a_sum_without_its_subnormals_is_wrong_and_one_of_divided_terms_right(te
     ],
 )
 def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, asked):
-    usual = {"op_class": "reduction", "adds": True, "device": SimpleNamespace(kind="cpu"), "signature": SUMMED}
-    assert hands_on_subnormals(SimpleNamespace(**usual | changed)) is asked
-    families = [family for family, _ in plan_trials(3, "reduction", subnormals=asked)]
+    usual = {
+        "op_class": "reduction",
+        "adds": True,
+        "windows": False,
+        "device": SimpleNamespace(kind="cpu"),
+        "signature": SUMMED,
+    }
+    without = not_asked(SimpleNamespace(**usual | changed))
+    assert ("subnormal" not in without) is asked
+    families = [family for family, _ in plan_trials(3, "reduction", without=without)]
     assert families == [each for each in PLANS["reduction"] if asked or each != "subnormal"]
 
 
