@@ -11,6 +11,7 @@ from pathlib import Path
 from langgraph.checkpoint.sqlite import SqliteSaver
 
 from graph.live.feed import Feed, has_ended
+from graph.live.page import begun
 from graph.pages.report import filled_in, view
 from graph.runs.beside import found_beside
 from graph.runs.comparing import read_run
@@ -66,7 +67,7 @@ class RunView:
     def _drawn(self) -> str:
         record = self.record()
         if record is None:
-            return filled_in("nothing_yet.html.j2", {"name": self.manifest.name})
+            return begun(self.manifest.name)
         return filled_in("report_body.html.j2", view(record, found_beside(self.folder, record)))
 
     def _running(self) -> RunRecord | None:

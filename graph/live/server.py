@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from graph.live.events import SILENCE_S, batches
+from graph.live.page import NOTHING, page
 from graph.live.run_view import RunView
 from graph.live.suite_view import SuiteView
-from graph.pages.report import filled_in
 
 HOST = "127.0.0.1"
 LOOK_S = 0.25
 """Between looks at a log."""
 NAMES = ("127.0.0.1", "localhost")
 """What a browser may call this server: under another name a page from elsewhere would be asking."""
-POLICY = (
-    "default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{}'; connect-src 'self'; base-uri 'none'; "
-    "form-action 'none'; frame-ancestors 'none'"
-)
 View = RunView | SuiteView
 
 
@@ -67,7 +62,9 @@ class Asked(BaseHTTPRequestHandler):
             body, at = view.body()
             self._send(200, body, "text/html", at=at)
         else:
-            self._send(200, *_page(view))
+            body, at = view.body()
+            text, policy = page(view.manifest.name, body, at, broad=isinstance(view, SuiteView))
+            self._send(200, text, "text/html", policy)
 
     def _found(self, path: str) -> tuple[View | None, str]:
         """The view that a path names, and what of it: "", "body" or "events"."""
@@ -98,27 +95,20 @@ class Asked(BaseHTTPRequestHandler):
                 return
             time.sleep(LOOK_S)
 
-    def _send(self, status: int, text: str, kind: str, nonce: str = "", *, at: int = 0) -> None:
+    def _send(self, status: int, text: str, kind: str, policy: str = NOTHING, *, at: int = 0) -> None:
         content = text.encode()
-        self._head(status, f"{kind}; charset=utf-8", nonce)
+        self._head(status, f"{kind}; charset=utf-8", policy)
         self.send_header("X-At", str(at))
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()
         self.wfile.write(content)
 
-    def _head(self, status: int, kind: str, nonce: str = "") -> None:
+    def _head(self, status: int, kind: str, policy: str = NOTHING) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Cache-Control", "no-store")
         self.send_header("X-Content-Type-Options", "nosniff")
-        self.send_header("Content-Security-Policy", POLICY.format(nonce or "none"))
+        self.send_header("Content-Security-Policy", policy)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the library's name)
         """Nothing: a line for every look would hide what the command says."""
-
-
-def _page(view: View) -> tuple[str, str, str]:
-    body, at = view.body()
-    nonce = secrets.token_urlsafe(16)
-    values = {"name": view.manifest.name, "body": body, "at": at, "nonce": nonce, "broad": isinstance(view, SuiteView)}
-    return filled_in("live.html.j2", values), "text/html", nonce

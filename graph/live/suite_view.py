@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from graph.live.feed import Feed, Told
+from graph.live.page import begun
 from graph.live.run_view import RunView
 from graph.pages.report import filled_in
 from graph.pages.suite_page import view
@@ -44,7 +45,7 @@ class SuiteView:
         at = self.stamp()
         record = self.folder.record()
         if record is None:
-            return filled_in("nothing_yet.html.j2", {"name": self.manifest.name}), at
+            return begun(self.manifest.name), at
         return filled_in("suite_body.html.j2", view(record, live=True)), at
 
     def stamp(self) -> int:

@@ -54,6 +54,8 @@ def again(record: RunRecord) -> list[tuple[str, str]]:
 
 
 def _settings(record: RunRecord) -> Settings | None:
+    if not record.settings:  # a thread's, which only its server knows
+        return None
     try:
         return Settings.model_validate(record.settings)
     except ValidationError:  # another version's

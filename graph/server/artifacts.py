@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import io
-import sys
 import zipfile
 from collections.abc import Callable, Mapping
-from datetime import datetime
-from functools import partial
 from typing import Any
 
 import httpx
-from langgraph_sdk import get_client
 from pydantic import ValidationError
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -21,10 +17,11 @@ from starlette.routing import Route
 
 from graph.export.drop_in import drop_in_files, judged_library
 from graph.pages.report import render
-from graph.runs.found import MOST_CHECKPOINTS, record_of
 from graph.runs.record import RunRecord
+from graph.server.live import ROUTES
+from graph.server.records import record_of_thread
 from harness.nouns.errors import CutegenError
-from nodes.state import Best, RunState, require
+from nodes.state import Best, require
 
 
 async def artifact(request: Request) -> Response:
@@ -33,7 +30,7 @@ async def artifact(request: Request) -> Response:
     if asked not in _MAKERS:
         return _refused(404, f"There is no such file; there are: {', '.join(_MAKERS)}.")
     try:
-        record = await _record(request, thread_id)
+        record = await record_of_thread(request, thread_id)
     except httpx.HTTPStatusError as error:
         return _refused(error.response.status_code, f"There is no thread {thread_id}, or not for you.")
     except (ValidationError, IndexError):
@@ -44,28 +41,6 @@ async def artifact(request: Request) -> Response:
     except CutegenError as error:
         return _refused(500, str(error))
     return Response(found, media_type=kind) if found else _refused(404, "No kernel has passed yet.")
-
-
-async def _record(request: Request, thread_id: str) -> RunRecord:
-    authorization = request.headers.get("authorization")
-    client = get_client(url=_own_url(request), headers={"authorization": authorization} if authorization else None)
-    history = await client.threads.get_history(thread_id, limit=MOST_CHECKPOINTS)
-    thread = await client.threads.get(thread_id)
-    states = [RunState.model_validate(each["values"]) for each in reversed(history) if "source" in each["values"]]
-    created = thread["created_at"]
-    when = created if isinstance(created, datetime) else datetime.fromisoformat(created)
-    return await asyncio.to_thread(partial(record_of, states, id=thread_id, created=when))
-
-
-def _own_url(request: Request) -> str | None:
-    """None for langgraph-api, which is asked within its process; any other server by the port that this came in at.
-
-    Not by the request's Host, which its sender writes.
-    """
-    if "langgraph_api.server" in sys.modules:
-        return None
-    host, port = request.scope["server"]
-    return f"http://{host}:{port}"
 
 
 def _kernel(record: RunRecord) -> str | None:
@@ -101,5 +76,5 @@ def _refused(status: int, why: str) -> Response:
     return JSONResponse({"detail": why}, status_code=status)
 
 
-app = Starlette(routes=[Route("/cutegen/threads/{thread_id}/{file}", artifact)])
+app = Starlette(routes=[*ROUTES, Route("/cutegen/threads/{thread_id}/{file}", artifact)])
 """Mounted by `langgraph.json` beside the server's own routes, behind the same token."""

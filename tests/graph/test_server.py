@@ -324,6 +324,49 @@ def test_a_task_runs_to_its_result(url: str, tmp_path: Path) -> None:
     } <= kinds  # fmt: skip
 
 
+def test_a_thread_is_watched_while_it_waits_and_to_its_end(url: str) -> None:
+    """By a page of its own, whose stream tells steps by their numbers and goes on behind the last that was heard."""
+    manual = {"model": "manual", "target": "cpu"}
+
+    async def watch() -> tuple[list[httpx.Response], str, str]:
+        client = client_of(url)
+        thread, name = str((await client.threads.create())["thread_id"]), await assistant(client)
+        live = f"{url}/cutegen/threads/{thread}/live/"
+        async with httpx.AsyncClient(headers=KNOWN, timeout=LONG_S) as browser:
+            pages = [await browser.get(live)]
+            await client.runs.wait(thread, name, input={"source": SOURCE, "name": "softsign"}, context=manual)
+            pages.append(await browser.get(live))
+            heard = ""
+            async with browser.stream("GET", f"{live}events") as stream:
+                async for text in stream.aiter_text():
+                    heard += text
+                    if "a question waits" in heard:
+                        break
+            await client.runs.wait(thread, name, command={"resume": "CANNOT: it is beyond me"}, context=manual)
+            pages += [
+                await browser.get(live),
+                await browser.get(f"{live}body"),
+                await browser.get(f"{live}record.json"),
+            ]
+            whole = (await browser.get(f"{live}events")).text
+            rest = (await browser.get(f"{live}events", headers={"last-event-id": pages[2].headers["x-at"]})).text
+            pages += [
+                await browser.get(f"{url}/cutegen/threads/{name}/live/"),
+                await browser.get(live, headers={"authorization": ""}),
+            ]
+        return pages, whole, rest
+
+    pages, whole, rest = asyncio.run(watch())
+    assert [page.status_code for page in pages] == [200, 200, 200, 200, 404, 404, 401]
+    assert "Nothing has been judged yet." in pages[0].text
+    assert "This run has not ended yet." in pages[1].text
+    assert "it is beyond me" in pages[2].text and "<script nonce" in pages[2].text
+    assert "<script" not in pages[3].text
+    assert "event: step" in whole and "event: step" not in rest
+    for text in (whole, rest):
+        assert json.loads(text.split("data: ")[-1])["text"] == "it is beyond me"
+
+
 def test_a_thread_goes_on_after_a_kill(server: Server) -> None:
     """Its question still waits, and is answered; types are built from the file by their names on a list only."""
     manual = {"model": "manual", "target": "cpu"}
