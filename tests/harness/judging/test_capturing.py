@@ -104,6 +104,12 @@ def test_a_forward_that_fails_is_the_files_fault() -> None:
         captured(NET.replace("torch.randn(64, 32)", "torch.randn(64, 31)"))
 
 
+def test_memory_that_ends_while_it_is_measured_is_the_machines_fault() -> None:
+    source = NET.replace("return self.layers(x)", "raise torch.OutOfMemoryError('no room')")
+    with pytest.raises(MachineError, match=r"no room.*Is there enough memory"):
+        captured(source)
+
+
 def test_random_numbers_and_sizes_by_values_are_hindered() -> None:
     source = NET.replace("return self.layers(x)", "return self.layers(x) + torch.rand(64, 32)")
     (part,) = captured(source).parts
