@@ -287,6 +287,7 @@ class Prompts:
 class ListSettings:
     """Of `cutegen settings`."""
 
+    markdown: Annotated[bool, typer.Option("--markdown", help="As docs/settings.md has them.")] = False
     json: Json = False
 
 

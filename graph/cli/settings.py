@@ -19,6 +19,9 @@ from graph.cli.options import Given, ListSettings
 from harness.nouns.errors import UserError
 from nodes.settings import Settings
 
+_ABOUT = """What a run is asked and allowed. On the command line by options of their own (`cutegen optimize --help`) or
+`--set NAME=VALUE`, in Python as keywords of `optimize`, on a server as a run's `context`, in Studio as a form.
+Written by `cutegen settings --markdown`; a test holds it to the schema."""
 _LISTED = "`cutegen settings` lists them."
 _OWN = ("run_dir",)
 """What `--out` says, in a way of its own."""
@@ -59,6 +62,8 @@ def run(options: ListSettings) -> int:
     """Do the command; its exit code."""
     if options.json:
         print(json.dumps(Settings.model_json_schema()))
+    elif options.markdown:
+        print(markdown(), end="")
     else:
         Console().print(_table())
     return IMPROVED
@@ -107,6 +112,18 @@ def _value(text: str) -> object:
         return json.loads(text)
     except ValueError:  # no JSON, or a number of thousands of digits
         return text
+
+
+def markdown() -> str:
+    """The page of all settings: a table a group."""
+    lines = ["# Settings", "", _ABOUT, ""]
+    for group in Settings.groups():
+        lines += [f"## {group.__name__}", "", group.__doc__ or "", ""]
+        lines += ["| setting | default | what it means |", "|---|---|---|"]
+        for name, default, meaning in names(group):
+            lines.append(f"| `{name}` | {f'`{default}`' if default else ''} | {meaning.replace('|', chr(92) + '|')} |")
+        lines.append("")
+    return "\n".join(lines[:-1]) + "\n"
 
 
 def _table() -> Table:
