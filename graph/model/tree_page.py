@@ -5,9 +5,9 @@ from __future__ import annotations
 from graph.model.plan import Plan
 from graph.model.plan_table import left_out_of, sentences_of
 from graph.model.report import verdict_of
-from graph.model.sources import rendered
 from graph.model.state import RegionOutcome
 from graph.model.tree import Branch, rows, tree_of
+from graph.pages.report import filled_in
 from harness.nouns.acceptance import Acceptance
 
 
@@ -19,4 +19,4 @@ def tree_page(name: str, plan: Plan, outcomes: tuple[RegionOutcome, ...], accept
         {"depth": depth, "branch": each if isinstance(each, Branch) else None, "leaf": each, "share": each.share}
         for depth, each in rows(tree)
     ]
-    return rendered("model_report.html.j2", name=name, said=said, lines=lines)
+    return filled_in("model_report.html.j2", {"name": name, "said": said, "lines": lines})
