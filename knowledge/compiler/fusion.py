@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
+from knowledge.compiler.arena import arena
 from knowledge.compiler.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.index import number as fixed
 from knowledge.compiler.inlining import Inliner
@@ -19,8 +20,6 @@ from knowledge.playbook.expressions import Node
 from knowledge.playbook.lowering import Lowered
 from knowledge.playbook.primitives import PRIMITIVES
 from knowledge.playbook.problem import Problem, Tensor
-from knowledge.playbook.sizes import Size
-from knowledge.playbook.source_text import BYTES
 from knowledge.playbook.strided import packed_strides
 
 # Operations that cost as much as an element's way to memory and back: 8 bytes at 15 operations a byte (an H200's).
@@ -378,33 +377,3 @@ def _places(value: Value, read: Element, held: tuple[Index, ...], loops: tuple[A
         return None
     flat = linear(held, packed_strides(source.shape))
     return dict(zip(value.axes, unravelled(flat, value.shape), strict=True))
-
-
-def arena(lives: list[tuple[int, int, Tensor]]) -> tuple[dict[str, int], int]:
-    """A place in bytes for each tensor, by the first and the last kernel that needs it, largest first; and the size."""
-    if any(isinstance(tensor.numel, Size) for _, _, tensor in lives):
-        return _one_after_the_other([tensor for _, _, tensor in lives])
-    taken: list[tuple[int, int, int, int]] = []
-    places: dict[str, int] = {}
-    for first, last, tensor in sorted(lives, key=lambda life: -life[2].numel * BYTES[life[2].dtype]):
-        size = _padded(tensor)
-        place = 0
-        for start, end, begins, ends in sorted(taken):
-            if begins <= last and first <= ends and place < end and start < place + size:
-                place = end
-        places[tensor.name] = place
-        taken.append((place, place + size, first, last))
-    return places, max((end for _, end, _, _ in taken), default=0)
-
-
-def _one_after_the_other(tensors: list[Tensor]) -> tuple[dict[str, int], int]:
-    """Places where it is not known which of two is larger."""
-    places, end = {}, 0
-    for tensor in tensors:
-        places[tensor.name] = end
-        end = end + _padded(tensor)
-    return places, end
-
-
-def _padded(tensor: Tensor) -> int:
-    return -(-max(tensor.numel, 1) * BYTES[tensor.dtype] // 256) * 256
