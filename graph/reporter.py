@@ -10,6 +10,7 @@ from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.protocols import Account, JudgedRun
 from nodes.state import Best, Result, RunState, Stop, require
+from tools.claims import say_instructions
 
 
 class Ended(Account, JudgedRun, Protocol):
@@ -46,8 +47,9 @@ def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
 
 
 def _as_called(best: Best, state: Ended, node_context: NodeContext) -> Best:
-    """The best kernel, whose verdict also tells how fast the exported module is for a caller."""
+    """The best kernel with what its machine code has; its verdict also tells how fast the export is for a caller."""
     task = require(state.task, "task")
     drop_in = drop_in_files(task, best.candidate)
     verdict = node_context.judge(state).as_called(task, best.candidate, best.verdict, drop_in)
-    return best.model_copy(update={"verdict": verdict})
+    instructions = say_instructions(verdict.build, best.candidate.target) if verdict.build else ""
+    return best.model_copy(update={"verdict": verdict, "instructions": instructions})

@@ -139,11 +139,12 @@ class Step(Frozen):
 
 
 class Best(Frozen):
-    """The fastest verified kernel so far."""
+    """The fastest verified kernel so far. `instructions`: at the end of a run, what its machine code has and lacks."""
 
     candidate: Candidate
     verdict: Verdict
     profile: Profile | None = None
+    instructions: str = ""
 
     @model_validator(mode="after")
     def _the_verdict_is_its_own(self) -> Self:

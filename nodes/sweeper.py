@@ -17,7 +17,7 @@ from nodes.state import RunState, Step, Stop, Usage, Variant, require
 from nodes.stops import over_budget
 from nodes.turn.agent_common import best_speedup
 from tools.kernel_tools import KernelTools, call_tool
-from tools.sweep import Sweep, say_values
+from tools.sweep import Sweep, rank_correlation, say_values
 
 MAX_MESSAGE_CHARS = 200
 
@@ -197,4 +197,11 @@ def _told(entries: Sequence[Entry], winner: Entry | None) -> str:
     told = f"{right} of {len(entries)} variants are right"
     if winner is None or winner.timing is None:
         return told
-    return f"{told}; the fastest: {say_values(winner.values)} ({winner.timing.candidate_ms:.4g} ms)"
+    fastest = f"{told}; the fastest: {say_values(winner.values)} ({winner.timing.candidate_ms:.4g} ms)"
+    timed = [(entry.values, entry.timing.candidate_ms) for entry in entries if entry.timing]
+    agreement = rank_correlation(timed)
+    return (
+        fastest
+        if agreement is None
+        else f"{fastest}; the expected order against the times: rank correlation {agreement:.2f}"
+    )

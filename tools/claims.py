@@ -28,6 +28,7 @@ def _claim(words: str, shown_by: str, what: str) -> Claim:
 # Opcodes as cuobjdump names them (CUDA binary utilities, instruction sets of Ampere and Hopper).
 _ON_CUDA = (
     _claim(r"\bwgmma|warpgroup", r"[HIQ]GMMA", "wgmma"),
+    _claim(r"multicast", r"(?:UTMALDG|UBLKCP)\S*\.MULTICAST", "multicast"),
     _claim(r"\btma\b|bulk cop", r"UTMALDG|UTMASTG|UBLKCP", "a TMA or bulk copy"),
     _claim(r"cp\.?_?async|asynchronous cop", r"LDGSTS|UTMALDG|UBLKCP", "an asynchronous copy"),
     _claim(r"tensor core|\bmma\b", r"[HIDQ](?:G?MMA)", "a tensor-core product"),

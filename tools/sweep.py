@@ -7,7 +7,7 @@ put in, and the comments are gone.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import product
 from math import prod
 
@@ -20,6 +20,10 @@ _CONSTANT = re.compile(
     rf"(?P<head>.*?\b(?P<name>[A-Za-z_]\w*)\s*=\s*(?:(?:cute::)?(?:Int|C)<\s*)?)(?P<value>{_VALUE})(?P<tail>\s*>?(?:\{{\}})?\s*;)\s*"
 )
 _VALUES = re.compile(rf"\s*(?:{_VALUE})(?:\s*,\s*(?:{_VALUE}))*\s*")
+
+
+RANKED = "Rank"
+"""The constant that counts whole variants in the order in which whoever wrote the sweep expects them."""
 
 
 class SweepError(ValueError):
@@ -83,6 +87,25 @@ def read_sweep(source: str, most: int) -> tuple[str, Sweep | None]:
 def say_values(values: dict[str, str]) -> str:
     """`kTile = 64, kStages = 2`."""
     return ", ".join(f"{name} = {value}" for name, value in values.items())
+
+
+def rank_correlation(timed: Sequence[tuple[dict[str, str], float]]) -> float | None:
+    """Spearman's, of the order in which variants were expected and their times; 1 where the order was right.
+
+    None where nobody expected one, or there are fewer than three: the constant `Rank` counts variants from the best on.
+    """
+    if len(timed) < 3 or any(values.keys() != {RANKED} for values, _ in timed):
+        return None
+    expected = [int(values[RANKED]) for values, _ in timed]
+    apart = sum(
+        (place - at) ** 2 for place, at in zip(_places(expected), _places([ms for _, ms in timed]), strict=True)
+    )
+    return 1 - 6 * apart / (len(timed) * (len(timed) ** 2 - 1))
+
+
+def _places(values: Sequence[float]) -> list[int]:
+    order = sorted(range(len(values)), key=lambda index: values[index])
+    return [order.index(index) for index in range(len(values))]
 
 
 def constant(code: str) -> re.Match[str] | None:

@@ -27,13 +27,17 @@ def say_build(build: Build) -> str:
     if not build.succeeded:
         errors = [diagnostic for diagnostic in build.diagnostics if diagnostic.severity != "warning"]
         return "\n".join(["The kernel does not compile:", *_diagnostics(errors, MAX_DIAGNOSTICS)])
-    lines = ["The kernel compiles."]
-    lines += [
+    lines = ["The kernel compiles.", *say_resources(build)]
+    return "\n".join([*lines, *_diagnostics(build.remarks, MAX_REMARKS)])
+
+
+def say_resources(build: Build) -> list[str]:
+    """What each kernel takes of a multiprocessor; nothing on a processor."""
+    return [
         f"{use.kernel}: {use.registers} registers a thread, {use.shared_bytes} bytes of shared memory, "
         f"{use.spill_bytes} bytes spilled"
         for use in build.resources
     ]
-    return "\n".join([*lines, *_diagnostics(build.remarks, MAX_REMARKS)])
 
 
 def say_verdict(verdict: Verdict, target: TargetName) -> str:

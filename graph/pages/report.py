@@ -26,9 +26,18 @@ from harness.nouns.verdict import Interval, Timing, WorkloadResult
 from harness.profile.render import render as render_profile
 from harness.profile.render import say_phases
 from nodes.history import say_decision
-from nodes.state import Step, Usage
+from nodes.state import Best, Step, Usage
 from tools.sweep import say_values
-from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_smaller, say_tolerance, say_trials
+from tools.wording import (
+    say_caller,
+    say_clock,
+    say_compiled,
+    say_oracle,
+    say_resources,
+    say_smaller,
+    say_tolerance,
+    say_trials,
+)
 
 WIDE, NARROW = 940, 400
 
@@ -87,6 +96,7 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
         "called": _called(record.timing),
         "beside": beside.compiled or (record.timing if record.timing and record.timing.compiled else None),
         "samples": [samples_chart(record.timing, width) for width in (WIDE, NARROW)],
+        "made": _made(best),
         "evidence": worst_errors(best.verdict) if best else (),
         "speedups": {each.name: each.timing.speedup for each in _workloads(record) if each.timing},
         "defects": _defects(record),
@@ -109,6 +119,13 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
         "verifiers": verifiers_record(record),
         "settings": {name: value for name, value in record.settings.items() if value not in (None, "", {}, [])},
     }
+
+
+def _made(best: Best | None) -> list[str]:
+    """What the best kernel's build tells: registers, shared memory, spills, and which instructions it has."""
+    if best is None or best.verdict.build is None:
+        return []
+    return [line for line in (*say_resources(best.verdict.build), best.instructions) if line]
 
 
 def _workloads(record: RunRecord) -> tuple[WorkloadResult, ...]:

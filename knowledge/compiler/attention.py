@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
@@ -24,6 +24,8 @@ TYPES = ("float32", "float16", "bfloat16")
 # Columns of a head at most: what a warp keeps of its rows of the result in registers.
 WIDEST = 256
 SCORE = "s"
+# Terms of a sum within the scores that are computed for each of them.
+MOST_TERMS = 32
 
 
 @dataclass(frozen=True)
@@ -159,9 +161,24 @@ class _Search:
         self._same(total, "sum", powers)
         self._same(top, "amax", scores)
         _require(sought is None or bare(sought.args[0]) is top, "another mask")
+        scores = self.graph.rewritten(scores, {}, self._written_out)
         products = {id(each): each for each in reads(scores) if not _is_argument(each)}
         _require(len(products) == 1, "scores of more than one product")
         return _Weights(scores, next(iter(products.values())), sought is not None)
+
+    def _written_out(self, read: Element) -> Node:
+        """A short sum of whole numbers term by term, such as how many offsets lie at or before a place."""
+        value = read.value
+        if value is None or (value.kind, value.op) != ("reduce", "sum") or not value.dtype.startswith("int"):
+            return read
+        (over,) = value.reduced if len(value.reduced) == 1 else (None,)
+        if over is None or over.extent > MOST_TERMS:
+            return read
+        body, places = self.inliner.body(value), dict(zip(value.axes, read.indices, strict=True))
+        terms = [
+            self.graph.rewritten(body, {**places, over: number(at)}, lambda inner: inner) for at in range(over.extent)
+        ]
+        return reduce(lambda sum_, term: self.graph.element("add", value.dtype, sum_, term), terms)
 
     def _same(self, read: Node, op: str, of: Node) -> None:
         """A reduction along the keys of the very elements that `of` is one of."""

@@ -1,6 +1,7 @@
 """Attention for GPUs: the sections of the exemplar attention.cu, from the form of `attention.py`.
 
-Knobs: `rows` of q a warp, `warps`, `keys` of a tile, `stages` of K and V in shared memory, `blocks` a multiprocessor.
+Knobs: `rows` of q a warp, `warps`, `keys` of a tile, `stages` of K and V in shared memory, `blocks` a multiprocessor,
+`splits` (blocks that share the keys of some rows).
 """
 
 from __future__ import annotations
@@ -205,7 +206,7 @@ def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:
     values = {name: plan.knobs[knob] for name, knob in own.items()}
     copies = zip("QKV", (form.q, form.k, form.v), (form.inner, form.inner, form.outer), strict=True)
     values |= {f"Copy{name}": width(form, operand, columns) for name, operand, columns in copies}
-    values["Products"] = 1 if problem.precision == "tf32" else 3
+    values |= {"Products": 1 if problem.precision == "tf32" else 3, "Splits": plan.knobs.get("splits", 1)}
     lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
     return "\n".join([*lines, f"constexpr bool Vectors = {_truth(stored_at_once(form) > 1)};"])
 

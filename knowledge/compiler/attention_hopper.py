@@ -28,7 +28,7 @@ ARCHITECTURE = "sm_90a"
 ROWS = 64
 """Of a warpgroup; a problem of fewer rows leaves the others idle."""
 # Columns of a head: fewer waste most of what a tile of 64 columns multiplies, more have no room in registers.
-_COLUMNS = range(33, 129)
+_COLUMNS = range(33, 257)
 # Elements in the 16 bytes that a tensor copy's strides must be multiples of, and its dimensions beside row and column.
 _UNIT, _DIMENSIONS = 8, 2
 _PROBLEM = Template("""\
@@ -70,6 +70,7 @@ Tile = tuple[int, int, int, int]
 TILES: dict[int, dict[Tile, float]] = {
     64: {(3, 128, 2, 1): 1, (2, 128, 2, 1): 1.12, (3, 128, 2, 0): 1.06},
     128: {(2, 128, 2, 1): 1, (2, 128, 2, 0): 1.06, (2, 64, 2, 1): 1.11},
+    256: {(2, 64, 2, 1): 1, (2, 80, 2, 1): 1.05, (2, 64, 2, 0): 1.06},
 }
 
 

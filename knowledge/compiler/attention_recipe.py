@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from math import ceil, prod
+
 from knowledge.compiler import attention_cuda, attention_hopper
 from knowledge.compiler.attention import Attention, attention_of
 from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 from knowledge.playbook.source_text import BYTES
 
@@ -32,10 +34,11 @@ class AttentionRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Another tile: how many rows a block has and how many keys are on the way, a trial tells."""
         why = "rows a warp, keys a tile and blocks a multiprocessor trade reads of shared memory against latency"
-        return tuple(
+        return *_shares(problem, plan), *(
             Move(f"tile of {_rows(each)} rows, {each.knobs['keys']} keys, {each.knobs['stages']} stages", why, each,
                  ("occupancy", "latency", "on_chip", "compute"))
-            for each in plans(problem, attention_of(problem)) if each != plan
+            for each in plans(problem, attention_of(problem))
+            if each.knobs | {"splits": 0} != plan.knobs | {"splits": 0}
         )  # fmt: skip
 
     def render(self, problem: Problem, plan: Plan) -> str:
@@ -71,8 +74,14 @@ _WIDE: dict[int, tuple[Tile, ...]] = {
     256: (),
 }
 _SMALL: tuple[Tile, ...] = ((16, 4, 32, 2, 1), (16, 2, 32, 2, 1))
+# A warp that has all rows of a head, for decoding.
+_ONE: tuple[Tile, ...] = ((16, 1, 32, 3, 2),)
 # A block of more rows has too little to do.
 FEW_ROWS = 64
+# Tiles of keys that a block must have left, and blocks that share them at most: a thread keeps a weight for each.
+_LEFT, MOST_SHARES = 4, 64
+# How many times more multiprocessors than works there must be for shared keys to come before a faster kernel's tiles.
+_IDLE = 4
 
 
 def plans(problem: Problem, form: Attention) -> list[Plan]:
@@ -80,10 +89,36 @@ def plans(problem: Problem, form: Attention) -> list[Plan]:
     columns = max(form.inner, form.outer)
     tiles = (_WIDE if BYTES[form.dtype] == 4 else _NARROW)[next(most for most in _WIDE if columns <= most)]
     made = attention_hopper.plans(problem, form) if attention_hopper.suits(problem, form) else []
-    for rows, warps, keys, stages, blocks in (*tiles, *_SMALL):
+    one = _ONE if form.row.extent <= 16 else ()
+    for rows, warps, keys, stages, blocks in (*one, *tiles, *_SMALL):
         knobs: dict[str, int | str] = {"rows": rows, "warps": warps, "keys": keys, "stages": stages, "blocks": blocks}
         plan = Plan(AttentionRecipe.name, knobs)
         few = form.row.extent > FEW_ROWS or rows * warps <= FEW_ROWS
         if few and attention_cuda.fits(form, plan, problem.device):
-            made.append(plan)
-    return made
+            made.append(plan.with_knobs(splits=splits(form, plan, problem.device)))
+    idle = any(_works(form, plan) * _IDLE <= problem.device.multiprocessors for plan in made[:1])
+    shared = [each for each in made if int(each.knobs.get("splits", 1)) >= _IDLE]
+    return [*shared, *(each for each in made if each not in shared)] if idle else made
+
+
+def splits(form: Attention, plan: Plan, device: Device) -> int:
+    """How many blocks should share the keys of some rows, so that every multiprocessor has as many as it holds."""
+    room = device.shared_bytes or 99 << 10
+    at_once = device.multiprocessors * max(1, room // attention_cuda.shared_bytes(form, plan))
+    works = _works(form, plan)
+    return max(1, min(at_once // works, ceil(form.key.extent / int(plan.knobs["keys"])) // _LEFT, MOST_SHARES))
+
+
+def _works(form: Attention, plan: Plan) -> int:
+    return prod(axis.extent for axis in form.heads) * ceil(form.row.extent / _rows(plan))
+
+
+def _shares(problem: Problem, plan: Plan) -> tuple[Move, ...]:
+    """Half and twice as many blocks that share keys, where several do."""
+    own = int(plan.knobs.get("splits", 1))
+    fitting = min(MOST_SHARES, ceil(attention_of(problem).key.extent / int(plan.knobs["keys"])))
+    why = "More keys on their way at once, or fewer shares that are joined."
+    return tuple(
+        Move(f"keys shared by {each} blocks", why, plan.with_knobs(splits=each), ("memory", "occupancy", "latency"))
+        for each in (own // 2, min(fitting, 2 * own)) if 1 < own != each > 0
+    )  # fmt: skip

@@ -3,6 +3,7 @@
 // of K and V, and carries for each row the largest score so far, the sum of the exponentials and the sum of their
 // products with V, all rescaled when the largest score grows. 16-bit types multiply as they are; float32 as 3xTF32: an
 // element is split in registers into big + small, and small*big + big*small + big*big is within 2^-21 of the product.
+// Where rows are few, as in decoding, blocks share a head's keys, and a second kernel joins what they found in order.
 //   op class: reduction
 //   architecture: sm_80
 //   layouts: any strides; 16-byte copies where strides, extents and pointers allow them
@@ -78,6 +79,7 @@ constexpr int CopyK = 8;
 constexpr int CopyV = 8;
 constexpr bool Vectors = true; // whether 2 (of 16 bits) or 4 neighbours are stored at once
 constexpr int Products = 3;    // of float32; 1 is plain TF32
+constexpr int Splits = 1;      // blocks that share the keys of some rows
 // end knobs
 
 constexpr bool narrow = sizeof(T) == 2;
@@ -325,6 +327,8 @@ CUTE_DEVICE float power_of_two(float x) {
   return result;
 }
 
+constexpr float Factor = (Plain ? Scale : 1.0f) * 1.4426950408889634f;
+
 // Scores of rows from row0 on and keys from key0 on, those of what is not seen -infinity.
 CUTE_DEVICE void finish(float (&s)[Atoms][TilesS][4], int row0, int key0, int head, Terms const& terms, int lane) {
   CUTE_UNROLL
@@ -344,7 +348,6 @@ CUTE_DEVICE void finish(float (&s)[Atoms][TilesS][4], int row0, int key0, int he
 // The scores become exponentials; `top` and `sum` (a lane's own part) take them in, `rescale` is for what came before.
 CUTE_DEVICE void soften(float (&s)[Atoms][TilesS][4], float (&top)[Atoms][2], float (&sum)[Atoms][2],
                         float (&rescale)[Atoms][2]) {
-  constexpr float Factor = (Plain ? Scale : 1.0f) * 1.4426950408889634f;
   CUTE_UNROLL
   for (int m = 0; m < Atoms; ++m) {
     CUTE_UNROLL
@@ -386,8 +389,19 @@ CUTE_DEVICE void store(X* to, float const (&x)[Fragments::Near], int column) {
   }
 }
 
+// What a row's sums are multiplied by.
+CUTE_DEVICE float portion(float top, float total) {
+  return Safe && top == -INFINITY && total == 0 ? 0.0f : 1.0f / total;
+}
+
+// What one block found for one row over its share of the keys: the products' sums, not divided yet.
+struct Share {
+  float o[OperandV::Padded], top, sum;
+};
+
 __global__ void __launch_bounds__(Threads, MinBlocks)
-attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict__ V, T* __restrict__ O, Terms terms) {
+attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict__ V, T* __restrict__ O,
+          Share* __restrict__ shares, Terms terms) {
   extern __shared__ __align__(128) uint8_t memory[];
   T* const sQ = reinterpret_cast<T*>(memory);        // (BlockRows,Inner)
   T* const sK = sQ + OperandQ::size;                 // (BlockKeys,Inner,Stages)
@@ -397,7 +411,8 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
   int const head = blockIdx.x / TilesM, tile = Causal ? TilesM - 1 - blockIdx.x % TilesM : blockIdx.x % TilesM;
   int const row0 = tile * BlockRows, warp_row0 = row0 + warp * WarpRows;
   int const reach = row0 + BlockRows + Diagonal, seen = !Causal || reach > Keys ? Keys : reach;  // keys
-  int const last = seen > 0 ? (seen - 1) / BlockKeys + 1 : 0;
+  int const tiles = seen > 0 ? (seen - 1) / BlockKeys + 1 : 0, split = blockIdx.y;
+  int const first = tiles * split / Splits, last = tiles * (split + 1) / Splits;
   Places const places = places_of(head);
 
   auto const fetch = [&](int key_tile, int stage) {
@@ -409,13 +424,13 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
   };
   copy_tile<OperandQ>(Q + places.q, sQ, row0, thread);
   CUTE_UNROLL
-  for (int stage = 0; stage < Stages - 1; ++stage) fetch(stage, stage);
+  for (int stage = 0; stage < Stages - 1; ++stage) fetch(first + stage, stage);
 
   float o[Atoms][TilesO][4] = {}, top[Atoms][2], sum[Atoms][2] = {};
   CUTE_UNROLL
   for (int i = 0; i < Atoms * 2; ++i) top[i / 2][i % 2] = -INFINITY;
 
-  for (int key_tile = 0, stage = 0; key_tile < last; ++key_tile) {
+  for (int key_tile = first, stage = 0; key_tile < last; ++key_tile) {
     cp_async_wait<Stages - 2>();
     __syncthreads();
     fetch(key_tile + Stages - 1, stage == 0 ? Stages - 1 : stage - 1);
@@ -436,26 +451,70 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
     float total = sum[m][half];
     total += __shfl_xor_sync(0xffffffffu, total, 1);
     total += __shfl_xor_sync(0xffffffffu, total, 2);
-    float const share = Safe && top[m][half] == -INFINITY && total == 0 ? 0.0f : 1.0f / total;
     if (row >= Rows) continue;
+    [[maybe_unused]] int64_t const found = (int64_t(head) * Rows + row) * Splits + split;
+    if constexpr (Splits > 1) {
+      if (lane % 4 == 0) shares[found].top = top[m][half], shares[found].sum = total;
+    }
+    float const share = Splits > 1 ? 1.0f : portion(top[m][half], total);
     T* const to = O + places.o + row * int64_t(stride<0>(Layout<Shape<_1, _1>, StridesO>{}));
     CUTE_UNROLL
     for (int piece = 0; piece < TilesO * 2 / Fragments::Near; ++piece) {
       float x[Fragments::Near];
       CUTE_UNROLL
-      for (int k = 0; k < Fragments::Near; ++k) x[k] = Fragments::held(o[m], piece, half, k) * share;
-      store(to, x, Fragments::column(piece, lane));
+      for (int k = 0; k < Fragments::Near; ++k) {
+        x[k] = Fragments::held(o[m], piece, half, k) * share;
+        if constexpr (Splits > 1) shares[found].o[Fragments::column(piece, lane) + k] = x[k];
+      }
+      if constexpr (Splits == 1) store(to, x, Fragments::column(piece, lane));
     }
+  }
+}
+
+// Joins the shares of the keys of one row, in their order; a thread has some columns.
+__global__ void join(Share const* __restrict__ shares, T* __restrict__ O) {
+  int const head = blockIdx.x / Rows, row = blockIdx.x % Rows;
+  Share const* const found = shares + int64_t(blockIdx.x) * Splits;
+  float top = -INFINITY, total = 0;
+  CUTE_UNROLL
+  for (int split = 0; split < Splits; ++split) top = fmaxf(top, found[split].top);
+  float const base = top == -INFINITY ? 0.0f : top;
+  float weights[Splits];
+  CUTE_UNROLL
+  for (int split = 0; split < Splits; ++split) {
+    weights[split] = power_of_two((found[split].top - base) * Factor);
+    total = fmaf(found[split].sum, weights[split], total);
+  }
+  float const share = portion(top, total);
+  T* const to = O + places_of(head).o + row * int64_t(stride<0>(Layout<Shape<_1, _1>, StridesO>{}));
+  for (int column = threadIdx.x; column < Outer; column += blockDim.x) {
+    float x = 0;
+    CUTE_UNROLL
+    for (int split = 0; split < Splits; ++split) x = fmaf(found[split].o[column], weights[split], x);
+    to[column * int64_t(stride<1>(Layout<Shape<_1, _1>, StridesO>{}))] = T(x * share);
   }
 }
 
 // check: as in gemm_simt.cu
 
+// scratch: as in gemm_3xtf32.cu
+
 void launch(T const* Q, T const* K, T const* V, T* O, Terms terms, DLDevice device) {
   auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
+  tvm::ffi::Tensor held;
+  Share* shares = nullptr;
+  if constexpr (Splits > 1) {
+    held = scratch(size_t(Heads) * Rows * Splits * sizeof(Share), device);
+    shares = static_cast<Share*>(held.data_ptr());
+  }
+  dim3 const grid(TilesM * Heads, Splits);
   check(cudaFuncSetAttribute(attention, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
-  attention<<<TilesM * Heads, Threads, SharedBytes, stream>>>(Q, K, V, O, terms);
+  attention<<<grid, Threads, SharedBytes, stream>>>(Q, K, V, O, shares, terms);
   check(cudaGetLastError(), "attention");
+  if constexpr (Splits > 1) {
+    join<<<Heads * Rows, 128, 0, stream>>>(shares, O);
+    check(cudaGetLastError(), "join");
+  }
 }
 
 // require: as in pointwise.cu

@@ -78,7 +78,7 @@ constexpr bool Edges = Causal || Keys % BlockKeys != 0;  // whether some scores 
 constexpr int up(int extent) { return (extent + 63) / 64 * 64; }
 using Columns = Int<up(Inner)>;    // of Q and K, with zeros
 using ColumnsV = Int<up(Outer)>;
-static_assert(Columns::value <= 128 && ColumnsV::value <= 128, "a thread keeps its rows in registers");
+static_assert(Columns::value <= 256 && ColumnsV::value <= 256, "a thread keeps its rows in registers");
 
 // Tiles in shared memory: panels of 64 columns, 128 bytes a row, swizzled as tensor copies write and wgmma reads them.
 using LayoutQ = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<T>{}, Shape<_64, Columns>{}));

@@ -354,7 +354,7 @@ dim3 grid() { return dim3(TilesM * TilesN * Batches, Splits); }
 
 // begin reduce
 // C = epilogue of the partial sums, added in the order of K.
-__global__ void reduce(T const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
+__global__ void reduce(float const* __restrict__ partial, T* __restrict__ C, Epilogue epilogue) {
   int64_t const count = int64_t(Batches) * M{} * N{};
   for (int64_t at = blockIdx.x * int64_t(blockDim.x) + threadIdx.x; at < count; at += int64_t(gridDim.x) * blockDim.x) {
     float x = 0;

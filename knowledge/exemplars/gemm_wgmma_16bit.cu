@@ -4,7 +4,9 @@
 // that keep a ring of tiles in shared memory filled, two warpgroups multiply them. They share a tile, each with half of
 // its rows, or take tiles in turn ("ping-pong"), so that one stores while the other multiplies. The blocks of a
 // cluster lie one below the other and share B's tile: each copies a part of it to all of them. A finished tile goes by
-// stmatrix to shared memory, and from there by tensor copies to C while the next one is multiplied.
+// stmatrix to shared memory, and from there by tensor copies to C while the next one is multiplied. Where tiles are
+// few, several blocks share each one's K, and a second kernel adds their sums in the order of K. Of two products with
+// the same A a tile has half of its columns from each, so that one thread has both elements that go into one of C.
 //   op class: gemm
 //   architecture: sm_90a
 //   layouts: A and B contiguous along K or across it, every other stride a multiple of 16 bytes; any C, by tensor
@@ -43,17 +45,21 @@ constexpr int Group = 8;           // rows of clusters that run side by side, fo
 constexpr int Panels = 2;          // pieces of C, 64 x 64, that a warpgroup has in shared memory
 constexpr bool TensorStore = true;  // C is written by tensor copies
 constexpr int StoreC = 2;          // else elements one store writes: 2 or 1
+constexpr int Splits = 1;          // blocks that share one tile's K
+constexpr bool Paired = false;     // C is made of two products, with B and with U, which lies as B does
 // end knobs
 
 using BLK_K = _64;                 // 128 bytes, the widest swizzle
 constexpr int Producers = 128, Warpgroups = 2, Threads = Producers + 128 * Warpgroups;
 constexpr int Sharing = PingPong ? 1 : Warpgroups;    // warpgroups that share a tile
 constexpr int Rows = BLK_M::value / Sharing;          // of a tile that one warpgroup multiplies
-constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
+constexpr int Columns = BLK_N::value / (Paired ? 2 : 1);  // of C that a tile makes
+constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, Int<Columns>{}), TilesK = ceil_div(K{}, BLK_K{});
 constexpr int ClustersM = ceil_div(TilesM, Cluster), Batches = size<2>(LayoutC{});
-constexpr int64_t Works = int64_t(ClustersM) * TilesN * Batches;  // tiles of a whole cluster
-constexpr bool Whole = M::value % (BLK_M::value * Cluster) == 0 && N::value % BLK_N::value == 0;
-static_assert(Rows % 64 == 0 && BLK_N::value % 64 == 0 && Works < (1 << 30));
+constexpr int64_t Works = int64_t(ClustersM) * TilesN * Batches * Splits;  // tiles of a whole cluster
+constexpr bool Whole = M::value % (BLK_M::value * Cluster) == 0 && N::value % Columns == 0;
+static_assert(Rows % 64 == 0 && Columns % 64 == 0 && Works < (1 << 30));
+static_assert(Splits == 1 || (!PingPong && !Paired && Splits <= TilesK), "whoever shares K has one sum of some tiles");
 
 // begin operands
 // One operand as (rows, K), and its tiles in shared memory as tensor copies write them and wgmma reads them.
@@ -83,6 +89,7 @@ using Atom = decltype(GMMA::ss_op_selector<T, T, float, Shape<Int<64 * Sharing>,
 using Mma = decltype(make_tiled_mma(Atom{}, Layout<Shape<Int<Sharing>, _1, _1>>{}));
 // end operands
 
+using PartB = Operand<LayoutB, N, Int<Columns>>;        // what one of the two products has of a tile
 constexpr int Panel = 64 * 64;                        // elements
 struct Shared {
   alignas(1024) T A[Stages * OperandA::size];
@@ -136,16 +143,18 @@ CUTE_DEVICE void copy_tile(CUtensorMap const& map, T* to, uint64_t* barrier, int
 }
 // end copies
 
-// A tile of C of one batch.
+// A tile of C of one batch, and the tiles of K from `first` to `last` of it.
 struct Work {
-  int m, n, l;
+  int m, n, l, split, first, last;
 
   // Of the works, in the order in which `Group` rows of clusters run side by side, the one of number `index`.
   CUTE_DEVICE Work(int index) {
-    l = index / (ClustersM * TilesN), index %= ClustersM * TilesN;
-    int const first = index / (Group * TilesN) * Group, rows = min(Group, ClustersM - first);
+    split = index / (ClustersM * TilesN * Batches);
+    first = int(int64_t(TilesK) * split / Splits), last = int(int64_t(TilesK) * (split + 1) / Splits);
+    l = index / (ClustersM * TilesN) % Batches, index %= ClustersM * TilesN;
+    int const top = index / (Group * TilesN) * Group, rows = min(Group, ClustersM - top);
     int const rest = index % (Group * TilesN);
-    m = ((first + rest % rows) * Cluster + int(blockIdx.x % Cluster)) * BLK_M{}, n = rest / rows * BLK_N{};
+    m = ((top + rest % rows) * Cluster + int(blockIdx.x % Cluster)) * BLK_M{}, n = rest / rows * Columns;
   }
 };
 
@@ -159,17 +168,19 @@ CUTE_DEVICE void for_each_work(Function const& function, int first = 0, int step
 }
 
 // Fills the stages in turn, each as soon as every warp of the cluster that reads it has left it.
-CUTE_DEVICE void produce(Shared& shared, CUtensorMap const& mapA, CUtensorMap const& mapB) {
+CUTE_DEVICE void produce(Shared& shared, CUtensorMap const& mapA, CUtensorMap const& mapB, CUtensorMap const& mapU) {
   Stage stage;
   for_each_work([&](Work const& work) {
-    for (int k_tile = 0; k_tile < TilesK; ++k_tile, stage.next()) {
+    for (int k_tile = work.first; k_tile < work.last; ++k_tile, stage.next()) {
       Empty::wait(&shared.empty[stage.index], stage.phase ^ 1);
       uint64_t* const full = &shared.full[stage.index];
       Full::arrive_and_expect_tx(full, (OperandA::size + OperandB::size) * sizeof(T));
       copy_tile<OperandA, 1>(mapA, shared.A + stage.index * OperandA::size, full, work.m, k_tile * BLK_K{},
                              batch_of<LayoutA>(work.l), 0);
-      copy_tile<OperandB, Cluster>(mapB, shared.B + stage.index * OperandB::size, full, work.n, k_tile * BLK_K{},
-                                   batch_of<LayoutB>(work.l), blockIdx.x % Cluster);
+      T* const to = shared.B + stage.index * OperandB::size;
+      int const k0 = k_tile * BLK_K{}, l = batch_of<LayoutB>(work.l), part = blockIdx.x % Cluster;
+      copy_tile<PartB, Cluster>(mapB, to, full, work.n, k0, l, part);
+      if constexpr (Paired) copy_tile<PartB, Cluster>(mapU, to + PartB::size, full, work.n, k0, l, part);
     }
   });
 }
@@ -185,10 +196,21 @@ CUTE_DEVICE void release(uint64_t* empty) {
 }
 
 // begin store
+// The element of C whose sum is a fragment's of number `at`, and whose other product's lies a part of a tile further.
+template <class Fragment>
+CUTE_DEVICE T element(Fragment const& tCrC, int at, int m, int n, int l, Epilogue const& epilogue) {
+  if (!Whole && (m >= M{} || n >= N{})) return T(0);
+  if constexpr (Paired) {
+    return epilogue(tCrC(at), m, n, l, tCrC(at + Columns / 2));
+  } else {
+    return epilogue(tCrC(at), m, n, l);
+  }
+}
+
 // A pair of neighbouring elements after the epilogue; zero outside of C.
-CUTE_DEVICE uint32_t finished(float x, float y, int m, int n, int l, Epilogue const& epilogue) {
-  T const first = Whole || (m < M{} && n < N{}) ? T(epilogue(x, m, n, l)) : T(0);
-  T const second = Whole || (m < M{} && n + 1 < N{}) ? T(epilogue(y, m, n + 1, l)) : T(0);
+template <class Fragment>
+CUTE_DEVICE uint32_t finished(Fragment const& tCrC, int at, int m, int n, int l, Epilogue const& epilogue) {
+  T const first = element(tCrC, at, m, n, l, epilogue), second = element(tCrC, at + 1, m, n + 1, l, epilogue);
   return uint32_t(second.raw()) << 16 | first.raw();
 }
 
@@ -200,15 +222,14 @@ CUTE_DEVICE void store_panels(Fragment const& tCrC, T* panels, int& turn, CUtens
   int const thread = threadIdx.x % 128, lane = thread % 32, row = thread / 32 * 16 + lane % 16;
   int const m = m0 + thread / 32 * 16 + lane / 4, n = n0 + lane % 4 * 2;
   CUTE_UNROLL
-  for (int column = 0; column < BLK_N::value; column += 64) {
+  for (int column = 0; column < Columns; column += 64) {
     T* const panel = panels + turn * Panel;
     turn = turn + 1 == Panels ? 0 : turn + 1;
     uint32_t values[4][4];
     CUTE_UNROLL
     for (int i = 0; i < 16; ++i) {
-      int const at = column / 2 + 2 * i;
       values[i / 4][i % 4] =
-          finished(tCrC(at), tCrC(at + 1), m + i % 2 * 8, n + column + i / 2 * 8, l, epilogue);
+          finished(tCrC, column / 2 + 2 * i, m + i % 2 * 8, n + column + i / 2 * 8, l, epilogue);
     }
     if (thread == 0) tma_store_wait<Panels - 1>();
     cutlass::arch::NamedBarrier::sync(128, warpgroup);
@@ -232,10 +253,10 @@ template <class Fragment>
 CUTE_DEVICE void store_directly(Fragment const& tCrC, T* C, int m0, int n0, int l, Epilogue const& epilogue) {
   int const thread = threadIdx.x % 128, lane = thread % 32;
   CUTE_UNROLL
-  for (int i = 0; i < BLK_N::value / 2; i += 2) {
+  for (int i = 0; i < Columns / 2; i += 2) {
     int const m = m0 + thread / 32 * 16 + lane / 4 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + lane % 4 * 2;
     if (!Whole && (m >= M{} || n >= N{})) continue;
-    uint32_t const pair = finished(tCrC(i), tCrC(i + 1), m, n, l, epilogue);
+    uint32_t const pair = finished(tCrC, i, m, n, l, epilogue);
     T* const to = C + LayoutC{}(m, n, l);
     if constexpr (StoreC == 2) {
       *reinterpret_cast<uint32_t*>(to) = pair;
@@ -245,10 +266,28 @@ CUTE_DEVICE void store_directly(Fragment const& tCrC, T* C, int m0, int n0, int 
     }
   }
 }
+
+// Writes the sums over a share of K of 64 rows of a warpgroup, from (m0, n0) on.
+template <class Fragment>
+CUTE_DEVICE void store_partial(Fragment const& tCrC, float* partial, int m0, int n0, int l) {
+  int const thread = threadIdx.x % 128, lane = thread % 32;
+  CUTE_UNROLL
+  for (int i = 0; i < Columns / 2; i += 2) {
+    int const m = m0 + thread / 32 * 16 + lane / 4 + i / 2 % 2 * 8, n = n0 + i / 4 * 8 + lane % 4 * 2;
+    if (!Whole && (m >= M{} || n >= N{})) continue;
+    float* const to = partial + (int64_t(l) * M{} + m) * N{} + n;
+    if constexpr (N::value % 2 == 0) {
+      *reinterpret_cast<float2*>(to) = make_float2(tCrC(i), tCrC(i + 1));
+    } else {
+      to[0] = tCrC(i);
+      if (n + 1 < N{}) to[1] = tCrC(i + 1);
+    }
+  }
+}
 // end store
 
 // Multiplies the tiles of the block's works, or in turn with the other warpgroup those of every other one.
-CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, Epilogue const& epilogue) {
+CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, float* partial, Epilogue const& epilogue) {
   int const warpgroup = (threadIdx.x - Producers) / 128;
   Tensor sA = make_tensor(make_smem_ptr(shared.A), typename OperandA::Shared{});  // (BLK_M,BLK_K,Stages)
   Tensor sB = make_tensor(make_smem_ptr(shared.B), typename OperandB::Shared{});  // (BLK_N,BLK_K,Stages)
@@ -267,7 +306,7 @@ CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, Epilogue
     if constexpr (PingPong) Empty::wait(&shared.turn[warpgroup], order);
     mma.accumulate_ = GMMA::ScaleOut::Zero;
     int left = 0;
-    for (int k_tile = 0; k_tile < TilesK; ++k_tile, stage.next()) {
+    for (int k_tile = work.first; k_tile < work.last; ++k_tile, stage.next()) {
       Full::wait(&shared.full[stage.index], stage.phase);
       warpgroup_fence_operand(tCrC);
       warpgroup_arrive();
@@ -280,7 +319,7 @@ CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, Epilogue
       // The products of the tile before have ended when only these are left.
       warpgroup_wait<1>();
       warpgroup_fence_operand(tCrC);
-      if (k_tile > 0) release(&shared.empty[left]);
+      if (k_tile > work.first) release(&shared.empty[left]);
       left = stage.index;
     }
     if constexpr (PingPong) {
@@ -295,7 +334,9 @@ CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, Epilogue
     for (int i = 0; i < Rows / 64; ++i) {
       // The atoms of a tile's rows go by turns to the warpgroups that share it.
       int const m = work.m + (i * Sharing + (PingPong ? 0 : warpgroup)) * 64;
-      if constexpr (TensorStore) {
+      if constexpr (Splits > 1) {
+        store_partial(tCrC(_, i, 0), partial, m, work.n, work.split * Batches + work.l);
+      } else if constexpr (TensorStore) {
         store_panels(tCrC(_, i, 0), panels, panel, mapC, m, work.n, work.l, epilogue, warpgroup);
       } else {
         store_directly(tCrC(_, i, 0), C, m, work.n, work.l, epilogue);
@@ -309,7 +350,8 @@ CUTE_DEVICE void consume(Shared& shared, CUtensorMap const& mapC, T* C, Epilogue
 
 __global__ void __cluster_dims__(Cluster, 1, 1) __launch_bounds__(Threads, 1)
 gemm(__grid_constant__ CUtensorMap const mapA, __grid_constant__ CUtensorMap const mapB,
-     __grid_constant__ CUtensorMap const mapC, T* __restrict__ C, Epilogue epilogue) {
+     __grid_constant__ CUtensorMap const mapU, __grid_constant__ CUtensorMap const mapC, T* __restrict__ C,
+     float* __restrict__ partial, Epilogue epilogue) {
   extern __shared__ __align__(1024) uint8_t memory[];
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   if (threadIdx.x == 0) {
@@ -325,17 +367,21 @@ gemm(__grid_constant__ CUtensorMap const mapA, __grid_constant__ CUtensorMap con
   cluster_sync();
   if (threadIdx.x < Producers) {
     cutlass::arch::warpgroup_reg_dealloc<40>();
-    if (threadIdx.x == 0) produce(shared, mapA, mapB);
+    if (threadIdx.x == 0) produce(shared, mapA, mapB, mapU);
   } else {
     cutlass::arch::warpgroup_reg_alloc<232>();
-    consume(shared, mapC, C, epilogue);
+    consume(shared, mapC, C, partial, epilogue);
   }
   // No block may leave while others copy into its shared memory or arrive at its barriers.
   __syncwarp();
   cluster_sync();
 }
 
+// reduce: as in gemm_3xtf32.cu
+
 // check: as in gemm_simt.cu
+
+// scratch: as in gemm_3xtf32.cu
 
 // begin maps
 // What a tensor copy must know of an operand: (contiguous, across, batch), and the box that one copy moves.
@@ -366,17 +412,29 @@ CUtensorMap map_of_operand(T const* x) {
 }
 // end maps
 
-void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
+void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device, T const* U = nullptr) {
   auto const stream = static_cast<cudaStream_t>(TVMFFIEnvGetStream(device.device_type, device.device_id));
-  CUtensorMap const mapA = map_of_operand<OperandA, 1>(A), mapB = map_of_operand<OperandB, Cluster>(B);
+  CUtensorMap const mapA = map_of_operand<OperandA, 1>(A), mapB = map_of_operand<PartB, Cluster>(B);
+  CUtensorMap const mapU = Paired ? map_of_operand<PartB, Cluster>(U) : mapB;
   CUtensorMap mapC{};
-  if constexpr (TensorStore) {
+  if constexpr (TensorStore && Splits == 1) {
     mapC = map_of(C, N{}, M{}, Batches, stride<0>(LayoutC{}), stride<2>(LayoutC{}), 64, 64);
+  }
+  tvm::ffi::Tensor held;
+  float* partial = nullptr;
+  if constexpr (Splits > 1) {
+    held = scratch(size_t(Splits) * Batches * M{} * N{} * sizeof(float), device);
+    partial = static_cast<float*>(held.data_ptr());
   }
   check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
   int const grid = int(min(Works * Cluster, int64_t(Blocks / Cluster * Cluster)));
-  gemm<<<grid, Threads, SharedBytes, stream>>>(mapA, mapB, mapC, C, epilogue);
+  gemm<<<grid, Threads, SharedBytes, stream>>>(mapA, mapB, mapU, mapC, C, partial, epilogue);
   check(cudaGetLastError(), "gemm");
+  if constexpr (Splits > 1) {
+    int const blocks = int(min(int64_t(1) << 16, ceil_div(int64_t(Batches) * M{} * N{}, int64_t(256))));
+    reduce<<<blocks, 256, 0, stream>>>(partial, C, epilogue);
+    check(cudaGetLastError(), "reduce");
+  }
 }
 
 }  // namespace product

@@ -82,7 +82,8 @@ def next_draft(
     if plan is None or recipe is None:
         return Decline(f"The playbook optimizes only kernels that it wrote. {HOW_TO_SET_A_MODEL}")
     for move in sorted(recipe.moves(problem, plan), key=lambda move: bottleneck not in move.against):
-        after = None if move.name in tried else _kernel(recipe, problem, move, max_sweep)
+        known = move.name in tried or (move.instead_of_sweep and max_sweep > 1)
+        after = None if known else _kernel(recipe, problem, move, max_sweep)
         if after is not None and _code(after) != _code(source):
             return Draft(after, move.name, move.why)
     return Decline("The playbook has no move left for this kernel.")

@@ -25,7 +25,7 @@ _IN_FLIGHT = 96 << 10
 def pays(problem: Problem, form: Form) -> bool:
     """Whether one operand has few rows and the other many, and tensor copies can read both."""
     few, many = sorted((form.m.extent, form.n.extent))
-    return few <= FEW and many >= 4 * few and suits(problem, form)
+    return few <= FEW and many >= 4 * few and form.second is None and suits(problem, form)
 
 
 def turned(form: Form) -> Form:

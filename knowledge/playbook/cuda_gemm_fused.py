@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.playbook import cuda_gemm_shares as sharing
 from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import contiguous, width
 from knowledge.playbook.gemm_form import A, B, C, Form
@@ -20,8 +21,10 @@ KERNEL = "gemm_wgmma_fused"
 STREAM_K = "gemm_wgmma_stream_k"
 ARCHITECTURE = "sm_90a"
 _BM, _BK = 128, 32
-# Tiles of K that a block must have left, so that filling its pipeline does not cost more than sharing gains.
+# Tiles of K that a block must have by stream-K, so that filling its pipeline does not cost more than sharing gains.
 _FEWEST_TILES = 16
+# Clock cycles of a tile of 128 columns and 32 k's in three products: 1.31 ms at 4096 x 4096 x 4096 on an H200.
+_STEP = 2300
 # Share of the multiprocessors' time that a last wave leaves idle, from which on stream-K is worth its partial sums: an
 # H200 gains 28 % of the time at 36 % idle, 5 % at 26 %, and loses 15 % at 8 %.
 _IDLE = 0.15
@@ -39,12 +42,18 @@ def first_plan(problem: Problem, form: Form) -> Plan:
     spans = int(form.triangle is not None)
     knobs: dict[str, int | str] = {"kernel": KERNEL, "bn": 128, "stages": 3, "producers": 256, "group": 8}
     plan = Plan("gemm", {**knobs, "splits": 1, "spans": spans})
-    return plan if spans else plan.with_knobs(splits=_shares(problem, form, plan))
+    return plan if spans else _sharing_k(problem, form, plan)
 
 
-def _shares(problem: Problem, form: Form, plan: Plan) -> int:
-    apart = problem.device.multiprocessors // _tile_count(form, plan)
-    return max(1, min(apart, ceil(form.k.extent / _BK) // _FEWEST_TILES))
+def _sharing_k(problem: Problem, form: Form, plan: Plan) -> Plan:
+    most = min(problem.device.multiprocessors // _tile_count(form, plan), ceil(form.k.extent / _BK))
+    return sharing.cheapest(plan, most, lambda each: cycles(form, each))
+
+
+def cycles(form: Form, plan: Plan) -> float:
+    """The clock cycles that a product of few tiles should take."""
+    step = _STEP * int(plan.knobs["bn"]) / 128
+    return sharing.cycles(form, ceil(form.k.extent / _BK), step, int(plan.knobs["splits"]))
 
 
 def _tile_count(form: Form, plan: Plan) -> int:
@@ -63,7 +72,17 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     orders, producers = _orders(form, plan), _producers(plan)
     # At K = 2048 an H200 gains 2 % by another order and loses 15 % with half the producers; at K = 32 it gains 4 %.
     usual = (*producers, *orders) if form.k.extent <= _SHORT_K else (*orders, *producers)
-    return (*_stream_k(problem, form, plan), *usual, *_tiles(problem, form, plan))
+    return (*_shared(form, plan), *_stream_k(problem, form, plan), *usual, *_tiles(problem, form, plan))
+
+
+def _shared(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """Other numbers of blocks that share K, once."""
+    splits = int(plan.knobs.get("splits", 1))
+    if splits == 1 or plan.knobs.get("swept"):
+        return ()
+    why = "More blocks share each tile's K, or fewer partial sums are added."
+    values = {"splits": sharing.tried(splits, ceil(form.k.extent / _BK))}
+    return (Move("shares of K", why, plan.with_knobs(swept=1), ("occupancy", "latency"), values),)
 
 
 def _stream_k(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
@@ -71,7 +90,7 @@ def _stream_k(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
         return ()
     if _tile_count(form, plan) * ceil(form.k.extent / _BK) < problem.device.multiprocessors * _FEWEST_TILES:
         return ()
-    kept = {name: value for name, value in plan.knobs.items() if name not in ("kernel", "splits", "spans")}
+    kept = {name: value for name, value in plan.knobs.items() if name not in ("kernel", "splits", "spans", "swept")}
     why = "The last wave of tiles leaves multiprocessors idle: cut it into equal shares of K, wherever a tile ends."
     return (Move("stream K", why, Plan("gemm", {"kernel": STREAM_K, **kept}), ("occupancy", "latency")),)
 
@@ -95,7 +114,7 @@ def _tiles(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
         after, against = plan.with_knobs(bn=64, stages=4), ("occupancy", "latency")
         why = "Narrower tiles, more of them, and a stage more in flight."
     if int(plan.knobs.get("splits", 1)) > 1:
-        after = after.with_knobs(splits=_shares(problem, form, after))
+        after = _sharing_k(problem, form, after)
     return (Move(f"tile 128x{after.knobs['bn']}, {after.knobs['stages']} stages", why, after, against),)
 
 

@@ -1,18 +1,22 @@
 """Products of float16 or bfloat16 operands by Hopper's wgmma and tensor copies (exemplar gemm_wgmma_16bit).
 
-Knobs: `bm`, `bn` (a tile, 64 k's deep), `pingpong` (1: the two warpgroups take tiles in turn; 0: they share each),
-`stages` (tiles in shared memory), `cluster` (blocks that share each tile of B), `group` (rows of clusters side by
-side), `panels` (pieces of C of 64 x 64 that a warpgroup has in shared memory), `swept` (1: clusters and order were).
+Knobs: `bm`, `bn` (a tile, 64 k's deep; of a pair of products half of the columns are each one's), `pingpong` (1: the
+two warpgroups take tiles in turn; 0: they share each), `stages` (tiles in shared memory), `cluster` (blocks that share
+each tile of B), `group` (rows of clusters side by side), `panels` (pieces of C, 64 x 64, that a warpgroup has in shared
+memory), `splits` (blocks that share a tile's K), `swept` (1: clusters and order, or the splits, were), `ranked` (1: so
+were the model's best plans, which `rank` counts).
 """
 
 from __future__ import annotations
 
 from math import ceil
 
+from knowledge.playbook import cuda_gemm_shares as sharing
 from knowledge.playbook.cuda_gemm_text import contiguous, width
 from knowledge.playbook.gemm_form import NARROW, A, B, C, Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Move, Plan
+from knowledge.playbook.sweeping import RANK
 
 KERNEL = "gemm_wgmma_16bit"
 ARCHITECTURE = "sm_90a"
@@ -56,14 +60,33 @@ TILES: tuple[dict[str, int], ...] = (
 
 
 def ranked(problem: Problem, form: Form) -> list[Plan]:
-    """All tiles, each with and without clusters, the fastest by the model first."""
+    """All tiles, each with and without clusters, the fastest by the model first. Few tiles have their K shared."""
     plans = [
         Plan("gemm", {"kernel": KERNEL, **tile, "cluster": cluster, "group": 8, "swept": 0})
         for tile in TILES
+        if form.second is None or tile["bn"] % 128 == 0
         for cluster in (2, 1)
         if cluster * tile["bm"] < form.m.extent + tile["bm"]
     ]
-    return sorted(plans, key=lambda plan: cycles(problem.device, form, plan))
+    shared = [_shared(problem.device, form, plan) for plan in plans]
+    return sorted(shared, key=lambda plan: cycles(problem.device, form, plan))
+
+
+def _shared(device: Device, form: Form, plan: Plan) -> Plan:
+    """The plan with as many blocks to a tile as cost least; one where warpgroups take tiles in turn, or of a pair."""
+    plan = plan.with_knobs(splits=1)
+    if plan.knobs["pingpong"] or form.second:
+        return plan
+    slots = device.multiprocessors // int(plan.knobs["cluster"])
+    most = min(slots // _tile_count(form, plan), ceil(form.k.extent / BK))
+    return sharing.cheapest(plan, most, lambda each: cycles(device, form, each))
+
+
+def _tile_count(form: Form, plan: Plan) -> int:
+    """Tiles of whole clusters."""
+    bm, bn, cluster = (int(plan.knobs[name]) for name in ("bm", "bn", "cluster"))
+    columns = bn // 2 if form.second else bn
+    return ceil(form.m.extent / (bm * cluster)) * ceil(form.n.extent / columns) * form.batches
 
 
 # Of one multiprocessor: multiply-adds of 16-bit operands a cycle (the architecture's), the share that large tiles
@@ -79,30 +102,62 @@ def cycles(device: Device, form: Form, plan: Plan) -> float:
     """The clock cycles that the model expects of a plan: waves of tiles, each step of K as slow as its slowest part."""
     knobs = plan.knobs
     bm, bn, cluster = int(knobs["bm"]), int(knobs["bn"]), int(knobs["cluster"])
-    tiles = ceil(form.m.extent / (bm * cluster)) * ceil(form.n.extent / bn) * form.batches
+    splits = int(knobs.get("splits", 1))
     products = bm * bn * BK / (_PRODUCTS_A_CYCLE * _REACHED)
     # Tensor cores read A's rows once and B for every 64 of them; before that both are written.
     shared = (bm + bn * bm / 64 + bm + bn) * BK * 2 / _SHARED_BYTES_A_CYCLE
     brought = (bm + bn / cluster) * BK * 2 / _L2_BYTES_A_CYCLE
-    summed = ceil(form.k.extent / BK) * max(products, shared, brought)
+    step = max(products, shared, brought)
+    waves = ceil(_tile_count(form, plan) * splits / max(1, device.multiprocessors // cluster))
+    if splits > 1:
+        return _BEGINNING + waves * 2 * _STORE * bm * bn + sharing.cycles(form, ceil(form.k.extent / BK), step, splits)
+    summed = ceil(form.k.extent / BK) * step
     called = any(name in code for code in form.codes for name in _FUNCTIONS)
-    stored = bm * bn * (_STORE + _FUNCTION * called)
-    waves = ceil(tiles / max(1, device.multiprocessors // cluster))
+    stored = bm * (bn // 2 if form.second else bn) * (_STORE + _FUNCTION * called)
     if not knobs["pingpong"]:
         return _BEGINNING + waves * (summed + stored)
     return _BEGINNING + waves * max(summed, stored) + min(summed, stored)
 
 
 def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
-    """The other tiles, the fastest by the model first; after three, a sweep over clusters and orders of the tiles."""
+    """A sweep over the plans that the model expects most of, then one over clusters and orders or over the splits.
+
+    Where nothing is swept the plans are moves of their own.
+    """
+    plan = _settled(problem, form, plan)
     against = ("on_chip", "compute", "latency", "occupancy")
-    others = [each for each in ranked(problem, form) if any(each.knobs[name] != plan.knobs[name] for name in _TILE)]
-    found = [Move(_name(each), _WHY, each, against) for each in others[:6]]
-    return (*found[:3], *_orders(form, plan), *found[3:])
+    best = _best(problem, form)
+    sweep = () if plan.knobs.get("ranked") or len(best) < 2 else (
+        Move("the model's best plans", _WHY, best[0].with_knobs(rank=0), against, {RANK: tuple(range(1, len(best)))}),
+    )  # fmt: skip
+    others = [each for each in best if any(each.knobs[name] != plan.knobs[name] for name in _TILE)]
+    single = [Move(_name(each), _WHY, each, against, instead_of_sweep=True) for each in others]
+    return (*sweep, *single[:3], *_orders(form, plan), *single[3:])
+
+
+# Plans that one sweep builds side by side.
+_MOST = 6
+
+
+def _best(problem: Problem, form: Form) -> list[Plan]:
+    return ranked(problem, form)[:_MOST]
+
+
+def _settled(problem: Problem, form: Form, plan: Plan) -> Plan:
+    """The plan without the knob that counts the model's best ones: with that one's own knobs."""
+    if RANK not in plan.knobs:
+        return plan
+    return _best(problem, form)[int(plan.knobs[RANK])].with_knobs(ranked=1)
 
 
 def _orders(form: Form, plan: Plan) -> tuple[Move, ...]:
-    if plan.knobs["swept"] or form.m.extent <= int(plan.knobs["bm"]):
+    if plan.knobs["swept"]:
+        return ()
+    if int(plan.knobs.get("splits", 1)) > 1:
+        why = "More blocks share each tile's K, or fewer partial sums are added."
+        values = {"splits": sharing.tried(int(plan.knobs["splits"]), ceil(form.k.extent / BK))}
+        return (Move("shares of K", why, plan.with_knobs(swept=1), ("occupancy", "latency"), values),)
+    if form.m.extent <= int(plan.knobs["bm"]):
         return ()
     why = "Which tiles run side by side, and whether blocks share them: what the L2 cache and the network must bring."
     values = {"group": (4, 16), "cluster": (1, 2)}
@@ -125,25 +180,45 @@ def shared_bytes(plan: Plan) -> int:
     return (knobs["bm"] + knobs["bn"]) * BK * 2 * knobs["stages"] + 2 * knobs["panels"] * _PANEL_BYTES + _BARRIERS
 
 
+_CONSTANTS = {"bm": "BLK_M", "bn": "BLK_N", "stages": "Stages", "cluster": "Cluster", "group": "Group",
+              "panels": "Panels", "splits": "Splits", "pingpong": "PingPong"}  # fmt: skip
+
+
 def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
-    """The section `knobs`."""
-    knobs = plan.knobs
-    values = {
-        "Stages": knobs["stages"], "Cluster": knobs["cluster"], "Blocks": problem.device.multiprocessors or 132,
-        "Group": knobs["group"], "Panels": knobs["panels"], "StoreC": min(2, width(form, C, (8, 2))),
-    }  # fmt: skip
-    flags = {"PingPong": bool(knobs["pingpong"]), "TensorStore": copyable(form, C)}
+    """The section `knobs`; under the knob `rank` with a table of plans, from which one constant chooses."""
+    values = {name: str(plan.knobs.get(name, 1)) for name in _CONSTANTS}
+    values["pingpong"] = _truth(bool(plan.knobs["pingpong"]))
+    lines = []
+    if RANK in plan.knobs:
+        rows = [", ".join(str(each.knobs[name]) for name in _CONSTANTS) for each in _best(problem, form)]
+        lines = [
+            f"constexpr int Rank = {plan.knobs[RANK]};",
+            f"// The plans by what a model expects of them: {', '.join(_CONSTANTS.values())}.",
+            f"constexpr int Plans[{len(rows)}][{len(values)}] = {{",
+            *(f"    {{{row}}}," for row in rows),
+            "};",
+        ]
+        values = {name: f"Plans[Rank][{place}]" for place, name in enumerate(values)}
+    written = {_CONSTANTS[name]: value for name, value in values.items()}
+    tiles = [f"using {name} = Int<{written.pop(name)}>;" for name in ("BLK_M", "BLK_N")]
+    flags = {"PingPong": written.pop("PingPong"), "TensorStore": _truth(copyable(form, C)),
+             "Paired": _truth(form.second is not None)}  # fmt: skip
+    written |= {"Blocks": str(problem.device.multiprocessors or 132), "StoreC": str(min(2, width(form, C, (8, 2))))}
     return "\n".join(
         [
-            *(f"using {name} = Int<{knobs[knob]}>;" for name, knob in (("BLK_M", "bm"), ("BLK_N", "bn"))),
-            *(f"constexpr int {name} = {value};" for name, value in values.items()),
-            *(f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()),
+            *lines, *tiles, *(f"constexpr int {name} = {value};" for name, value in written.items()),
+            *(f"constexpr bool {name} = {value};" for name, value in flags.items()),
         ]
-    )
+    )  # fmt: skip
 
 
-def describe(plan: Plan) -> tuple[str, ...]:
+def _truth(value: bool) -> str:
+    return str(value).lower()
+
+
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile and shared memory."""
+    plan = _settled(problem, form, plan)
     knobs = {name: value for name, value in plan.knobs.items() if isinstance(value, int)}
     bm, bn, stages, panels = (knobs[name] for name in ("bm", "bn", "stages", "panels"))
     way = "take tiles in turn" if knobs["pingpong"] else "share a tile"

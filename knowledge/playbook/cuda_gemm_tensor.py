@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from knowledge.playbook import cuda_gemm_shares as sharing
 from knowledge.playbook.cuda_gemm_orders import raster_orders
 from knowledge.playbook.cuda_gemm_text import width
 from knowledge.playbook.gemm_form import A, B, C, Form
@@ -17,8 +18,9 @@ from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Move, Plan
 
 KERNEL = "gemm_3xtf32"
-# Tiles of K that a block must have left, so that filling its pipeline does not cost more than sharing gains.
-FEWEST_TILES = 16
+# Multiply-adds a cycle of an H200's multiprocessor full of blocks (2.10 ms at 4096 x 4096 x 4096, three products), and
+# the cycles that a lone block needs for a tile of K at least.
+_PRODUCTS_A_CYCLE, _LONE_STEP = 420, 1400
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,11 @@ def first_plan(problem: Problem, form: Form) -> Plan:
     return Plan("gemm", {"kernel": KERNEL, **tile.knobs(), "splits": 1, "group": 8, "spans": 0, "products": products})
 
 
+def small_plan(problem: Problem, form: Form) -> Plan:
+    """The smallest tile, its K shared among as many blocks as pay: for products that leave multiprocessors idle."""
+    return sharing_k(problem.device, form, first_plan(problem, form).with_knobs(**TILES[-1].knobs()))
+
+
 def tiles(device: Device, form: Form) -> tuple[Tile, ...]:
     """The tiles whose shared memory the device has, the most promising first."""
     room = device.shared_bytes or 99 << 10
@@ -80,17 +87,33 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     if form.triangle and not plan.knobs["spans"]:
         why = "Find which k's of each band of A and B hold only zeros, and leave out the tiles where either does."
         found.append(Move("empty ranges", why, plan.with_knobs(spans=1), ("compute",)))
-    splits = shares(problem.device, form, plan)
-    if not form.triangle and splits > int(plan.knobs["splits"]):
+    shared = sharing_k(problem.device, form, plan)
+    if not form.triangle and (splits := int(shared.knobs["splits"])) > int(plan.knobs["splits"]):
         why = f"Share each tile's K among {splits} blocks: {_tile_count(form, plan)} tiles leave multiprocessors idle."
-        found.append(Move("split K", why, plan.with_knobs(splits=splits), ("occupancy", "latency")))
+        found.append(Move("split K", why, shared, ("occupancy", "latency")))
+    elif int(plan.knobs["splits"]) > 1 and not plan.knobs.get("swept"):
+        values = {"splits": sharing.tried(int(plan.knobs["splits"]), _deep(form, plan))}
+        why = "More blocks share each tile's K, or fewer partial sums are added."
+        found.append(Move("shares of K", why, plan.with_knobs(swept=1), ("occupancy", "latency"), values))
     return (*found, *_other_tiles(problem, form, plan), *_orders(form, plan))
 
 
-def shares(device: Device, form: Form, plan: Plan) -> int:
-    """Blocks that should share one tile's K so that every multiprocessor has work; 1 where there are tiles enough."""
-    slots = device.multiprocessors * int(plan.knobs["blocks"])
-    return max(1, min(slots // _tile_count(form, plan), ceil(form.k.extent / int(plan.knobs["bk"])) // FEWEST_TILES))
+def sharing_k(device: Device, form: Form, plan: Plan) -> Plan:
+    """The plan with as many blocks to a tile's K as pay; 1 where there are tiles enough."""
+    most = min(device.multiprocessors * int(plan.knobs["blocks"]) // _tile_count(form, plan), _deep(form, plan))
+    return sharing.cheapest(plan, most, lambda each: cycles(device, form, each))
+
+
+def cycles(device: Device, form: Form, plan: Plan) -> float:
+    """The clock cycles that a product of few tiles should take."""
+    bm, bn, bk, splits, products = (int(plan.knobs[name]) for name in ("bm", "bn", "bk", "splits", "products"))
+    together = ceil(_tile_count(form, plan) * splits / max(1, device.multiprocessors))
+    step = max(_LONE_STEP, bm * bn * bk * products * together / _PRODUCTS_A_CYCLE)
+    return sharing.cycles(form, _deep(form, plan), step, splits)
+
+
+def _deep(form: Form, plan: Plan) -> int:
+    return ceil(form.k.extent / int(plan.knobs["bk"]))
 
 
 def _tile_count(form: Form, plan: Plan) -> int:
@@ -109,7 +132,7 @@ def _other_tiles(problem: Problem, form: Form, plan: Plan) -> list[Move]:
         why = f"{tile.stages} stages, {tile.blocks} blocks a multiprocessor: another balance of reuse and latency."
         after = plan.with_knobs(**tile.knobs())
         if int(plan.knobs["splits"]) > 1:
-            after = after.with_knobs(splits=shares(problem.device, form, after))
+            after = sharing_k(problem.device, form, after)
         against = ("occupancy", "latency") if tile.blocks > int(plan.knobs["blocks"]) else ("on_chip", "compute")
         found.append(Move(name, why, after, against))
     return found

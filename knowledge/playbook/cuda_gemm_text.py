@@ -6,9 +6,11 @@ and Epilogue, all static. What an exemplar's section `knobs` holds is its own re
 
 from __future__ import annotations
 
+import re
 from string import Template
 
 from knowledge.exemplars.source import load
+from knowledge.playbook.cuda_math import HELPERS
 from knowledge.playbook.gemm_form import NARROW, A, Axis, B, C, Form
 from knowledge.playbook.gemm_source import bound, checks, epilogue, extents, headline, layout, parameters
 from knowledge.playbook.problem import Problem
@@ -47,7 +49,7 @@ T* aligned(tvm::ffi::TensorView t, char const* name, int elements) {
 
 void run($parameters) {
 $checks
-  product::launch($arguments, product::Epilogue{$bound}, $output.device());
+  product::launch($arguments, product::Epilogue{$bound}, $output.device()$second);
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
@@ -66,6 +68,7 @@ def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[st
         output=form.operands[C],
         arguments=", ".join(f'product::aligned({name}, "{name}", {elements})' for name, elements in operands),
         bound=", ".join(bound(problem, form, "product::")),
+        second=_second(form),
     )
     header = "\n".join([*(f"// {line}" for line in (*headline(form), *lines)), plan.comment()])
     kernel = load(str(plan.knobs["kernel"]))
@@ -73,19 +76,39 @@ def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[st
     return kernel.with_sections(**sections, **({"knobs": knobs} if knobs else {}))
 
 
+def _second(form: Form) -> str:
+    """The argument that only a pair of products has."""
+    if form.second is None:
+        return ""
+    name = form.second.operand
+    return f', product::aligned({name}, "{name}", {width(form, B, (8, 2))})'
+
+
 def problem_text(problem: Problem, form: Form) -> str:
     """The section `problem`: extents, layouts and what follows the product."""
     rows, columns, depth = ("M", form.m), ("N", form.n), ("K", form.k)
+    narrow, after = form.dtype in NARROW, epilogue(problem, form, "CUTE_HOST_DEVICE ")
     return "\n".join(
         [
-            *([f"using T = {ELEMENTS[form.dtype]};"] if form.dtype in NARROW else ()),
+            *([f"using T = {ELEMENTS[form.dtype]};"] if narrow else ()),
             *extents(form),
             f"using LayoutA = {layout(form, A, (rows, depth))};  // (M,K,L)",
             f"using LayoutB = {layout(form, B, (columns, depth))};  // (N,K,L)",
             f"using LayoutC = {layout(form, C, (rows, columns))};  // (M,N,L)",
-            epilogue(problem, form, "CUTE_HOST_DEVICE "),
+            _quicker(after) if narrow else after,
         ]
     )
+
+
+_SIGMOID = re.compile(r"(x|u|float\(1\)) / (\(float\(1\) \+ std::exp\(-[xu]\)\))")
+
+
+def _quicker(text: str) -> str:
+    """Sigmoids by an approximate reciprocal: exact to far more than the 16 bits that are kept."""
+    quick = _SIGMOID.sub(r"\1 * reciprocal\2", text).replace("float(1) * reciprocal", "reciprocal")
+    if quick == text:
+        return text
+    return HELPERS["reciprocal"].strip("\n") + "\n" + quick.replace("CUTE_HOST_DEVICE", "CUTE_DEVICE")
 
 
 def width(form: Form, place: int, counts: tuple[int, ...] = (4, 2)) -> int:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from knowledge.playbook import cuda_gemm, gemm_diag, gemm_rows, gemm_tiled, gemm_tiled_source
-from knowledge.playbook.gemm_form import NARROW, form_of
+from knowledge.playbook.gemm_form import NARROW
+from knowledge.playbook.gemm_pairs import form_of
 from knowledge.playbook.gemm_source import render_frame
 from knowledge.playbook.gemm_views import UncoveredError
 from knowledge.playbook.problem import Problem
@@ -15,7 +16,7 @@ class GemmRecipe:
 
     Covers mm, bmm, mv, dot, matmul, addmm, baddbmm, linear and einsum of two operands, transposed and reshaped
     operands without a copy, diag(a) @ B, triu and tril of a product: in float32 and float64 on the cpu, in float32,
-    float16 and bfloat16 on a GPU.
+    float16 and bfloat16 on a GPU. On Hopper in 16 bits also two products of one operand, as gated layers have them.
     """
 
     name = "gemm"
@@ -28,6 +29,8 @@ class GemmRecipe:
             return Decline(str(refusal))
         if problem.target == "cuda":
             return cuda_gemm.first_plan(problem, form)
+        if form.second:
+            return Decline("On the cpu the GEMM recipe covers one product.")
         if form.dtype in NARROW:
             return Decline(f"On the cpu the GEMM recipe covers float32 and float64; this is {form.dtype}.")
         if form.kind == "scale":

@@ -33,6 +33,17 @@ class Axis:
 
 
 @dataclass(frozen=True)
+class Second:
+    """A second product of A, with an operand that lies as B does; a form's steps read it as `u`, after its own `codes`.
+
+    `operand` is a C++ name; `codes` are over `u` and the form's operands.
+    """
+
+    operand: str
+    codes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Form:
     """C[m, n, l] = steps(sum over k of A[m, k, l] * B[n, k, l]), or for "scale" steps(A[m, n, l] * B[m, n, l]).
 
@@ -49,6 +60,7 @@ class Form:
     batch: tuple[Axis, ...]
     codes: tuple[str, ...]
     triangle: Triangle | None
+    second: Second | None = None
 
     @property
     def batches(self) -> int:
@@ -61,7 +73,7 @@ class Form:
         total = self.batches * self.m.extent * self.n.extent
         if self.kind == "scale":
             return total
-        return 2 * total * self.k.extent // (2 if self.triangle else 1)
+        return 2 * total * self.k.extent * (2 if self.second else 1) // (2 if self.triangle else 1)
 
     @property
     def extras(self) -> tuple[str, ...]:

@@ -192,6 +192,9 @@ def headline(form: Form) -> tuple[str, ...]:
         sizes += f" K={form.k.extent}"
     else:
         what = f"{c}(m,n,l) = {a}(m,n,l) * {b}(m,n,l), {a} being the stretched diagonal"
+    if form.second:
+        what += f", u = sum over k of {a}(m,k,l) * {form.second.operand}(n,k,l)"
+        what += "".join(f"; u = {code}" for code in form.second.codes)
     what += "".join(f"; x = {code}" for code in form.codes)
     if form.triangle:
         sign = ">=" if form.triangle.half == "upper" else "<="
@@ -222,7 +225,7 @@ def _list(values: tuple[int, ...]) -> str:
 
 def _used(problem: Problem, form: Form) -> list[Scalar]:
     """The scalars that the steps name."""
-    text = " ".join(form.codes)
+    text = " ".join((*form.codes, *(form.second.codes if form.second else ())))
     names = identifiers(argument.name for argument in problem.arguments)
     scalars = [argument for argument in problem.inputs if isinstance(argument, Scalar)]
     return [scalar for scalar in scalars if re.search(rf"\b{SCALAR_PREFIX}{names[scalar.name]}\b", text)]
@@ -231,7 +234,7 @@ def _used(problem: Problem, form: Form) -> list[Scalar]:
 def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
     """A functor: what follows the product, on one element. `qualifier` stands before its call operator.
 
-    On narrow types it takes the sum in float32, and rounds once at its end.
+    On narrow types it takes the sum in float32, and rounds once at its end. A second product's comes as the last one.
     """
     names = identifiers(argument.name for argument in problem.arguments)
     scalars = [SCALAR_PREFIX + names[scalar.name] for scalar in _used(problem, form)]
@@ -242,7 +245,8 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
     members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places]
     members += [f"  {number} {name};" for name in scalars]
     loads = [f"    {number} const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
-    steps = [f"    x = {code};" for code in form.codes]
+    steps = [f"    u = {code};" for code in form.second.codes] if form.second else []
+    steps += [f"    x = {code};" for code in form.codes]
     if narrow:
         steps = [re.sub(r"\bT\(", "float(", step) for step in steps]
     last = "    return T(x);" if narrow else "    return x;"
@@ -250,6 +254,7 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
         sign = ">=" if form.triangle.half == "upper" else "<="
         last = f"    return n - m {sign} {form.triangle.offset} ? {'T(x)' if narrow else 'x'} : T(0);"
     coordinates = ", ".join(f"[[maybe_unused]] int {name}" for name in "mnl")
-    head = f"  {qualifier}T operator()({number} x, {coordinates}) const {{"
+    both = f", {number} u = 0" if form.second else ""
+    head = f"  {qualifier}T operator()({number} x, {coordinates}{both}) const {{"
     struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
     return "\n".join([*layouts, *struct, "  }", "};"])

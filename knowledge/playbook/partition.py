@@ -108,7 +108,7 @@ class _Cut:
             old = next(_refs(op.args), "")
             root = roots.get(old, old)
             roots[op.results[0].name] = root
-            later = {ref for other in self.ops[k + 1 :] for ref in _reads(other)} | {*self.problem.returns}
+            later = {ref for other in self.ops[k + 1 :] for ref in reads(other)} | {*self.problem.returns}
             seen = {ref for ref in later - {op.results[0].name} if roots.get(ref, ref) == root}
             if root not in self.results or self._is_view(old) or seen:
                 raise UnwritableError(f"an in-place write that other values may see ({op.target})")
@@ -146,7 +146,7 @@ class _Cut:
     def part(self, start: int, end: int, *, packed: bool = True) -> Problem:
         """Operations `start` to `end` as a problem; its outputs are what is returned or of use later on."""
         own = self.ops[start:end]
-        read = [ref for op in own for ref in _reads(op)]
+        read = [ref for op in own for ref in reads(op)]
         views = {op.results[0].name: op for ref in read for op in self._views(ref, start)}
         needed = {source for ref in read for source in self._sources(ref, start)}
         given = [each for name, each in self.known.items() if name in needed]
@@ -169,7 +169,7 @@ class _Cut:
             (tensor, name) for tensor, name in zip(self.problem.outputs, self.problem.returns, strict=True)
             if name in made
         ]  # fmt: skip
-        later = [ref for op in self.ops[end:] for ref in _reads(op)]
+        later = [ref for op in self.ops[end:] for ref in reads(op)]
         wanted = {source for ref in later for source in self._sources(ref, end)}
         handed = [
             _buffer(self.results[name], packed=packed)
@@ -212,7 +212,7 @@ def _buffer(value: Tensor, *, packed: bool) -> Tensor:
     return value.model_copy(update={"strides": strides})
 
 
-def _reads(op: Op) -> Iterator[str]:
+def reads(op: Op) -> Iterator[str]:
     """Every value that an operation is given."""
     return _refs((*op.args, *op.kwargs.values()))
 

@@ -12,6 +12,7 @@ from knowledge.playbook.partition import Stage, Stages, stages_of
 from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.recipe import PLAN_MARK, Decline, Move, Plan, Recipe
 from knowledge.playbook.source_text import BYTES, DLPACK, integers
+from knowledge.playbook.sweeping import RANK
 
 _MARK = re.compile(r"// (?:begin|end) \w+")
 _DEFINED = re.compile(r"#define (\w+)")
@@ -66,6 +67,8 @@ class StagesRecipe:
         found: dict[str, Move] = {}
         for number, stage in enumerate(stages_of(problem, self.recipes).parts, 1):
             for move in stage.recipe.moves(stage.problem, self._part(plan, number, stage.recipe)):
+                if RANK in move.sweep:
+                    continue  # its values are among the moves, too
                 before = found.get(move.name, replace(move, why=f"part {number}: {move.why}", plan=plan, sweep={}))
                 after = self._joined(before.plan, {number: move.plan})
                 found[move.name] = replace(before, plan=after, sure=before.sure and move.sure)

@@ -58,6 +58,7 @@ class Move:
 
     `against` names the bottlenecks, in the profiler's words ("memory", "occupancy"), that it works on.
     `sure` says that it gains wherever it applies: the first kernel has it, and no trial is spent on it.
+    `instead_of_sweep`: it is one value of a sweep among the moves, for where nothing can be swept.
     Where nobody can tell which values of some knobs are best, `sweep` names them and what to try instead of the
     plan's own; each must stand in one constant of the rendered source.
     """
@@ -68,6 +69,7 @@ class Move:
     against: tuple[str, ...] = ()
     sweep: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     sure: bool = False
+    instead_of_sweep: bool = False
 
 
 @dataclass(frozen=True)

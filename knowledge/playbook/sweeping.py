@@ -13,6 +13,9 @@ from knowledge.playbook.recipe import PLAN_MARK, Plan
 
 _CONSTANT = re.compile(r"\s*(?:using|constexpr \w+) (?P<name>\w+) = (?:Int<)?\d+>?;")
 
+RANK = "rank"
+"""The knob that counts whole plans by what a model expects of them, the best 0: the source's constant `Rank`."""
+
 Values = Mapping[str, tuple[int, ...]]
 
 

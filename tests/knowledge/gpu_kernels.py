@@ -84,19 +84,25 @@ def _nvcc(file: Path, architecture: str, *arguments: str) -> str:
     return "" if done.returncode == 0 else (done.stdout + done.stderr)[:4000]
 
 
+def built(folder: Path, source: str, architecture: str) -> Path:
+    """A kernel's library, in a folder of its own."""
+    file, lib = folder / "kernel.cu", tvm_ffi_folder() / "lib"
+    file.write_text(source)
+    library = folder / "kernel.so"
+    said = _nvcc(
+        file, architecture, "-shared", "-Xcompiler", "-fPIC", "-o", str(library), f"-L{lib}", "-ltvm_ffi",
+        "-Xlinker", f"-rpath={lib}",
+    )  # fmt: skip
+    assert not said, said
+    return library
+
+
 def check_on_gpu(folder: Path, problem: Problem, source: str, function: Callable[..., Any], scale: float = 1.0) -> None:
     """Build the kernel for the GPU at hand, run it on fresh inputs, and compare with torch and with float64."""
     gpu = find_gpu()
     if gpu is None:
         pytest.skip("no NVIDIA GPU answers")
-    file, lib = folder / "kernel.cu", tvm_ffi_folder() / "lib"
-    file.write_text(source)
-    library = folder / "kernel.so"
-    said = _nvcc(
-        file, gpu.architecture, "-shared", "-Xcompiler", "-fPIC", "-o", str(library), f"-L{lib}", "-ltvm_ffi",
-        "-Xlinker", f"-rpath={lib}",
-    )  # fmt: skip
-    assert not said, said
+    library = built(folder, source, gpu.architecture)
     inputs = [_filled(each, scale) for each in problem.inputs]
     expected, oracle = (
         function(*inputs),

@@ -70,6 +70,12 @@ def three(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)), -1), v)
 
 
+def offsets(q: torch.Tensor, k: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Sequences of several lengths one after the other: each sees itself."""
+    own = (torch.arange(q.shape[2])[:, None] >= ends[None, 1:]).sum(1)
+    return F.scaled_dot_product_attention(q, k, k, attn_mask=own[:, None] == own[None, :])
+
+
 def qkv(batch: int, heads: int, rows: int, keys: int, columns: int) -> tuple[torch.Tensor, ...]:
     shapes = ((rows, columns), (keys, columns), (keys, columns))
     return tuple(_randn(batch, heads, *shape) + 0.1 * place for place, shape in enumerate(shapes))
@@ -95,6 +101,13 @@ CASES: dict[str, Case] = {
     "packed": (packed, (_randn(1, 34, 3 * 24), torch.ones(1, 1, 40, 40).tril()), {}),
     "three dimensions": (three, tuple(each[0] for each in qkv(1, 3, 17, 40, 64)), {}),
     "grouped, one row": (grouped, (_randn(1, 4, 1, 16), _randn(1, 2, 45, 16), _randn(1, 2, 45, 16) + 1), {}),
+    "one row, keys shared": (
+        grouped, (_randn(1, 4, 1, 16), _randn(1, 2, 145, 16), _randn(1, 2, 145, 16) + 1), {"splits": 3, "keys": 32}),
+    "keys shared under a diagonal": (causal, qkv(1, 2, 37, 130, 24), {"splits": 4, "keys": 32}),
+    "keys shared, rows that see nothing": (
+        masked, tuple(each.bfloat16() if each.is_floating_point() else each
+                      for each in (*qkv(2, 1, 9, 70, 16)[:2], _unseen(9, 70))), {"splits": 2, "keys": 32}),
+    "lengths by offsets": (offsets, (*qkv(1, 2, 70, 70, 16)[:2], torch.tensor([0, 13, 40, 40, 70])), {}),
     "nothing but one": (plain, qkv(1, 1, 1, 1, 1), {}),
     "bfloat16": (causal, tuple(each.bfloat16() for each in qkv(1, 2, 75, 75, 24)), NARROW),
     "float16, odd": (plain, tuple(each.half() for each in qkv(1, 1, 20, 70, 7)), {}),
@@ -139,12 +152,13 @@ def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Probl
 @pytest.mark.parametrize(("name", "diagonal", "plain_scores"), [
     ("plain, odd", None, True), ("causal, tiles skipped", 0, True), ("spelled out", 0, True),
     ("added, transposed", 0, True), ("a mask", None, False), ("packed", None, False),
+    ("lengths by offsets", None, False),
 ])  # fmt: skip
 def test_masks_by_position_are_told_from_others(name: str, diagonal: int | None, plain_scores: bool) -> None:
     function, given, _ = CASES[name]
     form = attention_of(traced(function, *given))
     assert (form.diagonal, form.score is None) == (diagonal, plain_scores)
-    assert form.safe == (name == "a mask")
+    assert form.safe == (name in ("a mask", "lengths by offsets"))
 
 
 def test_what_is_no_softmax_of_scores_is_declined() -> None:
@@ -191,6 +205,23 @@ def test_a_layer_is_a_product_an_attention_and_a_product(attend: Callable[..., t
 
     problem = traced(Layer(), _randn(2, 10, 16), device=H200)
     assert [stage.recipe.name for stage in stages_of(problem, SINGLE).parts] == ["gemm", "attention", "gemm"]
+
+
+def test_keys_are_shared_where_multiprocessors_are_idle() -> None:
+    def first(heads: int, rows: int, keys: int) -> Plan:
+        given = (torch.empty(1, heads, rows, 128, dtype=torch.bfloat16, device="meta"),
+                 *(torch.empty(1, heads, keys, 128, dtype=torch.bfloat16, device="meta") for _ in "kv"))  # fmt: skip
+        problem = traced(plain, *given, device=H200)
+        plan = RECIPE.first_plan(problem)
+        assert isinstance(plan, Plan)
+        return plan
+
+    decoding = first(32, 1, 8192)
+    assert decoding.knobs["rows"] == 16 and decoding.knobs["warps"] == 1 and int(decoding.knobs["splits"]) == 16
+    assert first(8, 128, 16384).knobs["splits"] != 1 and "kernel" in first(64, 128, 16384).knobs
+    assert [first(heads, 1, 64).knobs["splits"] for heads in (1, 1024)] == [1, 1]
+    names = [move.name for move in RECIPE.moves(traced(plain, *qkv(1, 1, 1, 4000, 128), device=H200), decoding)]
+    assert names[:2] == ["keys shared by 8 blocks", "keys shared by 32 blocks"]
 
 
 def test_every_tile_fits_and_older_gpus_are_told() -> None:

@@ -38,10 +38,12 @@ def drafts(problem: Problem) -> list[Draft]:
 def test_level_1_begins_on_tensor_cores_and_ends(number):
     written = drafts(LEVEL1[number])
     assert written[0].move == "first kernel" and "tensor cores, 3xTF32" in written[0].why
+    assert (number == 6) == ("K shared" in written[0].why)
     assert 2 <= len(written) <= 16
     for draft in written:
         plan = Plan.read(draft.source)
-        assert plan is not None and RECIPE.render(LEVEL1[number], plan) == draft.source
+        assert plan is not None
+        assert "// sweep:" in draft.source or RECIPE.render(LEVEL1[number], plan) == draft.source
     for before, after in pairwise(written):
         assert before.source != after.source
 
@@ -95,12 +97,32 @@ def test_accesses_are_as_wide_as_strides_and_extents_allow():
 
 def test_k_is_shared_where_tiles_are_few():
     problem = LEVEL1[6]
-    shared = next(move for move in RECIPE.moves(problem, tensor_plan(problem)) if move.name == "split K")
+    whole = tensor.first_plan(problem, form_of(problem))
+    shared = next(move for move in RECIPE.moves(problem, whole) if move.name == "split K")
     tiles = 256 * 256 // int(shared.plan.knobs["bm"]) // int(shared.plan.knobs["bn"])
     slots = 132 * int(shared.plan.knobs["blocks"])
     assert slots - tiles < tiles * int(shared.plan.knobs["splits"]) <= slots
     for number in (1, 8):
         assert "split K" not in [move.name for move in RECIPE.moves(LEVEL1[number], tensor_plan(LEVEL1[number]))]
+
+
+def test_a_small_product_begins_on_tensor_cores_and_sweeps_its_shares():
+    small = shaped(64, 128, 1600)
+    draft = first_draft(small)
+    assert isinstance(draft, Draft)
+    plan = Plan.read(draft.source)
+    assert plan is not None and plan.knobs["kernel"] == tensor.KERNEL and plan.knobs["splits"] == 25
+    moves = {move.name: move for move in RECIPE.moves(small, plan)}
+    assert "wgmma" in moves
+    swept = next_draft(small, draft.source, ("wgmma",))
+    assert isinstance(swept, Draft) and "Splits = 25;  // sweep: 12, 18, 50" in swept.source
+    after = Plan.read(swept.source.replace("Splits = 25;", "Splits = 12;"))
+    assert after is not None and after.knobs["splits"] == 12
+    assert "shares of K" not in [move.name for move in RECIPE.moves(small, after)]
+    # Many tiles, or little to share.
+    for other in (shaped(1024, 1024, 1600), shaped(64, 128, 128)):
+        first = first_draft(other)
+        assert isinstance(first, Draft) and "K shared" not in first.why
 
 
 def test_only_triangles_look_for_empty_ranges():

@@ -19,9 +19,12 @@ from harness.screen.source import screen_source
 from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook import gemm_pairs
+from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.gemm_views import UncoveredError
 from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.playbook.recipe import Decline, Draft, Plan
 from knowledge.playbook.sweeping import swept
 
 GPU = find_gpu()
@@ -133,15 +136,105 @@ def test_every_move_fits_a_block_and_changes_the_kernel():
         assert stages * (64 + bn) * 128 + 256 * bn + 16 * stages + 1024 <= hopper.SHARED_BYTES
 
 
+def test_few_tiles_have_their_k_shared_and_that_is_swept_once():
+    problem = product(256, 256, 65536)
+    form = form_of(problem)
+    plan = hopper.first_plan(problem, form)
+    shares = int(plan.knobs["splits"])
+    tiles = -(-256 // int(plan.knobs["bm"])) * -(-256 // int(plan.knobs["bn"]))
+    assert 66 < tiles * shares <= 132 and plan.knobs["pingpong"] == 0
+    move = next(each for each in hopper.moves(problem, form, plan) if "splits" in each.sweep)
+    source = swept(lambda each: RECIPE.render(problem, each), move.plan, move.sweep)
+    assert source and f"Splits = {shares};  // sweep:" in source
+    assert "splits" not in {knob for each in hopper.moves(problem, form, move.plan) for knob in each.sweep}
+    whole = product(4096, 4096, 4096)
+    assert all(each.knobs["splits"] == 1 for each in hopper.ranked(whole, form_of(whole)))
+
+
+def pair(function: Callable[..., torch.Tensor], *shapes: tuple[int, ...], dtype: torch.dtype = B16) -> Problem:
+    with FakeTensorMode():
+        return on_gpu(trace_fx(function, tuple(torch.empty(*shape, dtype=dtype) for shape in shapes)))
+
+
+def test_two_products_of_one_operand_are_one_form():
+    linear, silu = torch.nn.functional.linear, torch.nn.functional.silu
+    pairs = {
+        "gated": lambda x, g, u: silu(x @ g) * (x @ u),
+        "the gate last": lambda x, u, g: (x @ u) * silu(x @ g),
+        "of rows": lambda x, g, u: silu(linear(x, g.T)) * linear(x, u.T),
+    }
+    for name, function in pairs.items():
+        problem = pair(function, (64, 72), (72, 136), (72, 136))
+        form = gemm_pairs.form_of(problem)
+        assert form.second is not None and form.operands[1] != form.second.operand, name
+        assert form.flops == 4 * 64 * 72 * 136 and len(form.operands) == 3, name
+        plan = RECIPE.first_plan(problem)
+        assert isinstance(plan, Plan) and "Paired = true;" in RECIPE.render(problem, plan), name
+        assert all(int(each.knobs["bn"]) % 128 == 0 for each in hopper.ranked(problem, form)), name
+    biased = pair(lambda x, g, u, b, c: silu(linear(x, g, b)) * linear(x, u, c),
+                  (64, 72), (136, 72), (136, 72), (136,), (136,))  # fmt: skip
+    form = gemm_pairs.form_of(biased)
+    assert form.second is not None and form.second.codes == ("u + d1",) and form.codes[0] == "x + d0"
+
+
+def test_other_pairs_of_products_are_no_form():
+    silu = torch.nn.functional.silu
+    others = {
+        "another operand": (lambda x, y, g, u: silu(x @ g) * (y @ u), ((64, 72), (64, 72), (72, 136), (72, 136))),
+        "one after the other": (lambda x, g, u: silu(x @ g) @ u, ((64, 72), (72, 72), (72, 136))),
+        "the second twice": (lambda x, g, u: (x @ g) * silu(x @ u) * (x @ u), ((64, 72), (72, 136), (72, 136))),
+        "other strides": (lambda x, g, u: silu(x @ g) * (x @ u.T), ((64, 72), (72, 136), (136, 72))),
+        "the second turned": (lambda x, g, u: silu(x @ g) * (x @ u).T, ((136, 72), (72, 136), (72, 136))),
+    }
+    for name, (function, shapes) in others.items():
+        with pytest.raises(UncoveredError):
+            gemm_pairs.form_of(pair(function, *shapes))
+        assert name
+
+
+def test_a_pair_that_no_kernel_of_ours_takes_is_left_to_two():
+    function = lambda x, g, u: torch.nn.functional.silu(x @ g) * (x @ u)  # noqa: E731
+    for shapes, dtype, device in (
+        (((64, 72), (72, 136), (72, 136)), torch.float32, H200),
+        (((64, 71), (71, 136), (71, 136)), B16, H200),
+        (((64, 72), (72, 136), (72, 136)), B16, A100),
+    ):
+        problem = pair(function, *shapes, dtype=dtype).model_copy(update={"device": device})
+        answer = RECIPE.first_plan(problem)
+        assert isinstance(answer, Decline) and "Hopper" in answer.reason
+
+
 def test_clusters_and_order_are_swept_once():
     problem = product(4096, 4096, 4096)
     plan = hopper.first_plan(problem, form_of(problem))
-    (move,) = (each for each in hopper.moves(problem, form_of(problem), plan) if each.sweep)
+    move = next(each for each in hopper.moves(problem, form_of(problem), plan) if "group" in each.sweep)
     source = swept(lambda each: RECIPE.render(problem, each), move.plan, {"group": (4, 16), "cluster": (1,)})
     assert source and "Group = 8;  // sweep: 4, 16" in source and "Cluster = 2;  // sweep: 1" in source
     after = Plan.read(source.replace("Cluster = 2;", "Cluster = 1;"))
     assert after is not None and after.knobs["cluster"] == 1
-    assert not [each for each in hopper.moves(problem, form_of(problem), after) if each.sweep]
+    assert "group" not in {knob for each in hopper.moves(problem, form_of(problem), after) for knob in each.sweep}
+
+
+def test_the_models_best_plans_are_one_move():
+    problem = product(4096, 4096, 4096)
+    form = form_of(problem)
+    first = first_draft(problem)
+    assert isinstance(first, Draft)
+    draft = next_draft(problem, first.source, ())
+    assert isinstance(draft, Draft) and "Rank = 0;  // sweep: 1, 2, 3, 4, 5" in draft.source
+    best = hopper.ranked(problem, form)
+    for rank in range(6):
+        plan = Plan.read(draft.source.replace("Rank = 0;", f"Rank = {rank};"))
+        assert plan is not None and plan.knobs["rank"] == rank
+        assert RECIPE.render(problem, plan).count(f"Rank = {rank};") == 1
+        moves = RECIPE.moves(problem, plan)
+        assert "rank" not in {knob for move in moves for knob in move.sweep}
+        assert all(move.plan.knobs["bm"] == best[rank].knobs["bm"] for move in moves if move.sweep)
+    # Where nothing is swept, plans are tried one after the other.
+    single = next_draft(problem, first.source, (), max_sweep=1)
+    assert isinstance(single, Draft) and single.move.startswith("tile ")
+    swept_moves = [move.name for move in RECIPE.moves(problem, Plan.read(first.source)) if not move.instead_of_sweep]
+    assert swept_moves == ["the model's best plans", "clusters and raster order"]
 
 
 def test_results_that_tensor_copies_cannot_write_are_stored_directly():
@@ -159,6 +252,11 @@ TILE = {"kernel": hopper.KERNEL, "cluster": 2, "group": 8, "panels": 2, "swept":
 CASES: dict[str, Case] = {
     "shared": (lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)),
                (rand(520, 200, dtype=B16), rand(776, 200, dtype=B16), rand(776, dtype=B16)), TILE | hopper.TILES[0]),
+    "K shared": (lambda a, b: a @ b, (rand(130, 712, dtype=B16), rand(712, 137 * 8, dtype=B16)),
+                 TILE | hopper.TILES[4] | {"splits": 5}),
+    "a pair": (lambda x, g, u: torch.nn.functional.silu(x @ g.T) * (x @ u.T),
+               (rand(520, 200, dtype=B16), rand(776, 200, dtype=B16), rand(776, 200, dtype=B16).flip(1)),
+               TILE | hopper.TILES[0]),
     "in turn": (lambda a, b: a @ b, (rand(517, 328, dtype=H16), rand(328, 520, dtype=H16)), TILE | hopper.TILES[3]),
     "few rows": (lambda x, w: x @ w.T, (rand(16, 520, dtype=B16), rand(1032, 520, dtype=B16)),
                  {"kernel": decode.KERNEL, "bn": 16, "stages": 8, "cluster": 2}),

@@ -59,6 +59,20 @@ CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
          (rand(140, 328, dtype=B16), rand(136, 328, dtype=B16), rand(136, dtype=B16), rand(140, 136, dtype=B16))),
         IN_TURN,
     ),
+    "K shared, odd": ((right_transposed, (rand(140, 328, dtype=B16), rand(75, 328, dtype=B16))),
+                      SHARED | {"cluster": 1, "splits": 3}),
+    "K shared by clusters, steps": (
+        (lambda a, b: F.relu(torch.bmm(a, b)), (rand(2, 260, 200, dtype=H16), rand(2, 200, 72, dtype=H16))),
+        SHARED | {"splits": 4}),
+    "a pair": (
+        (lambda x, g, u: F.silu(x @ g) * (x @ u),
+         (rand(140, 200, dtype=B16), rand(200, 136, dtype=B16), rand(200, 136, dtype=B16).flip(1))),
+        SHARED | {"bn": 128}),
+    "a pair in turn, biases": (
+        (lambda x, g, b, u, c: F.linear(x, u, c) * F.gelu(F.linear(x, g, b)),
+         (rand(200, 136, dtype=H16), rand(75, 136, dtype=H16), rand(75, dtype=H16), rand(75, 136, dtype=H16).flip(1),
+          rand(75, dtype=H16).flip(0))),
+        IN_TURN | {"bn": 128, "cluster": 2}),
     "few rows": ((right_transposed, (rand(13, 328, dtype=B16), rand(135, 328, dtype=B16))), WEIGHTS),
     "few rows, weights across K": (
         (lambda a, b: F.silu(a @ b), (rand(5, 200, dtype=H16), rand(200, 136, dtype=H16))),
@@ -101,6 +115,8 @@ BROKEN: dict[str, Broken] = {
     "panels are not swizzled": ("^ (row % 8)", "", "shared, one cluster's edge"),
     "the second warpgroup begins with the first's stages": (
         "if (PingPong && warpgroup == 1) stage.next(TilesK);", "", "in turn, batches"),
+    "a share of K is left out": ("for (int split = 0; split <", "for (int split = 1; split <", "K shared, odd"),
+    "both products have one operand": ("copy_tile<PartB, Cluster>(mapU", "copy_tile<PartB, Cluster>(mapB", "a pair"),
     "one block of a cluster adds no sums": ("for (int other = 0;", "for (int other = 1;", "few rows"),
 }  # fmt: skip
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.sweep import MARK, Parameter, SweepError, read_sweep, say_values
+from tools.sweep import MARK, Parameter, SweepError, rank_correlation, read_sweep, say_values
 
 KERNEL = """\
 constexpr int kTile = 128;  // sweep: 64, 128, 256
@@ -150,3 +150,15 @@ def test_any_text_is_read_or_sent_back(text: str, most: int) -> None:
     else:
         assert 2 <= sweep.count <= most
         assert sweep.source(source, next(sweep.points())) == source
+
+
+def test_an_expected_order_is_held_against_the_times() -> None:
+    def timed(*ms: float) -> list[tuple[dict[str, str], float]]:
+        return [({"Rank": str(rank)}, each) for rank, each in enumerate(ms)]
+
+    assert rank_correlation(timed(1.0, 2.0, 3.0, 4.0)) == 1
+    assert rank_correlation(timed(4.0, 3.0, 2.0, 1.0)) == -1
+    assert rank_correlation(timed(1.0, 3.0, 2.0, 4.0)) == pytest.approx(0.8)
+    # Nobody expected an order, or too few were right for one.
+    assert rank_correlation(timed(1.0, 2.0)) is None
+    assert rank_correlation([({"kTile": str(each)}, float(each)) for each in (64, 128, 256)]) is None

@@ -15,6 +15,7 @@ from graph.pages.report import _clock, _ms, _share, _small, render, view
 from graph.pages.report_chart import Axis, roofline, trajectory
 from graph.pages.report_diff import hunks
 from graph.runs.record import RunRecord
+from harness.nouns.build import Build, Resources
 from harness.nouns.profile import Phase
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
 from harness.nouns.verdict import Busy, Correctness, Trial
@@ -67,6 +68,22 @@ def test_the_page_says_what_was_found() -> None:
     ):  # fmt: skip
         assert expected in words, expected
     assert "base_url" not in words, "a setting that was not set"
+
+
+def test_the_page_says_what_the_kernel_is_made_of() -> None:
+    record = full_record()
+    assert record.best is not None
+    use = Resources(kernel="gemm", registers=168, shared_bytes=0, spill_bytes=0)
+    made = Build(digest="0" * 32, seconds=1.0, resources=(use,))
+    best = record.best.model_copy(
+        update={
+            "verdict": record.best.verdict.model_copy(update={"build": made}),
+            "instructions": "Its machine code has: wgmma, multicast; it lacks: nothing.",
+        }
+    )
+    words = Page(render(record.model_copy(update={"best": best}))).words
+    assert "gemm: 168 registers a thread, 0 bytes of shared memory, 0 bytes spilled" in words
+    assert "Its machine code has: wgmma, multicast" in words
 
 
 def test_a_timing_that_is_less_sure_than_usual_says_so() -> None:

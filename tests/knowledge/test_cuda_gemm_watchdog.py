@@ -1,0 +1,84 @@
+"""No Hopper kernel hangs under any knob in its domain: each runs in a process that is ended when it takes too long."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from cuda_gemm_cases import H200, RECIPE, build, on_gpu
+from gemm_cases import rand, trace_fx
+
+from harness.machine.gpu import find_gpu
+from knowledge.playbook import cuda_gemm_decode as decode
+from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook.gemm_form import form_of
+from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
+
+GPU = find_gpu()
+HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
+B16 = torch.bfloat16
+SHAPE, FEW = (517, 456, 264), (40, 1000, 1096)
+"""Rows, k's and columns: several tiles of every size, edges both ways, and more blocks than tiles."""
+ENDED_S = 60
+# Loads one kernel, calls it twice on the GPU, and prints whether its result is near float64's.
+RUN = """
+import sys, torch, tvm_ffi
+library, entry, m, k, n = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+generator = torch.Generator("cuda").manual_seed(1)
+a, b = (torch.randn(s, generator=generator, device="cuda").bfloat16() for s in ((m, k), (k, n)))
+out = torch.full((m, n), torch.nan, device="cuda", dtype=torch.bfloat16)
+for _ in range(2):
+    getattr(tvm_ffi.load_module(library), entry)(a, b, out)
+torch.cuda.synchronize()
+exact = a.double() @ b.double()
+print("near" if (out.double() - exact).norm() < 0.01 * exact.norm() else "wrong")
+"""
+
+
+def problem(m: int, k: int, n: int) -> Problem:
+    return on_gpu(trace_fx(lambda a, b: a @ b, (rand(m, k, dtype=B16), rand(k, n, dtype=B16))), device=H200)
+
+
+def plans() -> Iterator[tuple[tuple[int, int, int], Plan]]:
+    """Every tile with every cluster, alone and with a shared K, the fewest stages and panels; then decoding ones."""
+    for place, tile in enumerate(hopper.TILES):
+        for cluster in (1, 2, 4):
+            splits = 1 if tile["pingpong"] else (1, 3, 8)[(place + cluster) % 3]
+            knobs = {**tile, "cluster": cluster, "group": 1 + 7 * (place % 2), "splits": splits}
+            fewest = {"stages": 2, "panels": 1} if cluster == 1 else {}
+            yield SHAPE, Plan("gemm", {"kernel": hopper.KERNEL, **knobs, **fewest})
+    few = problem(*FEW)
+    first = decode.first_plan(few, form_of(few))
+    yield from ((FEW, first.with_knobs(cluster=cluster, stages=stages)) for cluster, stages in ((1, 2), (4, 9), (8, 3)))
+
+
+def test_the_domain_is_whole() -> None:
+    found = [plan.knobs for _, plan in plans()]
+    assert {(each["bm"], each["bn"], each["pingpong"]) for each in found if "bm" in each} == {
+        (tile["bm"], tile["bn"], tile["pingpong"]) for tile in hopper.TILES
+    }
+    assert {each["cluster"] for each in found} == {1, 2, 4, 8} and {each.get("splits") for each in found} > {1, 3, 8}
+    for _, plan in plans():
+        if plan.knobs["kernel"] == hopper.KERNEL:
+            assert hopper.shared_bytes(plan) <= hopper.SHARED_BYTES
+
+
+@pytest.mark.gpu
+@HOPPER
+@pytest.mark.timeout(900)
+def test_no_plan_hangs(tmp_path: Path) -> None:
+    cases = list(plans())
+    built = build([RECIPE.render(problem(*shape), plan) for shape, plan in cases], tmp_path, ("90a",))
+    libraries = [(library, number) for library, count in built.parts for number in range(count)]
+    for (shape, plan), (library, number) in zip(cases, libraries, strict=True):
+        command = [sys.executable, "-c", RUN, str(library), f"run{number}", *map(str, shape)]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ENDED_S)
+        except subprocess.TimeoutExpired:
+            pytest.fail(f"{plan.knobs} does not end")
+        assert done.stdout.strip() == "near", f"{plan.knobs}: {done.stdout}{done.stderr[-500:]}"
