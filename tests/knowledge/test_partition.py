@@ -133,7 +133,7 @@ def test_a_move_is_made_in_every_part_that_has_it() -> None:
     first = RECIPE.first_plan(problem)
     assert isinstance(first, Plan), first
     moves = {move.name: move.plan.knobs for move in RECIPE.moves(problem, first)}
-    assert moves["SIMD"]["1.lanes"] == moves["SIMD"]["2.lanes"] == 8
+    assert moves["packing"]["1.pack"] == moves["packing"]["2.pack"] == "AB"
     assert len(moves) == len({str(sorted(knobs.items())) for knobs in moves.values()})
 
 
