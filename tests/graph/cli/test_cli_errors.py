@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from graph.cli.errors import guarded
 from graph.cli.main import app
 from graph.runs.progress import Terminal
+from harness.nouns.errors import UserError
 
 MODEL = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {body}\n"
 INPUTS = "\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return []\n"
@@ -170,3 +171,14 @@ def test_a_command_that_a_shell_put_into_the_background_can_be_stopped_too(kind:
         assert signal.getsignal(kind) is signal.SIG_IGN
     finally:
         signal.signal(kind, before)
+
+
+def test_an_errors_own_notes_follow_its_sentence_and_the_graphs_do_not(capsys: pytest.CaptureFixture[str]) -> None:
+    def work() -> int:
+        error = UserError("No.")
+        error.add_note("During task with name 'capture' and id '1'")
+        error.add_note("Go on so.")
+        raise error
+
+    assert guarded(work, as_json=False) == 2
+    assert capsys.readouterr().err.splitlines() == ["cutegen: No.", "Go on so."]
