@@ -67,7 +67,13 @@ class Contraction:
     def direct(self) -> bool:
         """Whether the left operand is read where it lies."""
         address = self.nest.address(self.left)
-        if self.nest.guards(self.left) or not _sum_of_axes(address) or len(self.m) > 1 or count(self.k) % 4:
+        if (
+            self.left.dtype != "float32"
+            or self.nest.guards(self.left)
+            or not _sum_of_axes(address)
+            or len(self.m) > 1
+            or count(self.k) % 4
+        ):
             return False
         step = 1
         for axis in reversed(self.k):

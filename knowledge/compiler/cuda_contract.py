@@ -27,6 +27,8 @@ WORTH_IT = 1 << 23
 # Of what the tensor cores multiply, what must count: they are so much faster than loops.
 LEAST_USED = 0.15
 STAGES = 4
+# What TF32 holds exactly, and float32, which takes several products.
+ELEMENTS = ("float32", "bfloat16", "float16")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
     if not device.architecture or device.shared_bytes < 96 << 10 or not nest.stores:
         return None
     made = contraction(nest, graph)
-    if made is None or any(each.dtype != "float32" for each in (made.total, made.left, made.right)):
+    if made is None or not all(each.dtype in ELEMENTS for each in (made.total, made.left, made.right)):
         return None
     batches, m, n, k = made.sizes
     tile = chosen(made, device)
@@ -72,7 +74,9 @@ def matches(problem: Problem, nest: Nest, graph: Values) -> Contraction | None:
 
 
 def products_of(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> int:
-    """TF32 products for one of float32: three for its accuracy, one where the precision allows it."""
+    """TF32 products for one: of float32 three for its accuracy, one where the precision allows it; else one."""
+    if "float32" not in (made.left.dtype, made.right.dtype):
+        return 1
     once = problem.precision == "default" and made.total.convolves and knobs.get("products") == 1
     return 1 if once or problem.precision == "tf32" else 3
 
@@ -172,11 +176,12 @@ class ContractText:
     def _row(self) -> Iterator[str]:
         made = self.made
         ats = [f"at{position}" for position in range(len(made.stepped))]
-        yield from ["struct Row {", "  float const* from;"]
+        kind = STORED_TYPES[made.right.dtype]
+        yield from ["struct Row {", f"  {kind} const* from;"]
         if ats:
             yield f"  int {', '.join(ats)};"
         yield from ["  bool kept;", "};"]
-        yield f"CUTE_DEVICE float const* right_start() const {{ return {self._pointer(made.right)}; }}"
+        yield f"CUTE_DEVICE {kind} const* right_start() const {{ return {self._pointer(made.right)}; }}"
         yield "CUTE_DEVICE Row row(int batch, int n) const {"
         yield from indented(self._decoded(("batch", made.batch), ("n", made.n)))
         kept = ["n < N", *(within(index, extent, _no_data) for index, extent in made.guards)]
@@ -197,7 +202,7 @@ class ContractText:
             yield from indented(self._decoded(("batch", made.batch)))
             yield f"  return {self._pointer(made.left)} + ({spelled(outer, _no_data)});"
         else:
-            yield f"  return {self._pointer(made.left)};"
+            yield f"  return {self._pointer(made.left) if made.left.dtype == 'float32' else 'nullptr'};"
         yield "}"
         statements = self._statements()
         text = statements.single(made.left)

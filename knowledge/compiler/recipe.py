@@ -97,7 +97,11 @@ def _on_tensor_cores(problem: Problem) -> list[Contraction]:
 
 def _once(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
     """What PyTorch does by default where cuDNN has a kernel in TF32: only the judge can tell where it has none."""
-    if problem.precision == "default" and "products" not in plan.knobs and any(p.total.convolves for p in products):
+    if (
+        problem.precision == "default"
+        and "products" not in plan.knobs
+        and any(p.total.convolves and p.left.dtype == "float32" for p in products)
+    ):
         why = "PyTorch's convolutions round their operands to TF32 by default: one product instead of three"
         yield Move("convolutions in TF32", why, plan.with_knobs(products=1))
 

@@ -82,6 +82,19 @@ struct Tile {
   CUTE_DEVICE static int k(int thread, int copy) { return k_major ? place(thread, copy) : line(thread, copy); }
 };
 
+// Elements of two bytes become floats on their way, which no asynchronous copy does: TF32 holds either type exactly.
+template <int Copy, class From>
+CUTE_DEVICE void copy_in(From const* from, T* to, bool inside) {
+  using Word = cute::uint_bit_t<16 * Copy>;
+  Word const word = inside ? *reinterpret_cast<Word const*>(from) : Word(0);
+  auto const* const x = reinterpret_cast<From const*>(&word);
+  if constexpr (Copy == 4) {
+    *reinterpret_cast<float4*>(to) = make_float4(T(x[0]), T(x[1]), T(x[2]), T(x[3]));
+  } else {
+    *to = T(x[0]);
+  }
+}
+
 // Start one asynchronous copy of `Copy` elements; zeros where it is not `inside`.
 template <int Copy>
 CUTE_DEVICE void copy_in(T const* from, T* to, bool inside) {
@@ -140,7 +153,7 @@ __noinline__ __device__ float plain_sum(P const& p, T const* left, int4 const* s
   float sum = 0;
   for (int k = 0; k < P::K; ++k) {
     int4 const step = steps[k];
-    sum = fmaf(left[k], P::inside(row, step) ? row.from[step.x] : T(0), sum);
+    sum = fmaf(left[k], P::inside(row, step) ? T(row.from[step.x]) : T(0), sum);
   }
   return sum;
 }
@@ -189,7 +202,7 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
         if constexpr (P::Apart == 0) step = steps[k0 + k];
         typename P::Row const& at = rows[copy % Right<P>::rows];
         bool const inside = (P::K % BLK_K::value == 0 || k0 + k < P::K) && P::inside(at, step);
-        T const* const from = (inside ? at.from + step.x : p.right_start()) + k * P::Apart;
+        auto const* const from = (inside ? at.from + step.x : p.right_start()) + k * P::Apart;
         copy_in<P::CopyRight>(from, sB + stage * Right<P>::size + typename Right<P>::Shared{}(row, k), inside);
       }
     }

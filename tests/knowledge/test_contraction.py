@@ -208,6 +208,25 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler) -> 
         assert_close(mine, theirs, oracle, f"output {number}")
 
 
+def narrow(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
+    """Elements of two bytes: read one at a time, and four at a time."""
+    return F.conv2d(x, w, padding=1).relu(), F.conv2d(x, w[:, :, :1, :1]), F.conv2d(y, y, stride=2, padding=1)
+
+
+@pytest.mark.usefixtures("_all_pays")
+def test_elements_of_two_bytes_are_multiplied_exactly_and_summed_in_float32(golden: Golden, compiler: Compiler) -> None:
+    inputs = randn(2, 16, 10, 8).half(), randn(40, 16, 3, 3).half() / 64, randn(36, 16, 4, 4).bfloat16()
+    problem = traced(narrow, *inputs)
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert source.count("struct Contract") == source.count("Products = 1;") == 3
+    assert "half_t const* from" in source and "bfloat16_t const* from" in source and "CopyRight = 4" in source
+    if golden.holds([emulated(source), *for_nvcc([source], "sm_80")], *compiler.flags):
+        return
+    got, exact = call(compiler.build(emulated(source)), problem, inputs), narrow(*(each.double() for each in inputs))
+    for number, (mine, theirs, oracle) in enumerate(zip(got, narrow(*inputs), exact, strict=True)):
+        assert_close(mine, theirs, oracle, f"output {number}")
+
+
 @pytest.mark.usefixtures("_all_pays")
 def test_infinities_and_nan_come_out_as_float32_has_them(golden: Golden, compiler: Compiler) -> None:
     x, w = randn(1, 4, 6, 8), randn(40, 4, 3, 3)

@@ -72,3 +72,19 @@ def test_rows_longer_than_a_block_sorts_are_declined_by_their_length_on_a_gpu_al
     problem = trace(lambda x: x.sort(1), x, device=H200).model_copy(update={"target": "cuda"})
     assert LoopsRecipe().first_plan(problem) == Decline("a sort of rows of 9000 elements")
     assert isinstance(LoopsRecipe().first_plan(trace(lambda x: x.sort(1), x)), Plan)
+
+
+@pytest.mark.parametrize("columns", [1 << 20, 1 << 30])
+def test_indices_of_a_gpu_s_loops_have_64_bits_where_elements_are_more_than_32_bits_count(columns: int) -> None:
+    x = torch.empty(3, columns, device="meta")
+    for function in (lambda x: x.flip(1), lambda x: x.amax(0), lambda x: torch.cat((x, x), 1)):
+        problem = trace(function, x, device=H200).model_copy(update={"target": "cuda"})
+        source = LoopsRecipe().render(problem, Plan("loops"))
+        assert ("using Index = int64_t;" in source) == (3 * columns > 1 << 31)
+
+
+def test_an_expanded_input_is_read_where_it_lies() -> None:
+    x = torch.randn(5, 1).expand(5, 7)
+    problem = trace(lambda x: x.cumsum(1), x)
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert 'require(a, "a", {5, 7}, {1, 0}, kDLFloat, 32);' in source and "mA(i0)" in source
