@@ -139,8 +139,16 @@ def row_of(task: SuiteTask, record: RunRecord, facts: DeviceFacts, beside_compil
         kernels_judged=len(record.verdicts),
         seconds=record.seconds,
         usage=record.usage,
-        reason=record.stop_reason,
+        reason=_reason(record),
     )
+
+
+def _reason(record: RunRecord) -> str:
+    """Why a run ended; without a kernel, with what the last verdict said of the last one."""
+    said = [step for step in record.steps if step.agent == "tester" and step.message]
+    if record.best or not said:
+        return record.stop_reason
+    return f"{record.stop_reason} The last verdict was {said[-1].status}: {said[-1].message}"
 
 
 def _status(record: RunRecord) -> RowStatus:

@@ -41,7 +41,7 @@ def explained(function: Undecided, got: Sequence[torch.Tensor]) -> Tensors:
         if least <= enough or (turn > PATIENCE and least == before):
             break
         before = least
-        shares = function.legal(shares + _step(function, distance, shares))
+        shares = (shares + _step(function, distance, shares)).clamp(0, 1)
         for tried in (shares.round(), shares):
             with torch.no_grad():
                 found = function(tried)

@@ -94,18 +94,11 @@ class Undecided:
 
     def even(self) -> torch.Tensor:
         """The same share for each of an element's sides: where two decisions act together, neither alone does."""
-        count = sum(side.at.numel() for side in self.sides)
-        others = self.legal(torch.ones(count, dtype=torch.float64, device=self._operands[0].device))
-        return others / (1 + others)
-
-    def legal(self, shares: torch.Tensor) -> torch.Tensor:
-        """Shares of 0 to 1, of one element no more than 1 together."""
-        parts = self._split(shares.clamp(0, 1))
         totals: dict[str, torch.Tensor] = {}
-        for side, part in zip(self.sides, parts, strict=True):
-            totals.setdefault(side.name, part.new_zeros(side.size)).index_add_(0, side.at, part)
-        together = (totals[side.name][side.at].clamp(min=1) for side in self.sides)
-        return torch.cat([*map(torch.div, parts, together)])
+        for side in self.sides:
+            total = totals.setdefault(side.name, self._operands[0].new_ones(side.size, dtype=torch.float64))
+            total[side.at] += 1
+        return torch.cat([1 / totals[side.name][side.at] for side in self.sides])
 
     def keep(self, which: torch.Tensor) -> None:
         """Forget the sides' other elements."""

@@ -84,6 +84,13 @@ def test_a_row_is_read_from_a_runs_record() -> None:
     assert found.floor_share == pytest.approx(128 / 1e8 / found.timing.candidate_ms)
 
 
+def test_a_row_without_a_kernel_says_what_the_last_verdict_was() -> None:
+    said = Step(depth=0, agent="tester", status="refused", message="Outputs were written before the call.")
+    record = full_record().model_copy(update={"best": None, "steps": (said, Step(depth=1, agent="repairer"))})
+    told = row_of(TASK, record, FACTS).reason
+    assert told == f"{record.stop_reason} The last verdict was refused: Outputs were written before the call."
+
+
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [("running", "interrupted"), ("interrupted", "interrupted"), ("waiting", "interrupted"), ("improved", "no_kernel")],
