@@ -17,10 +17,10 @@ from harness.trusted.undecided import Tensors, Undecided
 ROUNDS = 12
 """Of linear equations: shares have ends, and decisions that lie behind each other change the results together."""
 PATIENCE = 3
-"""Rounds after which one that makes nothing better is the last."""
+"""Rounds after which one that does not halve the largest error is the last."""
 STEPS = 12
 """Of conjugate gradients in a round: most decisions change elements of their own."""
-SOLVED = 1e-20
+SOLVED = 1e-16
 """Of the first slope squared: what is left is rounding."""
 PROBE = 2.0**-10
 """How far shares are moved to see what a direction changes."""
@@ -38,7 +38,7 @@ def explained(function: Undecided, got: Sequence[torch.Tensor]) -> Tensors:
     enough = max(floor_of(each.dtype) for each in got)
     before = math.inf
     for turn in range(ROUNDS if function.sides else 0):
-        if least <= enough or (turn > PATIENCE and least == before):
+        if least <= enough or (turn > PATIENCE and least > before / 2):
             break
         before = least
         shares = (shares + _step(function, distance, shares)).clamp(0, 1)
