@@ -340,6 +340,11 @@ class Evolution(Group):
         description="Look at kernels before they are judged: static (warnings, machine code), sanitizers (one watched "
         "call), and by model compile, memory, numerics. They say in which order.",
     )
+    clang_tidy: bool = Field(
+        default=False,
+        title="clang-tidy",
+        description="The static verifier asks it, too, where it is found, of kernels for a processor; seconds each.",
+    )
     drop_below: float = Field(
         default=0.05,
         ge=0,

@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Iterator
 
+from harness.building.linting import lint
 from harness.judging.protocol import Judge
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
@@ -30,9 +31,10 @@ _TELLING = re.compile(
 
 
 def static_opinion(
-    judge: Judge, task: Task, candidate: Candidate, move: str = "", build: Build | None = None
+    judge: Judge, task: Task, candidate: Candidate, move: str = "", build: Build | None = None, *, tidy: bool = False
 ) -> Opinion:
-    """What the screen, the compiler's warnings and the machine code tell. It runs nothing.
+    """What the screen, the compiler's warnings and the machine code tell, and with `tidy` clang-tidy, where there is
+    one, of a kernel for a processor. It runs nothing.
 
     `build` is the candidate's, where it is known. Raises `MachineError`.
     """
@@ -44,6 +46,8 @@ def static_opinion(
         first = next(each for each in build.diagnostics if each.severity == "error")
         return _opinion(CANNOT_RUN, (_said(first),), began)
     warnings = tuple(telling(build))
+    if tidy and candidate.target == "cpu":
+        warnings += tuple(_said(each) for each in lint(candidate.source, tier=judge.tier))
     unmet = (*unmet_claims(move, build, candidate.target), *spills(build))
     return _opinion(WARNED if warnings else CLEAN, warnings, began, unmet)
 

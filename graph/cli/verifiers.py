@@ -57,6 +57,6 @@ def run(options: Verifiers) -> int:
 def _verifiers(settings: Settings, judge: Judge) -> tuple[Look, ...]:
     """The models' too, where there is a model to ask."""
     if settings.model_for("verifier") == KEYLESS:
-        return looks(judge)
+        return looks(judge, tidy=settings.clang_tidy)
     asked = settings.model_copy(update={"verifiers": ("compile", "memory", "numerics")})
-    return (*looks(judge), ModelVerifiers(asked, judge))
+    return (*looks(judge, tidy=settings.clang_tidy), ModelVerifiers(asked, judge))

@@ -45,10 +45,10 @@ class Sample(Frozen):
         return (self.status == "passed") == (not self.operator)
 
 
-def looks(judge: Judge) -> tuple[Look, ...]:
-    """The verifiers that need no model."""
+def looks(judge: Judge, *, tidy: bool = False) -> tuple[Look, ...]:
+    """The verifiers that need no model, with or without clang-tidy."""
     return (
-        lambda task, candidate: [static_opinion(judge, task, candidate)],
+        lambda task, candidate: [static_opinion(judge, task, candidate, tidy=tidy)],
         lambda task, candidate: _watched(judge, task, candidate),
     )
 

@@ -85,7 +85,8 @@ def _by_evidence(brief: Brief, proposal: Proposal, node_context: NodeContext) ->
     candidate = require(proposal.candidate, "candidate")
     wanted = [each for each in EVIDENCE if each in node_context.settings.verifiers]
     if "static" in wanted:
-        [opinion] = side_by_side(lambda each: static_opinion(judge, task, each, proposal.move), [candidate])
+        tidy = node_context.settings.clang_tidy
+        [opinion] = side_by_side(lambda each: static_opinion(judge, task, each, proposal.move, tidy=tidy), [candidate])
         yield opinion
         if opinion.right == CANNOT_RUN:
             return

@@ -29,6 +29,16 @@ def build(*warnings: str, remarks: tuple[str, ...] = (), file: str = "kernel") -
     )
 
 
+def test_clang_tidy_is_asked_of_a_processors_kernel_where_that_is_wanted(monkeypatch: pytest.MonkeyPatch) -> None:
+    said = Diagnostic(severity="warning", file="kernel", line=3, message="read before it is written")
+    monkeypatch.setattr("tools.static_verifier.lint", lambda source, tier: (said,))
+    on_gpu = PLAIN.model_copy(update={"target": "cuda"})
+    asked = [(PLAIN, True), (PLAIN, False), (on_gpu, True)]
+    found = [static_opinion(JUDGE, TASK, each, build=build(), tidy=tidy) for each, tidy in asked]
+    assert [each.right for each in found] == [WARNED, CLEAN, CLEAN]
+    assert found[0].reasons == ("kernel:3: warning: read before it is written",)
+
+
 @pytest.mark.parametrize(
     ("warned", "right"),
     [
