@@ -126,11 +126,15 @@ def _last(nest: Nest, axis: Axis | None) -> Nest:
 
 
 def _neighbours(nest: Nest, axis: Axis) -> float:
-    """How many reads and stores are of neighbours along an axis; a small extent counts less."""
+    """How many reads and stores are of neighbours along an axis; a small extent counts less.
+
+    So does what has fewer elements than are computed: a batch norm's weights stay in the caches, its input does not.
+    """
     repeated = _repeated(nest)
     often = [read for read in _summed(nest) if any(nest.address(read).uses(over) for over in nest.reduced)]
-    near = sum(repeated for read in often if nest.address(read).times(axis) == 1)
-    near += sum(1 for read in reads(*nest.bodies) if read not in often and nest.address(read).times(axis) == 1)
+    near = float(sum(repeated for read in often if nest.address(read).times(axis) == 1))
+    others = [read for read in reads(*nest.bodies) if read not in often and nest.address(read).times(axis) == 1]
+    near += sum(count(tuple(filter(nest.address(read).uses, nest.axes))) / count(nest.axes) for read in others)
     near += sum(2 for store in nest.stores if store.address.times(axis) == 1)
     return near * min(axis.extent, 32) / 32
 

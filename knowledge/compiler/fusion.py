@@ -110,7 +110,7 @@ class _Fusion:
         assert isinstance(lowered.graph, Values)
         self.graph = lowered.graph
         self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
-        self.order = _in_turns(tuple(values(*(value for _, value in self.outputs))))
+        self.order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in self.outputs)))))
         given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
         self.apart = problem.target == "cuda"
@@ -305,6 +305,20 @@ def _in_turns(order: tuple[Value, ...]) -> tuple[Value, ...]:
         read = [each.value for each in reads(*value.bodies) if each.value is not None]
         turns[id(value)] = max((turns[id(each)] + (each.kind == "steps") for each in read), default=0)
     return tuple(sorted(order, key=lambda value: (turns[id(value)], value.kind == "steps")))
+
+
+def _weights_first(problem: Problem, order: tuple[Value, ...]) -> tuple[Value, ...]:
+    """What is computed of parameters alone before everything else, so that what reads it may join any kernel.
+
+    A batch norm's 1 / sqrt(variance), made after the convolution, would keep the norm from following it at once.
+    """
+    given = {each.name for each in problem.parameters}
+    first: set[int] = set()
+    for value in order:
+        alone = value.kind == "map" and {id(each.value) for each in reads(*value.bodies)} <= first
+        if alone or (value.kind == "source" and value.op in given):
+            first.add(id(value))
+    return tuple(sorted(order, key=lambda value: id(value) not in first))
 
 
 def _bodies(kernel: _Open) -> Iterator[Node]:

@@ -39,7 +39,7 @@ def _vector(problem: Problem, plan: Plan, passes: Passes) -> Move | None:
     if "vector" in plan.knobs or max(widths) == 1:
         return None
     why = f"one instruction moves {max(widths)} neighbours"
-    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"))
+    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"), sure=True)
 
 
 def _exact(problem: Problem, plan: Plan, passes: Passes) -> Move | None:

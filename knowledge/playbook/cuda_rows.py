@@ -107,8 +107,9 @@ def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if found.items > SMALL_SHARE and staged:
         knobs = {"keep": 1, "vector": 1, **found.knobs(), **staged}
         why = f"{why}; the next row is on its way meanwhile"
-        return Move("one pass over memory", why, plan.with_knobs(**knobs), ("memory",))
-    return Move("one pass over memory", why, plan.with_knobs(keep=1, vector=1, **found.knobs()), ("memory",))
+        return Move("one pass over memory", why, plan.with_knobs(**knobs), ("memory",), sure=True)
+    after = plan.with_knobs(keep=1, vector=1, **found.knobs())
+    return Move("one pass over memory", why, after, ("memory",), sure=True)
 
 
 def _online(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -128,7 +129,7 @@ def _vector(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if "vector" in plan.knobs or width == 1:
         return None
     why = f"one instruction moves {width} neighbours, and a thread has four such packs on their way"
-    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"))
+    return Move("vector access", why, widened, ("on_chip", "latency", "compute", "coalescing"), sure=True)
 
 
 def _split(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:

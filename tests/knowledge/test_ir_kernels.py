@@ -11,6 +11,7 @@ from ir_cases import CASES
 from test_ir_meaning import oracle_of, outputs_of
 from traced import Compiler, assert_close, call, trace
 
+from knowledge.compiler import cuda
 from knowledge.compiler.recipe import LoopsRecipe, compiled
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Plan
@@ -88,3 +89,15 @@ def test_an_expanded_input_is_read_where_it_lies() -> None:
     problem = trace(lambda x: x.cumsum(1), x)
     source = LoopsRecipe().render(problem, Plan("loops"))
     assert 'require(a, "a", {5, 7}, {1, 0}, kDLFloat, 32);' in source and "mA(i0)" in source
+
+
+def test_a_norm_follows_its_convolution_in_one_kernel() -> None:
+    """And neighbouring threads take neighbours of the image, though all that the norm reads lies along the channels."""
+    norm = torch.nn.Sequential(torch.nn.Conv2d(3, 40, 1, groups=1), torch.nn.BatchNorm2d(40), torch.nn.ReLU6()).eval()
+    problem = trace(norm, torch.empty(2, 3, 9, 7), device=H200).model_copy(update={"target": "cuda"})
+    made = compiled(problem)
+    assert [len(nest.totals) for nest in made.nests] == [0, 1] and len(made.nests[1].stores) == 1
+    grouped = torch.nn.Sequential(torch.nn.Conv2d(40, 40, 3, groups=40, stride=2), *norm[1:]).eval()
+    problem = trace(grouped, torch.empty(2, 40, 33, 33), device=H200).model_copy(update={"target": "cuda"})
+    nest, who = cuda.chosen(compiled(problem).nests[1], compiled(problem).graph)
+    assert who == "thread" and nest.axes[-1].extent == 16
