@@ -19,11 +19,12 @@ from graph.export.runtime.library import Built, abi, architecture, sha256
 from harness.building.compilation import Toolchain, built_before
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import DEFAULT_ARCHITECTURE, CudaToolchain, cuda_architecture
+from harness.building.prelude import PRELUDE
 from harness.building.versions import compiler_name
 from harness.nouns.candidate import Candidate, TargetName
 from harness.nouns.task import ScalarSpec, Task, TensorSpec, Workload
 from harness.nouns.tier import Tier
-from harness.wire.entry import ENTRY_HEADERS, ENTRY_NAME
+from harness.wire.entry import ENTRY_NAME
 
 MODEL_NAME = "model_new.py"
 RUNTIME = Path(__file__).parent / "runtime"
@@ -87,7 +88,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             runtime=hashlib.sha256("".join(_runtime().values()).encode()).hexdigest()[:12],
             device=candidate.target,
             flags=_flags(candidate.target),
-            prelude=ENTRY_HEADERS,
+            prelude=_text_literal(PRELUDE),
             built=_built(candidate, library) if library is not None else "None",
             workloads=[_workload(workload) for workload in task.workloads],
             parameters=tuple(_path(spec.name) for spec in signature.parameters),

@@ -132,8 +132,7 @@ def test_every_kind_of_kernel_compiles(golden: Golden, tmp_path: Path, device: D
 
 def test_long_rows_are_read_once_by_a_cluster_and_staged() -> None:
     problem = traced(softmax, torch.empty(4096, 393_216, device="meta"))
-    (_, (move, plan), *_) = walk(problem)
-    assert move == "one pass over memory"
+    plan = walk(problem)[0][1]
     assert plan.knobs["cluster"] == 8 and plan.knobs["items"] == LARGEST_SHARE and plan.knobs["staged"] == 1
     assert "kStaged = 196608;" in RECIPE.render(problem, plan)
 
@@ -176,8 +175,8 @@ def test_only_sums_below_their_own_maximum_are_taken_online() -> None:
 
 def test_other_long_rows_are_streamed() -> None:
     steps = walk(traced(lambda x: F.layer_norm(x, x.shape[-1:]), torch.empty(64, 393_216, device="meta"), device=A100))
-    assert "one pass over memory" not in [move for move, _ in steps]
-    assert "vector access" in [move for move, _ in steps]
+    assert not any(plan.knobs.get("keep") for _, plan in steps)
+    assert steps[0][1].knobs["vector"] == 1
 
 
 @pytest.mark.parametrize(
@@ -228,10 +227,8 @@ def test_a_profile_chooses_among_the_moves(
     problem = traced(function, torch.empty(8192, 16_384, device="meta"), device=device)
     first = first_draft(problem)
     assert isinstance(first, Draft)
-    second = next_draft(problem, first.source, ())
-    assert isinstance(second, Draft)
-    third = next_draft(problem, second.source, (), bottleneck)
-    assert isinstance(third, Draft) and third.move == expected
+    second = next_draft(problem, first.source, (), bottleneck)
+    assert isinstance(second, Draft) and second.move == expected
 
 
 def test_rows_that_stream_get_more_loads_in_flight() -> None:

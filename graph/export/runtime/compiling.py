@@ -30,20 +30,31 @@ def command(
     compiler: Sequence[str],
     device: str,
     flags: Sequence[str],
-    prelude: Sequence[str],
+    prelude: str,
     architecture: str,
     source: str,
     library: str,
 ) -> list[str]:
-    """From `source` to `library`, both in the working folder; the headers of `prelude` come before the source."""
+    """From `source` to `library`, with the header `prelude` before the source: all in the working folder."""
     runtime = _tvm_ffi() / "lib"
     include = [word for folder in _include_folders() for word in ("-isystem", str(folder))]
-    before = [word for header in prelude for word in ("-include", header)]
     if device == "cpu":
         what, search = ["-x", "c++", source, "-x", "none"], [f"-Wl,-rpath,{runtime}"]
     else:
         what, search = [f"-arch={architecture}", source], ["-Xlinker", f"-rpath={runtime}"]
-    return [*compiler, *flags, *include, *before, *what, f"-L{runtime}", "-ltvm_ffi", *search, "-o", library]
+    return [
+        *compiler,
+        *flags,
+        *include,
+        "-include",
+        prelude,
+        *what,
+        f"-L{runtime}",
+        "-ltvm_ffi",
+        *search,
+        "-o",
+        library,
+    ]
 
 
 def _include_folders() -> list[Path]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from .compiling import command, compiler
 
-SOURCE, LIBRARY = "kernel.cu", "kernel.so"
+SOURCE, LIBRARY, PRELUDE = "kernel.cu", "kernel.so", "prelude.hpp"
 _FIRST = threading.Lock()
 
 
@@ -44,7 +44,7 @@ class Library:
     folder: Path
     device: str
     flags: tuple[str, ...]
-    prelude: tuple[str, ...]
+    prelude: str
     entry_name: str
     built: Built | None
 
@@ -86,16 +86,16 @@ class Library:
         """Processes that ask at the same time wait for the first one's build."""
         found = compiler(self.device)
         version = subprocess.run([*found, "--version"], capture_output=True, text=True, check=True).stdout
-        line = command(found, self.device, self.flags, self.prelude, architecture, SOURCE, LIBRARY)
+        line = command(found, self.device, self.flags, PRELUDE, architecture, SOURCE, LIBRARY)
         source = (self.folder / SOURCE).read_text(encoding="utf-8")
-        described = "\0".join([source, version, architecture, abi(), *line])
+        described = "\0".join([source, self.prelude, version, architecture, abi(), *line])
         folder = _own_cache()
         library = folder / f"{hashlib.sha256(described.encode()).hexdigest()[:32]}.so"
         with _locked(library.with_suffix(".lock")):
             if not library.is_file():
                 _say(f"compiling {self.folder / SOURCE}, once on this machine ({why}) ...")
                 began = time.monotonic()
-                _build(source, line, library)
+                _build({SOURCE: source, PRELUDE: self.prelude}, line, library)
                 _say(f"compiled in {time.monotonic() - began:.1f} s, kept as {library}")
         _require_own(library)
         return library
@@ -133,10 +133,11 @@ def _processor() -> str:
     return f"{model} ({hashlib.sha256(features.encode()).hexdigest()[:12]})"
 
 
-def _build(source: str, line: Sequence[str], library: Path) -> None:
+def _build(files: dict[str, str], line: Sequence[str], library: Path) -> None:
     """Compile beside the cache and rename: nobody sees half of a library."""
     with tempfile.TemporaryDirectory(dir=library.parent) as folder:
-        Path(folder, SOURCE).write_text(source, encoding="utf-8")
+        for name, text in files.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
         built = subprocess.run(line, cwd=folder, capture_output=True, text=True)
         if built.returncode != 0:
             raise RuntimeError(f"compiling {SOURCE} failed:\n{(built.stdout + built.stderr)[-4000:]}")

@@ -251,7 +251,7 @@ tell("gradient", lambda: ours(row.clone().requires_grad_().expand(5, 16)))
 
 BROKEN_DRIVER = """
 ours, x = model_new.ModelNew(), torch.randn(1, 16).expand(5, 16)
-model_new.KERNEL.library.prelude = ()
+model_new.KERNEL.library.prelude = ""
 os.environ["CXX"] = "no-such-compiler"
 tell("no_compiler", lambda: ours(x))
 del os.environ["CXX"]

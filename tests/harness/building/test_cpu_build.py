@@ -160,3 +160,13 @@ def test_a_library_built_without_walls_is_not_handed_to_those_who_ask_for_them(t
     candidate = Candidate(source=source, target="cpu", author="test:test")
     assert CpuTarget().compile(candidate, tier="none").succeeded
     assert not CpuTarget().compile(candidate, tier=resolve_tier("auto")).succeeded
+
+
+def test_an_entry_of_very_many_arguments_builds(compile_cpu):
+    """A model's: tvm-ffi's own export takes time and memory by the square of their number."""
+    places = range(300)
+    parameters = ", ".join(f"tvm::ffi::TensorView t{place}" for place in places)
+    body = " + ".join(f"t{place}.ndim()" for place in places)
+    source = f"static int sum; void run({parameters}) {{ sum = {body}; }}\nTVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);\n"
+    build = compile_cpu(source)
+    assert build.succeeded
