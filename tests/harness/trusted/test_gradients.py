@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from harness.nouns.errors import UserError
-from harness.nouns.task import Task
+from harness.nouns.task import Task, TensorSpec
 from harness.trusted.facts.describing import describe
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference
@@ -195,3 +195,13 @@ def test_what_cannot_be_differentiated_is_said(source: str, says: str) -> None:
     with pytest.raises(UserError, match=says) as caught:
         describe(source, "t")
     assert str(caught.value).startswith("t: ")
+
+
+def test_what_a_forward_returns_beside_its_result_is_saved_for_the_backward() -> None:
+    """A norm that also gives its statistics: the backward gets them, and no gradients of theirs."""
+    body = "m = x.mean(1, keepdim=True); r = (x.var(1, keepdim=True) + 1).rsqrt(); "
+    source = plain(f"{body}return (x - m) * r, m.detach(), r.detach()")
+    task = Task.model_validate(describe(source, "t"))
+    assert [spec.name for spec in task.signature.inputs] == ["x", "output0", "output1", "output2", "grad_output0"]
+    assert [spec.shape for spec in task.signature.inputs if isinstance(spec, TensorSpec)][2:4] == [(8, 1), (8, 1)]
+    assert [spec.name for spec in task.signature.outputs] == ["grad_x"]
