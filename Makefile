@@ -21,6 +21,7 @@ JOBS ?= 10
 serve: export LANGGRAPH_CLI_NO_ANALYTICS := 1
 serve: export LANGGRAPH_NO_VERSION_CHECK := true
 serve: .make/test
+	@$(BIN)/python -m graph.server.port $(HOST) $(PORT)
 	PYTHONPATH=. $(BIN)/langgraph dev --no-browser --no-reload --host $(HOST) --port $(PORT) --n-jobs-per-worker $(JOBS)
 
 # Bytecode is kept wherever tests run: without, every process of theirs compiles Python anew, asserts and all.

@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import json
+import os
 import re
+import socket
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from types import ModuleType
@@ -82,3 +86,14 @@ def test_under_aegra_everybody_needs_the_token(monkeypatch: pytest.MonkeyPatch) 
         else:
             with pytest.raises(Auth.exceptions.HTTPException):
                 asyncio.run(who.who({"authorization": sent}))
+
+
+def test_a_port_that_is_taken_is_named_and_no_other_served_at() -> None:
+    """`-o`: nothing is installed for it."""
+    given = {name: value for name, value in os.environ.items() if not name.startswith("MAKE") and name != "MFLAGS"}
+    with socket.create_server(("127.0.0.1", 0)) as holder:
+        port = holder.getsockname()[1]
+        command = ["make", "-o", ".make/test", "serve", f"BIN={Path(sys.executable).parent}", f"PORT={port}"]
+        done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=100)
+    assert done.returncode != 0
+    assert f"Port {port} of 127.0.0.1 cannot be had" in done.stderr and "langgraph" not in done.stdout

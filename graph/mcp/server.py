@@ -22,6 +22,7 @@ from starlette.types import ASGIApp
 from graph.mcp import answers
 from graph.mcp.desk import BEST, Desk
 from graph.runs.machine import cutegen_version
+from graph.server.port import require_free
 from harness.nouns.errors import CutegenError, MachineError
 from harness.nouns.events import Event
 from harness.wire.telling import telling
@@ -169,9 +170,13 @@ def server_of(desk: Desk) -> MCPServer:
 
 
 def serve_http(server: MCPServer, host: str, port: int, token: str) -> None:
-    """Answer at http://HOST:PORT/mcp until the process is told to end. Without a token whoever reaches it may ask."""
+    """Answer at http://HOST:PORT/mcp until the process is told to end. Without a token whoever reaches it may ask.
+
+    Raises `MachineError` where the port is taken.
+    """
     import uvicorn
 
+    require_free(host, port)
     app = server.streamable_http_app(host=host, max_request_body_size=MOST_BODY_BYTES)
     if token:
         app.add_middleware(BearerToken, token=token)

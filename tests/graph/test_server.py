@@ -24,7 +24,7 @@ from chat_server import ChatEndpoint, chat_endpoint
 from free_port import free_port
 from langgraph.pregel.remote import RemoteGraph
 from langgraph_sdk import get_client
-from langgraph_sdk.errors import AuthenticationError, ConflictError, UnprocessableEntityError
+from langgraph_sdk.errors import APIStatusError, AuthenticationError, ConflictError, UnprocessableEntityError
 from softsign_script import SOURCE
 from test_routing import DRAWN_WITHIN, SPEAKERS
 from typer.testing import CliRunner
@@ -33,6 +33,7 @@ from graph.api import RunResult
 from graph.cli.main import app
 from graph.runs.record import RunRecord
 from graph.server.presets import PRESETS, make_presets
+from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import MachineError, UserError
 from nodes.events import Progress
 from nodes.roles import Agent
@@ -460,3 +461,60 @@ def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: 
     assert deeper.history[:2] == second.history
     assert [step.agent for step in deeper.history].count("generator") == 1
     assert deeper.usage.calls > second.usage.calls
+
+
+def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str) -> None:
+    """A graph that there is not, inputs that do not fit, paths that lead elsewhere."""
+
+    async def told() -> tuple[list[tuple[int, str]], Any]:
+        client, refused = client_of(url), list[tuple[int, str]]()
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        for graph, source in (("nobody", SOURCE), (name, 7), (name, "x" * (MOST_SOURCE_BYTES + 1))):
+            with pytest.raises(APIStatusError) as refusal:
+                await client.runs.create(thread, graph, input={"source": source}, context={"target": "cpu"})
+            refused.append((refusal.value.status_code, str(refusal.value.body)))
+        unfit = {"sauce": SOURCE}
+        ended = await client.runs.wait(thread, name, input=unfit, context={"target": "cpu"}, raise_error=False)
+        return refused, ended
+
+    (unknown, number, huge), unfit = asyncio.run(told())
+    assert unknown[0] in (404, 422) and "nobody" in unknown[1]
+    assert number[0] == huge[0] == 422 and "no text" in number[1] and "at most" in huge[1]
+    assert "source" in unfit["__error__"]["message"]
+    up = "..%2f" * 8 + "etc%2fpasswd"
+    beside = (up, f"x/{up}", f"{up}/kernel.cu", f"{up}/live/", "x/live/", "x/live/events", "x/record.json")
+    for path in beside:
+        answer = httpx.get(f"{url}/cutegen/threads/{path}", headers=KNOWN, timeout=LONG_S)
+        assert answer.status_code in (404, 422) and "root:" not in answer.text, (path, answer.text)
+
+
+@pytest.mark.parametrize("then", ["continue", "cancel"])
+def test_a_client_that_goes_away_mid_stream_ends_its_run_where_it_said_so(url: str, then: Any) -> None:
+    async def leave(endpoint: ChatEndpoint) -> tuple[str, Any]:
+        client = client_of(url)
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        asking = {"model": "openai:m", "base_url": endpoint.base_url, "target": "cpu"}
+        task = {"source": SOURCE, "name": "softsign"}
+        streamed = client.runs.stream(
+            thread, name, input=task, context=asking, stream_mode="custom", on_disconnect=then
+        )
+        async for _ in streamed:
+            if endpoint.reached.is_set():
+                break
+        await streamed.aclose()
+        if then == "cancel":
+            assert await asyncio.to_thread(endpoint.left.wait, LONG_S), "the connection was never cut"
+        endpoint.released.set()
+        [run] = await client.runs.list(thread)
+        await client.runs.join(thread, run["run_id"])
+        return str((await client.runs.get(thread, run["run_id"]))["status"]), await client.threads.get_state(thread)
+
+    behaviour: Any = "answer" if then == "continue" else "hung_up_on"
+    with chat_endpoint(behaviour, answer="CANNOT: it is beyond me") as endpoint:
+        endpoint.delay_s = LONG_S if then == "continue" else 0.0
+        status, state = asyncio.run(leave(endpoint))
+    assert len(endpoint.requests) == 1
+    if then == "continue":
+        assert status == "success" and state["values"]["result"]["stop"]["message"] == "it is beyond me"
+    else:
+        assert status == "interrupted" and state["next"] == ["generator"]

@@ -19,7 +19,7 @@ import pytest
 from free_port import free_port
 from mcp import Client, StdioServerParameters
 
-from graph.mcp.server import Door
+from graph.mcp.server import MOST_BODY_BYTES, Door
 
 SMALL = """import torch
 
@@ -72,8 +72,8 @@ def test_an_agent_writes_a_kernel_and_takes_the_drop_in_home(tmp_path):
     assert Path(exported["folder"]).parent == tmp_path / "kernels"
 
 
-def status_of(url: str, token: str) -> int:
-    request = urllib.request.Request(url, data=b"{}", headers={"Authorization": f"Bearer {token}"})
+def status_of(url: str, token: str, **headers: str) -> int:
+    request = urllib.request.Request(url, data=b"{}", headers={"Authorization": f"Bearer {token}", **headers})
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:
             return int(answer.status)
@@ -97,6 +97,12 @@ def test_over_http_only_who_knows_the_token_is_heard(tmp_path):
                     time.sleep(0.1)
             assert refused == 401
             assert status_of(url, "secret") != 401
+            huge = {"Content-Type": "application/json", "Content-Length": str(MOST_BODY_BYTES + 1)}
+            assert status_of(url, "secret", **huge) == 413
+            second = subprocess.run(
+                [*CUTEGEN, "mcp", "--port", str(port)], cwd=tmp_path, capture_output=True, text=True, timeout=100
+            )
+            assert second.returncode != 0 and f"Port {port} of 127.0.0.1 cannot be had" in second.stderr
         finally:
             server.send_signal(signal.SIGTERM)
         assert server.wait(20) in (0, -signal.SIGTERM)
