@@ -11,6 +11,7 @@ import pytest
 from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 from postgres import Database, served
+from psycopg_pool import PoolTimeout
 from scripted_judge import Scripted
 from softsign_script import RIGHT, SOURCE, written
 
@@ -57,6 +58,30 @@ def test_a_thread_waits_through_a_restart_of_the_database_and_is_answered(
     ended = asyncio.run(answer())
     assert ended.best is not None and ended.best.candidate.source == RIGHT
     assert [step.agent for step in ended.history] == ["generator", "tester"]
+
+
+def test_a_step_fails_while_the_database_stays_away_and_the_thread_goes_on_once_it_is_back(
+    database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(PLACE, database.fresh("away"))
+
+    async def live() -> tuple[str, RunState]:
+        async with threads() as saver:
+            graph = build_graph(lambda spec, options: ManualModel(), open_judge=Scripted()).compile(checkpointer=saver)
+            await graph.ainvoke({"source": SOURCE, "name": "softsign"}, ON_A_THREAD, context=SETTINGS)
+            pool: Any = vars(saver)["conn"]
+            await asyncio.to_thread(database.kill)
+            pool.timeout, patience = 0.2, pool.timeout
+            with pytest.raises(PoolTimeout) as gone:
+                await graph.ainvoke(Command(resume=written(RIGHT)), ON_A_THREAD, context=SETTINGS)
+            pool.timeout = patience
+            await asyncio.to_thread(database.start)
+            ended = await graph.ainvoke(Command(resume=written(RIGHT)), ON_A_THREAD, context=SETTINGS)
+            return str(gone.value), RunState.model_validate(ended)
+
+    told, ended = asyncio.run(live())
+    assert "couldn't get a connection" in told
+    assert ended.best is not None and ended.best.candidate.source == RIGHT
 
 
 def test_a_database_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

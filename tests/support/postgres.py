@@ -14,6 +14,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from command_line import wait_until
 from psycopg import sql
 
 
@@ -43,7 +44,10 @@ class Database:
         self._command("pg_ctl", "start", "-w", "-D", str(self.folder / "data"), "-o", options, "-l", log)
 
     def kill(self) -> None:
-        os.kill(int((self.folder / "data" / "postmaster.pid").read_text().split()[0]), signal.SIGQUIT)
+        """Returns when it has ended, with every connection: its file goes last."""
+        file = self.folder / "data" / "postmaster.pid"
+        os.kill(int(file.read_text().split()[0]), signal.SIGQUIT)
+        wait_until(lambda: not file.exists(), "the end of the database")
 
     def _command(self, program: str, *arguments: str) -> None:
         found = shutil.which(program)
