@@ -23,15 +23,17 @@ INPUTS: Mapping[str, str] = {
     "large": "one magnitude up to 1e{decades}",
     "small": "1e-5 among zeros and denormals",
     "subnormal": "denormals among zeros",
+    "single NaN": "ordinary numbers with up to three NaN in one line",
     "near one": "factors of either sign near 1",
     "special": "ordinary numbers with a few {special} at random places",
 }
 """The families of `harness/checks/families.py`, in the order in which they are told."""
 
 FAMILIES: Mapping[OpClass, frozenset[str]] = {
-    "elementwise": frozenset(INPUTS) - {"near one", "negative", "offset 1000", "offset -100", "outliers", "masked"},
-    "reduction": frozenset(INPUTS) - {"near one"},
-    "gemm": frozenset(INPUTS) - {"near one", "subnormal", "negative", "offset -100", "masked"},
+    "elementwise": frozenset(INPUTS)
+    - {"near one", "single NaN", "negative", "offset 1000", "offset -100", "outliers", "masked"},
+    "reduction": frozenset(INPUTS) - {"near one", "single NaN"},
+    "gemm": frozenset(INPUTS) - {"near one", "single NaN", "subnormal", "negative", "offset -100", "masked"},
     "other": frozenset(INPUTS) - {"near one", "subnormal"},
 }
 OF_PRODUCTS = frozenset({"given", "near one", "special", "stirred"})
@@ -66,6 +68,8 @@ def say_inputs(task: Task) -> str:
     families = OF_PRODUCTS if task.multiplies else FAMILIES[task.op_class]
     if task.op_class == "reduction" and not task.adds:
         families -= {"subnormal"}
+    if not task.windows:
+        families -= {"single NaN"}
     special = _SPECIAL_OF_PRODUCTS if task.multiplies else SPECIAL[task.op_class]
     decades, offset = reach_of(task)
     said = (words for family, words in INPUTS.items() if family in families)

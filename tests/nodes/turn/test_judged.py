@@ -45,12 +45,18 @@ def test_the_families_that_are_told_are_those_that_are_drawn(op_class: OpClass) 
     said = judged.say_inputs(task(op_class))
     assert ("runs of -infinity" in said) == ("masked" in PLANS[op_class])
     assert ("outliers" in said) == ("outliers" in PLANS[op_class])
+    assert "up to three NaN" not in said
     assert "factors of either sign" not in said and "factors of either sign" in judged.say_inputs(reducing_by())
 
 
 @pytest.mark.parametrize(("operation", "told"), [("sum.dim_IntList", True), ("std.correction", False)])
 def test_denormals_are_told_of_those_reductions_that_are_held_to_them(operation: str, told: bool) -> None:
     assert ("denormals among zeros; " in judged.say_inputs(reducing_by(operation))) == told
+
+
+def test_single_nan_are_told_of_maxima_of_windows() -> None:
+    windows = reducing_by("max_pool2d.default").model_copy(update={"op_class": "other"})
+    assert "up to three NaN" in judged.say_inputs(windows)
 
 
 @pytest.mark.parametrize("op_class", CLASSES)
