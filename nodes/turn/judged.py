@@ -53,6 +53,7 @@ _RANGES = {
     "float64": (1.79e308, 2.0**-52),
 }  # fmt: skip
 """The largest number and the epsilon of each type."""
+_FLOORS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 8 * 2.0**-23}
 
 _SPREADING: Mapping[OpClass, str] = {
     "elementwise": "NaN and infinities come out where PyTorch has them, and nowhere else.",
@@ -91,7 +92,7 @@ def say_exactness(task: Task, tolerance: float) -> str:
     if not of_output:
         return "Results are equal to PyTorch's."
     widest = min(of_output, key=lambda name: _RANGES[name][1])
-    floor = 1024 * _RANGES["float64"][1] if widest == "float64" else 8 * max(_RANGES[name][1] for name in of_output)
+    floor = 1024 * _RANGES["float64"][1] if widest == "float64" else max(_FLOORS[name] for name in of_output)
     times = f"{tolerance:g} times " if tolerance != 1 else ""
     return (
         f"|result - exact| / (|exact| + rms of the output), exact in float64, is at most {times}4 times what PyTorch's "

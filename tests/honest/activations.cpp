@@ -121,17 +121,6 @@ void run(TensorView x, TensorView y) {
 // get: torch.randn(64, 300, dtype=torch.bfloat16), torch.randn(300, dtype=torch.bfloat16)
 // forward x, b: return torch.relu(x * 2 + b)
 //// bfloat16: rounded once
-static float wide(uint16_t bits) {
-  uint32_t const w = static_cast<uint32_t>(bits) << 16;
-  float f;
-  std::memcpy(&f, &w, 4);
-  return f;
-}
-static uint16_t narrow(float f) {
-  uint32_t w;
-  std::memcpy(&w, &f, 4);
-  return std::isnan(f) ? 0x7fc0 : (w + 0x7fff + ((w >> 16) & 1)) >> 16;
-}
 void run(TensorView x, TensorView b, TensorView y) {
   for (int64_t i = 0; i < x.numel(); ++i) {
     float const v = wide(in<uint16_t>(x)[i]) * 2 + wide(in<uint16_t>(b)[i % 300]);

@@ -22,3 +22,17 @@ template <class F> static float lanes(int64_t n, F value) {
     for (int k = 0; k < width; ++k) part[k] += part[k + width];
   return part[0];
 }
+
+// bfloat16 by its bits.
+static inline float wide(uint16_t bits) {
+  uint32_t const w = static_cast<uint32_t>(bits) << 16;
+  float f;
+  std::memcpy(&f, &w, 4);
+  return f;
+}
+static inline uint16_t narrow(float f) {
+  uint32_t w;
+  std::memcpy(&w, &f, 4);
+  return std::isnan(f) ? 0x7fc0 : (w + 0x7fff + ((w >> 16) & 1)) >> 16;
+}
+static inline float rounded(float f) { return wide(narrow(f)); }
