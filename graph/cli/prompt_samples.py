@@ -78,7 +78,7 @@ def later_requests(first: Request, source: str) -> tuple[Request, ...]:
 
 
 def _kernel(first: Request) -> str:
-    """The playbook's kernel after some moves, or what stands in for it."""
+    """The playbook's kernel after some moves, or what stands in for it: of a long one its first lines."""
     source = _answer(first)
     if source is None:
         shown = representative(first.task.op_class, first.architecture)
@@ -89,7 +89,7 @@ def _kernel(first: Request) -> str:
         if moved is None or moved.count("\n") > MAX_LINES:
             break
         source = moved
-    return source
+    return "".join(source.splitlines(keepends=True)[:MAX_LINES])
 
 
 def _answer(request: Request) -> str | None:

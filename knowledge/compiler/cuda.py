@@ -134,7 +134,7 @@ def _neighbours(nest: Nest, axis: Axis) -> float:
     often = [read for read in _summed(nest) if any(nest.address(read).uses(over) for over in nest.reduced)]
     near = float(sum(repeated for read in often if nest.address(read).times(axis) == 1))
     others = [read for read in reads(*nest.bodies) if read not in often and nest.address(read).times(axis) == 1]
-    near += sum(count(tuple(filter(nest.address(read).uses, nest.axes))) / count(nest.axes) for read in others)
+    near += sum(count(tuple(filter(nest.address(read).uses, nest.axes))) / max(count(nest.axes), 1) for read in others)
     near += sum(2 for store in nest.stores if store.address.times(axis) == 1)
     return near * min(axis.extent, 32) / 32
 

@@ -44,10 +44,15 @@ def recipes() -> tuple[Recipe, ...]:
     return (*_OF_ONE_SIZE, SizesRecipe(_OF_ONE_SIZE))
 
 
+def recipes_for(problem: Problem) -> tuple[Recipe, ...]:
+    """Those that write problems of one size, or of several, in the order in which they are tried."""
+    return recipes()[-1:] if problem.others else _OF_ONE_SIZE
+
+
 def first_draft(problem: Problem) -> Draft | Decline:
     """The kernel of depth 0, by the first recipe that can write the problem: the plain one after its sure moves."""
     reason = ""
-    for recipe in recipes()[-1:] if problem.others else _OF_ONE_SIZE:
+    for recipe in recipes_for(problem):
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan) and not _outdone(recipe, problem):
             plan, made = _settled(recipe, problem, plan)

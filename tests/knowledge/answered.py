@@ -7,7 +7,7 @@ from evaluation import Values, evaluate, replayed
 from ir_evaluation import meaning
 
 from knowledge.compiler.front import traced
-from knowledge.playbook.author import SINGLE, recipes
+from knowledge.playbook.author import SINGLE, recipes_for
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.partition import stages_of
 from knowledge.playbook.problem import Problem
@@ -16,7 +16,7 @@ from knowledge.playbook.recipe import Decline, Plan, Recipe
 
 def answer(problem: Problem, tensors: Values) -> list[torch.Tensor] | Decline:
     """What the first recipe that takes the problem makes of it, or why the last one does not."""
-    for recipe in recipes():
+    for recipe in recipes_for(problem):
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan):
             return _by(recipe, problem, tensors)

@@ -30,7 +30,7 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Library:
     monkeypatch.setenv("CXX", str(compiler))
     monkeypatch.setenv("CUTEGEN_CACHE", str(tmp_path / "cache"))
     built = Built(sha256(tmp_path / LIBRARY), sha256(tmp_path / SOURCE), HERE, abi(), "g++ 1.0")
-    return Library(tmp_path, "cpu", ("-O1",), (), "run", built)
+    return Library(tmp_path, "cpu", ("-O1",), "", "run", built)
 
 
 def test_the_judged_library_is_taken_where_it_was_judged(judged: Library) -> None:
@@ -82,7 +82,7 @@ def test_any_other_is_built_anew_and_the_reason_is_said(
 def test_processes_that_ask_at_once_build_it_once(judged: Library) -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); from pathlib import Path; from runtime.library import Library; "
-        "print(Library(Path(sys.argv[2]), 'cpu', (), (), 'run', None).path('here'))"
+        "print(Library(Path(sys.argv[2]), 'cpu', (), '', 'run', None).path('here'))"
     )
     command = [sys.executable, "-c", code, str(Path(runtime.__file__).parents[1]), str(judged.folder)]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL) for _ in range(3)]

@@ -21,7 +21,7 @@ def block(name: str, seed: int = 5, op_class="reduction", dtype=torch.float32, m
 
 def test_every_trial_names_a_family_and_each_is_tried_somewhere():
     named = {name for plan in (*PLANS.values(), MULTIPLIED) for name in plan}
-    assert named == {"given", "stirred", "special", *FAMILIES} - {"normal"}
+    assert named == {"given", "stirred", "special", "single NaN", *FAMILIES} - {"normal"}
     for op_class in PLANS:
         for plan in (plan_of(op_class, multiplies=multiplies) for multiplies in (True, False)):
             assert (plan[0], plan[-1], len({*plan})) == ("given", "stirred", len(plan))
