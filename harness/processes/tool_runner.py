@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -84,11 +85,17 @@ def run_alone(
 def why_unfinished(done: Completed) -> str:
     """Why a tool's run says nothing: the kernel raised an error, or a limit was met."""
     if done.outcome == "timed_out":
-        return f"it did not end within {done.wall_s:.0f} s at these shapes"
+        return f"it did not end within {done.wall_s:.0f} s at these shapes{_busy()}"
     if done.outcome == "exited" and done.exit_code == FAILED:
         return f"{CALL_FAILED}: {done.stderr.decode(errors='replace').strip()[-300:]}"
     ended = done.note or done.signal or f"exit code {done.exit_code}"
     return f"it ended early ({done.outcome}: {ended}) {done.stderr.decode(errors='replace').strip()[-300:]}".strip()
+
+
+def _busy() -> str:
+    """That others took the time, too: what ends soon by itself may not where more wants to run than can."""
+    load, processors = os.getloadavg()[0], len(os.sched_getaffinity(0))
+    return f"; the machine was busy (load {load:.0f} on {processors} processors)" if load > processors else ""
 
 
 def argument_bytes(signature: Signature) -> int:

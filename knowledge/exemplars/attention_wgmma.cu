@@ -24,6 +24,9 @@
 #include <cutlass/arch/barrier.h>
 #include <cutlass/arch/reg_reconfig.h>
 
+// A function that stays one keeps what wgmma adds to in memory, and waits for each product: 20 times as long.
+#define INLINED __attribute__((always_inline))
+
 // Named: nvcc's host code cannot tell an unnamed namespace from CuTe's own.
 namespace attending {
 
@@ -154,7 +157,7 @@ CUTE_DEVICE void copy_rows(CUtensorMap const& map, T* to, uint64_t* full, int ro
 CUTE_DEVICE void produce(Shared& shared, CUtensorMap const& mapQ, CUtensorMap const& mapK, CUtensorMap const& mapV) {
   Stage stageK, stageV;
   int phase = 1;
-  for_each_work([&](Work const& work) {
+  for_each_work([&](Work const& work) INLINED {
     Places const places = places_of(work.head);
     if (work.last == 0) return;
     for (int warpgroup = 0; warpgroup < Warpgroups; ++warpgroup) {
@@ -318,7 +321,7 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
   int phase = 0;
 
   // s = Q K^T, started.
-  auto const start_scores = [&] {
+  auto const start_scores = [&]() INLINED {
     Full::wait(&shared.fullK[stageK.index], stageK.phase);
     if constexpr (InTurn) cutlass::arch::NamedBarrier::sync(256, 1 + warpgroup);
     warpgroup_fence_operand(s);
@@ -332,7 +335,7 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
     warpgroup_commit_batch();
   };
   // o += P V, started.
-  auto const start_sums = [&] {
+  auto const start_sums = [&]() INLINED {
     Full::wait(&shared.fullV[stageV.index], stageV.phase);
     warpgroup_fence_operand(o);
     warpgroup_fence_operand(p);
@@ -341,22 +344,22 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
     for (int k = 0; k < BlockKeys / 16; ++k) cute::gemm(mmaO, p(_, _, k), tOrV(_, _, k, stageV.index), o);
     warpgroup_commit_batch();
   };
-  auto const pass_on = [&] {
+  auto const pass_on = [&]() INLINED {
     if constexpr (InTurn) cutlass::arch::NamedBarrier::arrive(256, 1 + next);
   };
-  auto const leave_keys = [&] {
+  auto const leave_keys = [&]() INLINED {
     warpgroup_fence_operand(s);
     release(&shared.emptyK[stageK.index]);
     stageK.next();
   };
-  auto const leave_values = [&] {
+  auto const leave_values = [&]() INLINED {
     warpgroup_fence_operand(o);
     release(&shared.emptyV[stageV.index]);
     stageV.next();
   };
 
   if (InTurn && next == 0) pass_on();
-  for_each_work([&](Work const& work) {
+  for_each_work([&](Work const& work) INLINED {
     Softmax softmax;
     int const row = work.row0 + own_row;
     clear(o);
@@ -371,7 +374,7 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
       if constexpr (Edges) hide(s, row, tile * BlockKeys);
       softmax(s);
       round_weights(s, p);
-      auto const step = [&](auto edge) {
+      auto const step = [&](auto edge) INLINED {
         start_scores();
         start_sums();
         pass_on();

@@ -61,7 +61,7 @@ def compiled(folder: Path, sources: Sequence[str], architecture: str) -> str:
 
 
 def compiled_as_it_is(folder: Path, source: str, architecture: str) -> str:
-    """What nvcc's compiler for the device says on a source file; "" where all is well."""
+    """What nvcc's compiler for the device says on a source file: its errors, or which wgmma it serializes; else ""."""
     file = folder / f"kernels_{architecture}.cu"
     file.write_text(source)
     return _nvcc(file, architecture, "-cubin", "-o", str(file.with_suffix(".cubin")))
@@ -81,7 +81,9 @@ def _nvcc(file: Path, architecture: str, *arguments: str) -> str:
         "shared", f"-arch={architecture}", "-diag-suppress", "20012,20013,20014,20015", *include, str(file), *arguments,
     ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    return "" if done.returncode == 0 else (done.stdout + done.stderr)[:4000]
+    said = done.stdout + done.stderr
+    serialized = [line for line in said.splitlines() if "serialized" in line]
+    return "\n".join(serialized)[:4000] if done.returncode == 0 else said[:4000]
 
 
 def built(folder: Path, source: str, architecture: str) -> Path:

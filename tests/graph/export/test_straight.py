@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import pytest
 import torch
+from torch._C._dynamo import guards
 
+from graph.export.runtime import straight as straight_module
 from graph.export.runtime.specs import Number, Tensor, Workload
-from graph.export.runtime.straight import Straight, make_straight
+from graph.export.runtime.straight import Straight, make_straight, runner
 
 CPU = torch.device("cpu")
 X = Tensor("x", (4, 16), (16, 1), torch.float32)
@@ -62,3 +67,30 @@ def test_numbers_are_asked_for_in_every_call() -> None:
     anyone = made(Workload((X, None), (X,)), x, 2.0)
     assert torch.equal(anyone((x, 5.0)), x * 5)
     assert anyone((x, "5")) is None
+
+
+def test_its_own_device_is_the_current_one_while_a_kernel_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    current, seen = [0], []
+
+    @contextmanager
+    def on(index: int) -> Iterator[None]:
+        current.append(index)
+        yield
+        current.pop()
+
+    def allocated(*layout: Any) -> torch.Tensor:
+        seen.append(("output", current[-1]))
+        return torch.empty_strided(*layout[:2], dtype=layout[2])
+
+    def entry(*values: torch.Tensor) -> None:
+        seen.append(("call", current[-1]))
+        copied(*values)
+
+    monkeypatch.setattr(torch.cuda, "device", on)
+    monkeypatch.setattr(straight_module, "_current_device", lambda: current[-1])
+    monkeypatch.setattr(guards, "_empty_strided_cuda", allocated, raising=False)
+    x = torch.randn(4, 16)
+    for index in (1, 0):
+        run = runner(Workload((X,), (X,)), entry, torch.device("cuda", index))
+        assert torch.equal(run((x,)), x)
+        assert (seen[-2:], current) == ([("output", index), ("call", index)], [0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import struct
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from harness.building.compilation import library_of
 from harness.candidate.tool_runner import HostMemory, fill, numbers
 from harness.isolation.policy import Limits
+from harness.isolation.process import Completed
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
@@ -111,6 +113,13 @@ def test_its_end_is_told(tmp_path, mode, words):
     done = alone(tmp_path, mode, wall_s=1.5 if mode == 3 else 20)
     assert words in why_unfinished(done)
     assert (done.exit_code == FAILED) == (mode == 1)
+
+
+def test_a_limit_that_a_busy_machine_met_is_told_as_such(monkeypatch):
+    done = Completed("timed_out", None, None, b"", b"", 10.0, 0, 0, "")
+    for load, said in ((0.5, "shapes"), (1e6, "the machine was busy (load 1000000 on ")):
+        monkeypatch.setattr(os, "getloadavg", lambda load=load: (load, 0.0, 0.0))
+        assert said in why_unfinished(done) and ("busy" in why_unfinished(done)) == (load > 1)
 
 
 def test_bytes_count_what_the_strides_span():

@@ -176,6 +176,10 @@ def signature(bug):
     return Signature(inputs=(spec, number), outputs=(spec.model_copy(update={"name": "y"}),))
 
 
+PATIENT_S = 120.0
+"""What a tool finds is asked here, not how soon: beside 15 other tests' processes memcheck took 9.4 s of `LIMIT_S`."""
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_each_tool_finds_its_bug_on_a_real_gpu(bug, expected, tmp_path):
     build = target.compile_watched(Candidate(source=KERNEL, target="cuda", author="test:test"), tier=tier)
     workload = Workload(name="main", signature=signature(bug), flops=1, bytes_moved=8192)
     (tmp_path / values_file(0)).write_bytes(bytes(4096))
-    runs = target.sanitize(build, workload, tmp_path, tier=tier)
+    runs = target.sanitize(build, workload, tmp_path, tier=tier, limit_s=PATIENT_S)
     found = {run.tool: [finding.line for finding in run.findings] for run in runs if run.status == "found"}
-    assert all(run.status != "skipped" for run in runs), runs
-    assert found == expected, runs
+    assert all(run.status != "skipped" for run in runs), say_sanitizers(runs)
+    assert found == expected, say_sanitizers(runs)
