@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from graph.model.partition import Region, kind_of
+from graph.model.partition import COMPILER, LEAST_GAIN, Region, kind_of
 from graph.model.window import VIEWS, Window
 from graph.model.writers import Writers
 
 MOST_JOINED = 12
-"""Kernels in one source: each takes nvcc seconds."""
+"""Regions in one source: each takes nvcc seconds."""
 MOST_TRIED = 4
 """Pieces of a row that the playbook is asked for, the best first."""
 
@@ -38,11 +38,16 @@ def _rows(regions: Sequence[Region], writers: Writers) -> Iterator[Run]:
 
 def _follows(one: Region, other: Region, writers: Writers) -> bool:
     part = one.window.part
-    if part is not other.window.part or not (writers.single(one.recipe) and writers.single(other.recipe)):
+    if part is not other.window.part or not _of_one_hand(one.recipe, other.recipe, writers):
         return False
     return all(
         each.name in VIEWS and not each.hindrance for each in part.operations[one.window.end : other.window.start]
     )
+
+
+def _of_one_hand(one: str, other: str, writers: Writers) -> bool:
+    """Whether recipes for single kernels write both, or the compiler does."""
+    return one == other == COMPILER or (writers.single(one) and writers.single(other))
 
 
 def _in_pieces(row: Run, writers: Writers) -> Run:
@@ -84,7 +89,15 @@ def _places(names: tuple[str, ...], piece: tuple[str, ...]) -> list[int]:
 
 
 def _whole(regions: Run, writers: Writers) -> Region | None:
-    """The regions as one, where the playbook writes its kernels one after the other and they hang together."""
+    """The regions as one, where they hang together and whoever writes each writes all of them.
+
+    What the compiler has written together must be worth it by its estimate, as each of them was.
+    """
     window = Window(regions[0].window.part, regions[0].window.start, regions[-1].window.end)
-    recipe = writers.stages(window) if window.connected else ""
+    if not window.connected:
+        return None
+    if regions[0].recipe == COMPILER:
+        recipe = COMPILER if writers.gain_ms(window) > LEAST_GAIN * window.ms else ""
+    else:
+        recipe = writers.stages(window)
     return Region(window, kind_of(window.operations), recipe) if recipe else None
