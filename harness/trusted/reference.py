@@ -21,6 +21,7 @@ from harness.nouns.form import Form as FormNoun
 from harness.nouns.form import Path
 from harness.nouns.frozen import plain_name
 from harness.nouns.task import Direction, DType, ScalarSpec, TensorSpec, Variant
+from harness.trusted.facts.keeping import attributes_of
 from harness.trusted.gradients import DIRECTIONS, Differentiated, NoGradientError
 from harness.trusted.reach import TASK_MODULE, tensors_of
 from harness.trusted.variants import BadWorkloadError, arguments_of, declared_variants
@@ -90,6 +91,8 @@ class Reference:
             self.model.to(place)
         if variant.dtype:
             self.model.to(TORCH_DTYPES[variant.dtype])
+        self.started = attributes_of(self.model)
+        """What its modules have beside weights before any call: what a forward keeps for the next one is not there."""
 
     def error(self, cause: str, remedy: str = "") -> UserError:
         """The user's error, with the file's name in front."""
@@ -249,9 +252,14 @@ class Reference:
                 tensor.data = tensor.data.to(COMPLEX.get(tensor.dtype, torch.float64))
         return model
 
-    def _anew(self) -> torch.nn.Module:
-        """The model of the file executed once more, under the same seed."""
-        return Reference(self.source, self.name, self.place, seed=self._seed, variant=self.variant).model
+    def _anew(self, seed: int | None = None) -> torch.nn.Module:
+        """The model of the file executed once more, under the same seed where none is given."""
+        chosen = self._seed if seed is None else seed
+        return Reference(self.source, self.name, self.place, seed=chosen, variant=self.variant).model
+
+    def redrawn(self) -> torch.nn.Module:
+        """The model under another seed: what it holds that is the same there was not drawn."""
+        return self._anew(self._seed + 1)
 
     def input_names(self, paths: Sequence[Path]) -> list[str]:
         """For each input its parameter's name, made up where the forward takes *args, and its place within that."""

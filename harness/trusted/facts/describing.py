@@ -19,7 +19,7 @@ from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
 from harness.trusted.facts.settled import defect_of_runs, require_one_shape
-from harness.trusted.facts.tracing import UntraceableError, trace
+from harness.trusted.facts.tracing import StatefulError, UntraceableError, trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
 from harness.trusted.scalar_arguments import is_free, others_taken
@@ -89,11 +89,12 @@ def describe(source: str, name: str) -> dict[str, Any]:
     """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
     # Tensors without memory still look for a GPU. There is none in this cage, and nobody needs to be told.
     os.environ["CUDA_VISIBLE_DEVICES"] = ""
-    logging.getLogger("torch._subclasses.fake_tensor").setLevel(logging.CRITICAL)  # of numbers that are tried in vain
+    for tracer in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"):
+        logging.getLogger(tracer).setLevel(logging.CRITICAL)  # of numbers that are tried in vain
     warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
     variants = Reference.variants(source, name)
     seen, left_out = _looked_at(source, name, variants)
-    program, failure = _program(seen[0], one_shape=len(seen) == 1)
+    program, failure, stateful = _program(seen[0], one_shape=len(seen) == 1)
     return Task(
         name=name,
         source=source,
@@ -103,7 +104,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
         program=program,
         other_programs=_other_programs(seen[1:]) if program else (),
         trace_failure=failure,
-        defect=next((each.defect for each in seen if each.defect), ""),
+        defect=next((each.defect for each in seen if each.defect), stateful),
         takes=seen[0].takes,
         returns=seen[0].returns,
         direction=seen[0].reference.direction,
@@ -292,11 +293,14 @@ def _other_programs(seen: list[Seen]) -> tuple[Program, ...]:
     return tuple(each for each in programs if each) if all(programs) else ()
 
 
-def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str]:
+def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str, str]:
+    """The program; or why there is none, and why there can be no kernel either where that is so."""
     try:
         program = trace(seen.reference, seen.inputs, seen.signature.inputs)
+    except StatefulError as error:
+        return None, str(error), f"its forward returns something else each time: {error}"
     except UntraceableError as error:
-        return None, str(error)
+        return None, str(error), ""
     kept = seen.reference.gradients.saved if seen.reference.gradients else []  # a kernel may compute them again
     reads = tuple(name for name in whole_reads(program, seen.signature, one_shape=one_shape) if name not in kept)
-    return program.model_copy(update={"reads": reads}), ""
+    return program.model_copy(update={"reads": reads}), "", ""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, TypeGuard
+from typing import Any
 
 import torch
 from torch._decomp import decomposition_table
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, ScalarSpec, TensorSpec, TracedOp
+from harness.trusted.facts.keeping import as_buffers, gives_nothing, having, number_of, without_writes
 from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.gradients import Differentiated, Tensors
+from harness.trusted.reach import tensors_of
 from harness.trusted.reference import DTYPES, Reference, Value
 
 LITERAL = 64
@@ -25,6 +28,14 @@ LITERAL = 64
 
 class UntraceableError(Exception):
     """The forward cannot be written as a flat list of aten operations; the message says why."""
+
+
+class KeptError(UntraceableError):
+    """The forward reads a tensor that is neither parameter nor buffer, and that it may have made in the call before."""
+
+
+class StatefulError(KeptError):
+    """What the forward returns follows from the call before it: no kernel can be right."""
 
 
 def trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
@@ -48,15 +59,45 @@ def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[Tenso
         except Exception as error:  # as below: a task without a program is still a task
             raise UntraceableError(" ".join(str(error).split())[:400]) from error
     try:
-        with torch.no_grad(), without_steps():
-            exported = torch.export.export(_Flat(reference), tuple(inputs), strict=False)
-            return _from_export(exported, names, reference.ties)
+        return _exported(reference, inputs, names)
+    except StatefulError:
+        raise
+    except KeptError as kept:
+        try:
+            with having(reference.started):
+                return _exported(reference, inputs, names)
+        except Exception:  # noqa: BLE001 (without what it kept, the forward may not run at all)
+            raise kept from None
     except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
         try:
             return _from_make_fx(reference, inputs, names)
         except Exception as error:  # as above: a task without a program is still a task
-            text = " ".join(f"{failure} / {error}".split())[:400]
-            raise UntraceableError(text) from error
+            raise UntraceableError(said_plainly(failure, error)) from error
+
+
+_BY_VALUES = ("DataDependent", "_local_scalar_dense", "data-dependent", "tracing tensor")
+
+
+def said_plainly(*failures: Exception) -> str:
+    """Why no tracer could follow: our own reason where there is one, else what to look for."""
+    own = next((str(each) for each in failures if isinstance(each, UntraceableError)), "")
+    texts = [f"{type(each).__name__} {each}" for each in failures]
+    if any(mark in text for text in texts for mark in _BY_VALUES):
+        return "what it does follows from a tensor's values: a branch or a loop on them, or a number taken with .item()"
+    return own or f"PyTorch's tracers cannot follow it: {' '.join(str(failures[0]).split())[:200]}"
+
+
+def _exported(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
+    with torch.no_grad(), without_steps(), as_buffers(reference.model) as kept:
+        flat = _Flat(reference)
+        exported = torch.export.export(flat, tuple(inputs), strict=False)
+        return _from_export(*without_writes(exported, flat.assigned.names), names, reference, kept)
+
+
+class _Assigned:
+    """Buffers that the last call put other tensors into. Apart, for export undoes what is done to a module."""
+
+    names: tuple[str, ...] = ()
 
 
 class _Flat(torch.nn.Module):
@@ -65,40 +106,79 @@ class _Flat(torch.nn.Module):
     def __init__(self, reference: Reference) -> None:
         super().__init__()
         self.model = reference.model
+        self.assigned = _Assigned()
+        """The tensors in those come after the outputs."""
         self._reference = [reference]
 
     def forward(self, *values: Value) -> tuple[torch.Tensor, ...]:
         (reference,) = self._reference
         given, named = reference.arranged(list(values))
-        return tuple(reference.opened(self.model(*given, **named)))
+        before = dict(self.named_buffers(remove_duplicate=False))
+        outputs = reference.opened(self.model(*given, **named))
+        after = dict(self.named_buffers(remove_duplicate=False))
+        names = tuple(name for name, tensor in after.items() if name in before and tensor is not before[name])
+        self.assigned.names = names
+        return *outputs, *(after[name] for name in names)
 
 
-def _from_export(exported: ExportedProgram, names: list[str], ties: dict[str, str]) -> Program:
+def _from_export(
+    exported: ExportedProgram, written: set[str], names: list[str], reference: Reference, kept: dict[str, torch.Tensor]
+) -> Program:
+    """`written` is what it overwrites; `kept` are plain attributes that were buffers for the tracer."""
+    read = {node.name for node in exported.graph.nodes if node.op == "placeholder" and node.users}
     known: dict[str, str] = {}
     literals: dict[str, torch.Tensor] = {}
     given = iter(names)
     for spec in exported.graph_signature.input_specs:
+        placeholder, target = getattr(spec.arg, "name", ""), str(spec.target).removeprefix("model.")
         if spec.kind is InputKind.USER_INPUT:
-            name = next(given)
-        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER):
-            name = str(spec.target).removeprefix("model.")
-            name = ties.get(name, name)
-        elif _is_literal(held := exported.constants.get(str(spec.target)), str(spec.target)):
-            literals[getattr(spec.arg, "name", "")] = held
-            continue
+            known[placeholder] = next(given)
+        elif placeholder not in read:
+            known[placeholder] = target
+        elif str(spec.target) in written:
+            raise StatefulError(f"it reads {target}, which the call before left there: {_AS_INPUT}")
+        elif spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and target not in kept:
+            known[placeholder] = reference.ties.get(target, target)
         else:
-            raise UntraceableError(f"it reads the tensor {spec.target!r}, which is neither parameter nor buffer")
-        known[getattr(spec.arg, "name", "")] = name
+            held = kept.get(target, exported.constants.get(str(spec.target)))
+            literals[placeholder] = _literal(reference, held, target)
     reader = Reader(known, "export")
     for placeholder, tensor in literals.items():
         reader.literal(placeholder, tensor)
     return reader.read(exported.graph_module)
 
 
-def _is_literal(held: Any, target: str) -> TypeGuard[torch.Tensor]:
-    """Whether a constant is made of numbers that the forward spells out, all equal ones or few."""
-    spelled = isinstance(held, torch.Tensor) and target.rpartition(".")[2].startswith("lifted_tensor_")
-    return spelled and (held.numel() <= LITERAL or bool((held == held.flatten()[0]).all()))
+_AS_INPUT = "make it an input, and return the new one"
+
+
+def _literal(reference: Reference, held: Any, target: str) -> torch.Tensor:
+    """A constant made of numbers that the file spells out. Raises `KeptError` for data, and for what is drawn."""
+    values = number_of(held) if isinstance(held, torch.Tensor) else None
+    if values is None or not _few(values) or not (_spelled(reference, held, target) or _undrawn(reference, values)):
+        what = "a tensor that it keeps" if "lifted_tensor_" in target else f"the tensor {target!r}"
+        raise KeptError(
+            f"it reads {what}, which is neither parameter nor buffer: register it with register_buffer, "
+            "and a kernel is given it"
+        )
+    return values
+
+
+def _spelled(reference: Reference, held: torch.Tensor, target: str) -> bool:
+    """Whether the forward makes it of numbers, at each call anew."""
+    if isinstance(held, FakeTensor):
+        return True
+    own = {each.untyped_storage()._cdata for each in tensors_of(reference.model)}
+    return "lifted_tensor_" in target and held.untyped_storage()._cdata not in own
+
+
+def _undrawn(reference: Reference, values: torch.Tensor) -> bool:
+    """Whether a module under another seed, never called, holds the same."""
+    return any(each.dtype == values.dtype and torch.equal(each, values) for each in tensors_of(reference.redrawn()))
+
+
+def _few(held: torch.Tensor) -> bool:
+    """Whether these are numbers and no data: all equal ones, or few."""
+    return held.numel() <= LITERAL or bool((held == held.flatten()[0]).all())
 
 
 def _from_make_fx(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
@@ -216,6 +296,8 @@ class Reader:
         return Program(tracer=self.tracer, ops=tuple(self.ops), outputs=outputs)  # type: ignore[arg-type]
 
     def _call(self, node: torch.fx.Node) -> None:
+        if gives_nothing(node):
+            return
         if node.target is operator.getitem:
             self.picked(node)
             return

@@ -14,6 +14,7 @@ from torch.utils._pytree import tree_leaves
 
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import TensorSpec, TracedOp
+from harness.trusted.facts.keeping import gives_nothing
 from harness.trusted.facts.tracing import Reader, UntraceableError, spec_of
 from harness.trusted.facts.watching import draws, flop_counter
 from harness.trusted.models.exporting import Exported
@@ -51,7 +52,7 @@ class _ModelReader(Reader):
             if node.target is operator.getitem:
                 self.picked(node)
                 continue
-            if _gives_nothing(node):  # a check that export adds, of types and devices that are known
+            if gives_nothing(node):  # a check that export adds, of types and devices that are known
                 continue
             self.names[node.name] = node.name
             module, kind = _module(node, self._path)
@@ -73,11 +74,6 @@ class _ModelReader(Reader):
             reads = tuple(self.argument(each) for each in node.all_input_nodes)
             return TracedOp(target=str(node.target), args=reads, results=()), str(error)
         return op, _hindrance(node)
-
-
-def _gives_nothing(node: torch.fx.Node) -> bool:
-    target = node.target
-    return isinstance(target, torch._ops.OpOverload) and not target._schema.returns and not node.users
 
 
 def _flops(node: torch.fx.Node) -> int:
