@@ -21,8 +21,6 @@ from knowledge.playbook.lowering import base_name, lower
 from knowledge.playbook.problem import ByContent, Problem, Tensor
 
 TYPES = ("float32", "float16", "bfloat16")
-# Columns of a head at most: what a warp keeps of its rows of the result in registers.
-WIDEST = 256
 SCORE = "s"
 # Terms of a sum within the scores that are computed for each of them.
 MOST_TERMS = 32
@@ -262,7 +260,6 @@ def _placed(tensor: Tensor, address: Index, row: Axis, column: Axis) -> Operand:
 def _check(made: Attention) -> None:
     kinds = {each.tensor.dtype for each in (made.q, made.k, made.v, made.output)}
     _require(kinds == {made.dtype} and made.dtype in TYPES, f"attention of {' and '.join(sorted(kinds))}")
-    _require(max(made.inner, made.outer) <= WIDEST, f"attention with heads of more than {WIDEST} columns")
     extents = (made.row.extent, made.key.extent, made.inner, made.outer, *(axis.extent for axis in made.heads))
     _require(min(extents) > 0, "attention over nothing")
 

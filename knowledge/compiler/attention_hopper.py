@@ -12,6 +12,7 @@ from math import ceil, prod
 from string import Template
 
 from knowledge.compiler import attention_cuda as plain
+from knowledge.compiler import attention_text as text
 from knowledge.compiler.attention import Attention, Operand
 from knowledge.compiler.cpu import decoded
 from knowledge.compiler.index import Index
@@ -177,7 +178,7 @@ def _comment(form: Attention, plan: Plan) -> list[str]:
 
 def _problem(form: Attention) -> str:
     return _PROBLEM.substitute(
-        plain.constants(form), strides=plain.strides(form)[-1],
+        text.constants(form), strides=text.strides(form)[-1],
         spreads="\n".join(_spread(name, operand) for name, operand in _operands(form)),
         places="\n".join(indented(_places(form))),
     )  # fmt: skip
@@ -196,12 +197,12 @@ def _spread(name: str, operand: Operand) -> str:
 
 def _places(form: Attention) -> list[str]:
     coordinates = [f"{{{', '.join(_coordinates(operand))}}}" for _, operand in _operands(form)]
-    begin = spelled(form.output.start, plain.no_data)
+    begin = spelled(form.output.start, text.no_data)
     return [*decoded(form.heads, "int64_t(head)"), f"return {{{', '.join(coordinates)}, {begin}}};"]
 
 
 def _coordinates(operand: Operand) -> list[str]:
-    made = [f"int({spelled(Index(((atom, 1),)), plain.no_data)})" for atom, _ in operand.start.terms]
+    made = [f"int({spelled(Index(((atom, 1),)), text.no_data)})" for atom, _ in operand.start.terms]
     return made + ["0"] * (_DIMENSIONS - len(made))
 
 

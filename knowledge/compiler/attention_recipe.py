@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import ceil, prod
 
-from knowledge.compiler import attention_cuda, attention_hopper
+from knowledge.compiler import attention_cpu, attention_cuda, attention_hopper
 from knowledge.compiler.attention import Attention, attention_of
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.problem import Device, Problem
@@ -13,26 +14,32 @@ from knowledge.playbook.source_text import BYTES
 
 # Tensor cores with asynchronous copies.
 LEAST_ARCHITECTURE = 80
+# Columns of a head at most: what a warp keeps of its rows of the result in registers.
+WIDEST = 256
 
 
 class AttentionRecipe:
-    """Tiles of rows and keys on tensor cores from the start; moves are other tiles."""
+    """Tiles of rows and keys from the start, on tensor cores or in a processor's registers; moves are other tiles."""
 
     name = "attention"
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """The largest of the tiles that fit, or why it is no attention that this writes."""
-        if problem.target == "cpu" or _generation(problem) < LEAST_ARCHITECTURE:
+        if problem.target != "cpu" and _generation(problem) < LEAST_ARCHITECTURE:
             return Decline("attention as one kernel needs a GPU of at least sm_80")
         try:
             form = attention_of(problem)
         except UnwritableError as failure:
             return Decline(str(failure))
+        if reason := _unsuited(problem, form):
+            return Decline(reason)
         found = plans(problem, form)
         return found[0] if found else Decline("attention whose tiles have no room in shared memory")
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Another tile: how many rows a block has and how many keys are on the way, a trial tells."""
+        if problem.target == "cpu":
+            return tuple(_on_a_processor(problem, plan))
         why = "rows a warp, keys a tile and blocks a multiprocessor trade reads of shared memory against latency"
         return *_shares(problem, plan), *(
             Move(f"tile of {_rows(each)} rows, {each.knobs['keys']} keys, {each.knobs['stages']} stages", why, each,
@@ -43,9 +50,27 @@ class AttentionRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
+        if problem.target == "cpu":
+            return attention_cpu.render(problem, attention_of(problem), plan)
         hopper = plan.knobs.get("kernel") == attention_hopper.KERNEL
         render = attention_hopper.render if hopper else attention_cuda.render
         return render(problem, attention_of(problem), plan)
+
+
+def _unsuited(problem: Problem, form: Attention) -> str:
+    """Why the target's kernel cannot take it."""
+    if problem.target == "cpu":
+        return "" if form.dtype == attention_cpu.TYPE else f"attention of {form.dtype} as one kernel for a processor"
+    wide = max(form.inner, form.outer) > WIDEST
+    return f"attention with heads of more than {WIDEST} columns" if wide else ""
+
+
+def _on_a_processor(problem: Problem, plan: Plan) -> Iterator[Move]:
+    why = "a longer tile rescales the result less often, a shorter one stays in the first cache with what it reads"
+    found = attention_cpu.plans(attention_of(problem), problem.device)
+    # Those after its own: no tile comes twice.
+    for each in found[found.index(plan) + 1 :] if plan in found else ():
+        yield Move(f"tile of {each.knobs['rows']} rows, {each.knobs['keys']} keys", why, each, ("memory", "compute"))
 
 
 def _rows(plan: Plan) -> int:
@@ -85,7 +110,9 @@ _IDLE = 4
 
 
 def plans(problem: Problem, form: Attention) -> list[Plan]:
-    """All tiles that fit into shared memory, the most promising first."""
+    """All tiles that fit into shared memory, or into a processor's caches, the most promising first."""
+    if problem.target == "cpu":
+        return attention_cpu.plans(form, problem.device)
     columns = max(form.inner, form.outer)
     tiles = (_WIDE if BYTES[form.dtype] == 4 else _NARROW)[next(most for most in _WIDE if columns <= most)]
     made = attention_hopper.plans(problem, form) if attention_hopper.suits(problem, form) else []

@@ -13,12 +13,13 @@ from emulated import emulated
 from goldens import Golden
 from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
 from traced import Compiler, assert_close, call
+from traced import trace as on_a_processor
 
 from knowledge.compiler.attention import attention_of
 from knowledge.compiler.attention_recipe import AttentionRecipe
 from knowledge.playbook.author import SINGLE, first_draft
 from knowledge.playbook.partition import stages_of
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 
 RECIPE = AttentionRecipe()
@@ -137,6 +138,68 @@ def test_emulated_kernels_are_as_right_as_torch(
         (got,) = call(kernel, sources[name][0], given)
         doubles = [each.double() if each.is_floating_point() else each for each in given]
         assert_close(got, function(*given), function(*doubles), name)
+
+
+def unlike(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """A mask of a type that has no registers, and rows that see nothing: NaN, for nothing says otherwise."""
+    return torch.softmax((q @ k.mT * 0.5).masked_fill(mask == 0, -math.inf), -1) @ k
+
+
+def _odd_values() -> tuple[torch.Tensor, ...]:
+    q, k, v = qkv(1, 1, 12, 40, 16)
+    q[..., 0, 3], q[..., 1, 2], k[..., 7, 5], v[..., 30, 1], v[..., 31, 2] = (
+        math.nan,
+        math.inf,
+        3e38,
+        math.nan,
+        math.inf,
+    )
+    return q, k, v
+
+
+# Those of float32, with the knobs that a processor's kernel has, and others.
+ON_A_PROCESSOR: dict[str, Case] = {
+    name: (function, given, {name: knobs[name] for name in ("keys",) if name in knobs})
+    for name, (function, given, knobs) in CASES.items() if given[0].dtype == torch.float32
+} | {
+    "types without registers": (unlike, (*qkv(1, 2, 9, 33, 16)[:2], _unseen(9, 33).to(torch.uint8)), {}),
+    "NaN and infinities": (plain, _odd_values(), {"keys": 24}),
+    "blocks of two fragments": (causal, qkv(1, 2, 150, 203, 33), {"rows": 32, "threads": 1}),
+    "columns beyond a GPU's": (plain, qkv(1, 1, 4, 100, 300), {"keys": 60}),
+    "sixteen lanes": (causal, qkv(1, 1, 150, 300, 40), {"lanes": 16, "wide": 3, "tall": 8, "rows": 96, "threads": 1}),
+}  # fmt: skip
+
+
+def test_kernels_for_a_processor_are_as_right_as_torch(golden: Golden, compiler: Compiler) -> None:
+    posed = {name: on_a_processor(function, *given) for name, (function, given, _) in ON_A_PROCESSOR.items()}
+    texts = []
+    for name, problem in posed.items():
+        plan = RECIPE.first_plan(problem)
+        assert isinstance(plan, Plan), (name, plan)
+        texts.append(RECIPE.render(problem, plan.with_knobs(**ON_A_PROCESSOR[name][2])))
+    if golden.holds(texts, *compiler.flags):
+        return
+    for (name, (function, given, _)), kernel in zip(ON_A_PROCESSOR.items(), compiler.build_all(texts), strict=True):
+        (got,) = call(kernel, posed[name], given)
+        doubles = [each.double() if each.is_floating_point() else each for each in given]
+        wanted = function(*doubles)
+        assert torch.equal(got.isnan(), wanted.isnan()), name
+        assert_close(got.nan_to_num(), function(*given).nan_to_num(), wanted.nan_to_num(), name)
+
+
+def test_a_processor_s_kernel_has_other_tiles_and_threads_where_there_is_work() -> None:
+    problem = on_a_processor(plain, *qkv(1, 8, 512, 512, 64), device=Device(threads=2, simd_floats=16))
+    draft = first_draft(problem)
+    assert isinstance(draft, Draft) and "attention recipe" in draft.why
+    assert "constexpr bool kThreads = true;" in draft.source
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan)
+    names = [move.name for move in RECIPE.moves(problem, plan)]
+    assert names == ["tile of 64 rows, 48 keys", "tile of 64 rows, 174 keys", "tile of 128 rows, 90 keys"]
+    small = RECIPE.first_plan(on_a_processor(plain, *qkv(1, 1, 9, 9, 8)))
+    assert isinstance(small, Plan) and small.knobs["threads"] == 0
+    half = RECIPE.first_plan(on_a_processor(plain, *(each.half() for each in qkv(1, 1, 9, 9, 8))))
+    assert isinstance(half, Decline) and "float16" in half.reason
 
 
 def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Problem, str]], tmp_path: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 
 import pytest
 import torch
@@ -23,9 +24,13 @@ PRODUCTS = ("cpu_gemm", "cpu_gemm_plain")
 # Less than one vector; more than one tile in every direction and no multiple of anything.
 ROWS = ((3, 5), (37, 1003))
 SIZES = ((5, 3, 7), (269, 587, 301))
+# Heads, rows, keys, columns of q and k, of v: less than a vector and a tile; more than one of each.
+HEADS = ((1, 3, 5, 2, 1), (3, 133, 203, 19, 37))
+EXTENT = re.compile(r"(?<=Int<)\d+|(?<=constexpr int )\w+ = \d+")
 WAYS = ("NN", "TT")
 CASES = [
     *itertools.product(("cpu_pointwise", "cpu_softmax"), ROWS, ("",)),
+    *itertools.product(("cpu_attention",), HEADS, ("",)),
     *itertools.product(PRODUCTS, SIZES[1:], WAYS),
     ("cpu_gemm", SIZES[0], "NN"),
     ("cpu_gemm_plain", SIZES[0], "TT"),
@@ -36,13 +41,12 @@ INFINITY, NAN = float("inf"), float("nan")
 def source(name: str, extents: tuple[int, ...], way: str) -> str:
     """The exemplar for other extents; an operand marked T lies transposed in memory."""
     kernel = load(name)
-    lines = kernel.section("problem").splitlines()
     sizes = iter(extents)
-    for number, line in enumerate(lines):
-        if line.startswith("using") and line.split("=")[1].split("//")[0].strip().removeprefix("Int<")[0].isdigit():
-            lines[number] = f"{line.split('=')[0]}= Int<{next(sizes)}>;"
+    text = EXTENT.sub(
+        lambda found: f"{found[0][: -len(found[0].split()[-1])]}{next(sizes, found[0].split()[-1])}",
+        kernel.section("problem"),
+    )
     assert next(sizes, None) is None
-    text = "\n".join(lines)
     if "T" in way:
         text = text.replace("Stride<K, _1>", "Stride<_1, M>").replace("Stride<_1, N>", "Stride<K, _1>")
     return kernel.with_sections(problem=text)
@@ -50,6 +54,10 @@ def source(name: str, extents: tuple[int, ...], way: str) -> str:
 
 def operands(extents: tuple[int, ...], way: str) -> list[torch.Tensor]:
     drawn = torch.Generator().manual_seed(7)
+    if len(extents) == 5:
+        heads, rows, keys, inner, outer = extents
+        shapes = ((heads, rows, inner), (heads, keys, inner), (heads, keys, outer))
+        return [torch.randn(shape, generator=drawn) * 2 for shape in shapes]
     if not way:
         return [torch.randn(extents, generator=drawn) * 5]
     m, n, k = extents
@@ -60,13 +68,15 @@ def operands(extents: tuple[int, ...], way: str) -> list[torch.Tensor]:
 def expected(name: str, given: list[torch.Tensor]) -> torch.Tensor:
     if name in PRODUCTS:
         return given[0] @ given[1]
+    if name == "cpu_attention":
+        return torch.softmax(given[0] @ given[1].mT * 0.125, -1) @ given[2]
     return given[0] * torch.sigmoid(given[0]) if name == "cpu_pointwise" else torch.softmax(given[0], -1)
 
 
 def run(compiler: Compiler, case: tuple[str, tuple[int, ...], str], given: list[torch.Tensor]) -> torch.Tensor:
     """All cases are one library: reading CuTe's headers takes most of the time."""
     built = compiler.build_all([source(*each) for each in CASES])[CASES.index(case)]
-    out = torch.full((given[0].shape[0], given[-1].shape[1]), torch.nan)
+    out = torch.full((*given[0].shape[:-1], given[-1].shape[-1]), torch.nan)
     getattr(tvm_ffi.load_module(str(built.library)), built.entry)(*given, out)
     return out
 
@@ -109,15 +119,18 @@ def test_no_access_is_out_of_bounds(golden: Golden) -> None:
         ("cpu_pointwise", ROWS[1], ""),
         ("cpu_softmax", ROWS[1], ""),
         *((each, SIZES[1], "NN") for each in PRODUCTS),
+        ("cpu_attention", HEADS[1], ""),
     ]
-    rows, (m, n, k) = ROWS[1], SIZES[1]
+    rows, (m, n, k), (heads, queries, keys, inner, outer) = ROWS[1], SIZES[1], HEADS[1]
     entry = """
-void run(tvm::ffi::TensorView x, tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView swish,
-         tvm::ffi::TensorView softmax, tvm::ffi::TensorView c, tvm::ffi::TensorView d) {
+void run(tvm::ffi::TensorView x, tvm::ffi::TensorView a, tvm::ffi::TensorView b, tvm::ffi::TensorView q,
+         tvm::ffi::TensorView keys, tvm::ffi::TensorView v, tvm::ffi::TensorView swish, tvm::ffi::TensorView softmax,
+         tvm::ffi::TensorView c, tvm::ffi::TensorView d, tvm::ffi::TensorView o) {
   kernel0::run(x, swish);
   kernel1::run(x, softmax);
   kernel2::run(a, b, c);
   kernel3::run(a, b, d);
+  kernel4::run(q, keys, v, o);
 }
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
@@ -126,10 +139,13 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
         return
     built = CpuTarget().compile_watched(candidate, tier=resolve_tier("auto"))
     assert built.succeeded, built
-    shapes = {"x": rows, "a": (m, k), "b": (k, n), "swish": rows, "softmax": rows, "c": (m, n), "d": (m, n)}
+    shapes = {"x": rows, "a": (m, k), "b": (k, n), "q": (heads, queries, inner), "keys": (heads, keys, inner),
+              "v": (heads, keys, outer), "swish": rows, "softmax": rows, "c": (m, n), "d": (m, n),
+              "o": (heads, queries, outer)}  # fmt: skip
     specs = [
-        TensorSpec(name=name, shape=shape, strides=(shape[1], 1), dtype="float32") for name, shape in shapes.items()
+        TensorSpec(name=name, shape=shape, strides=torch.empty(shape, device="meta").stride(), dtype="float32")
+        for name, shape in shapes.items()
     ]
-    signature = Signature(inputs=tuple(specs[:3]), outputs=tuple(specs[3:]))
+    signature = Signature(inputs=tuple(specs[:6]), outputs=tuple(specs[6:]))
     watched = sanitize_on_host(built, signature, tier=resolve_tier("auto"), limit_s=60)
     assert watched.status == "clean", watched

@@ -28,8 +28,8 @@ Case = tuple[Callable[..., Any], tuple[torch.Tensor, ...]]
 
 
 def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Scores, softmax, and the weighted values."""
-    return F.softmax(q @ k.transpose(-2, -1) / 4, -1) @ v
+    """Scores, softmax, and the weighted values, which are one part, and their norm."""
+    return F.layer_norm(F.softmax(q @ k.transpose(-2, -1) / 4, -1) @ v, (16,))
 
 
 def in_place(x: torch.Tensor, w: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
