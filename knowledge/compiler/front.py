@@ -7,6 +7,7 @@ from functools import lru_cache
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import CHOOSING
 from knowledge.compiler.ops_contracting import CONTRACTING
+from knowledge.compiler.ops_einsum import EINSUM
 from knowledge.compiler.ops_gradients import GRADIENTS
 from knowledge.compiler.ops_moving import MOVING
 from knowledge.compiler.ops_recurrent import RECURRENT
@@ -18,7 +19,7 @@ from knowledge.playbook.operations import TABLE
 from knowledge.playbook.problem import ByContent, Problem
 
 OPERATIONS = {
-    **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
+    **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
     **SORTING,
 }  # fmt: skip
 

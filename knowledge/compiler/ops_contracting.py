@@ -1,4 +1,4 @@
-"""Products of matrices, einsum, convolutions of any kind, attention: sums of products over index maps."""
+"""Products of matrices, convolutions of any kind, attention: sums of products over index maps."""
 
 from __future__ import annotations
 
@@ -100,27 +100,6 @@ def _addmm(state: Lowering, op: Op) -> Node:
     made = product(values_of(state), left, right)
     alpha, beta = (state.operand(op.kwargs.get(name, 1), f.dtype) for name in ("alpha", "beta"))
     return f("add", f("mul", first, beta), f("mul", made, alpha))
-
-
-def _einsum(state: Lowering, op: Op) -> Node:
-    """One or two operands with letters, no repeated letter within one."""
-    graph, equation, given = values_of(state), op.args[0], op.args[1]
-    if not isinstance(equation, str) or not isinstance(given, tuple) or "." in equation or len(given) != 2:
-        raise UnwritableError(f"{op.target} of {equation}")
-    terms, _, result = equation.replace(" ", "").partition("->")
-    letters = terms.split(",")
-    if not result:
-        result = "".join(sorted(each for each in set(terms) - {","} if terms.count(each) == 1))
-    nodes = [state.operand(each, result_dtype(op)) for each in given]
-    extents = {each: size for word, node in zip(letters, nodes, strict=True)
-               for each, size in zip(word, node.shape, strict=True)}  # fmt: skip
-    if any(len(set(word)) < len(word) for word in (*letters, result)):
-        raise UnwritableError(f"{op.target} of {equation}")
-    over = [each for each in extents if each not in result]
-    place = dict(zip(result, places(op.results[0].shape), strict=True))
-    place |= dict(zip(over, map(along, axes("r", (extents[each] for each in over))), strict=True))
-    left, right = ((node, tuple(place[each] for each in word)) for word, node in zip(letters, nodes, strict=True))
-    return contracted(graph, op.results[0].shape, [extents[each] for each in over], left, right)
 
 
 @dataclass(frozen=True)
@@ -277,6 +256,6 @@ CONTRACTING: dict[str, Lower] = {
     **dict.fromkeys(("addmm", "baddbmm"), _addmm),
     **dict.fromkeys((f"conv{rank}d" for rank in (1, 2, 3)), _convolution(False)),
     **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), _convolution(True)),
-    "linear": _linear, "einsum": _einsum, "convolution": _any_convolution,
+    "linear": _linear, "convolution": _any_convolution,
     "scaled_dot_product_attention": _attention,
 }  # fmt: skip

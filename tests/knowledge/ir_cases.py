@@ -90,6 +90,17 @@ CASES: dict[str, Case] = {
         lambda x, y, z: F.cosine_embedding_loss(x, y, z), (X, X + 1, torch.tensor([1.0, -1, 1, -1, 1]))
     ),
     "matmul": Case(lambda x, y: (x @ y).relu(), (_randn(2, 5, 7), _randn(7, 3))),
+    "einsum of one": Case(lambda x: torch.einsum("bij->jb", x), (_randn(2, 5, 7),)),
+    "einsum of a diagonal": Case(lambda x, y: torch.einsum("bii,...i->...b", x, y), (_randn(2, 5, 5), _randn(3, 4, 5))),
+    "einsum of broadcasts": Case(
+        lambda x, y: torch.einsum("...ij,...jk->...ik", x, y), (_randn(3, 1, 5, 7), _randn(4, 7, 2))
+    ),
+    "einsum of products": Case(lambda x, y: torch.einsum("ij,ij->ij", x, y), (X, _randn(5, 7) + 1)),
+    "einsum of three": Case(lambda x, y, z: torch.einsum("ij,jk,kl", x, y, z), (X, _randn(7, 3), _randn(3, 4))),
+    "einsum of state spaces": Case(
+        lambda a, b: torch.einsum("bclhn,bcshn,bhcls,bcshp->bclhp", a, a + 1, b, a[..., :3] * 2),
+        (_randn(2, 3, 4, 2, 5), _randn(2, 2, 3, 4, 4)),
+    ),
     "einsum": Case(lambda x, y: torch.einsum("bij,kj->bki", x, y), (_randn(2, 5, 7), _randn(3, 7))),
     "linear": Case(lambda x, w, b: F.linear(x, w, b).sigmoid(), (X, _randn(3, 7), _randn(3))),
     "conv1d": Case(lambda x, w: F.conv1d(x, w, stride=2, dilation=2, padding=1), (_randn(2, 4, 13), _randn(6, 4, 3))),

@@ -18,8 +18,9 @@ from harness.nouns.errors import UserError
 from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
+from harness.trusted.facts.programs import StatefulError, UntraceableError
 from harness.trusted.facts.settled import defect_of_runs, require_one_shape
-from harness.trusted.facts.tracing import StatefulError, UntraceableError, trace
+from harness.trusted.facts.tracing import trace
 from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
 from harness.trusted.scalar_arguments import is_free, others_taken

@@ -15,7 +15,7 @@ from torch.utils._pytree import tree_leaves
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import TensorSpec, TracedOp
 from harness.trusted.facts.keeping import gives_nothing
-from harness.trusted.facts.tracing import Reader, UntraceableError, spec_of
+from harness.trusted.facts.programs import Reader, UntraceableError, spec_of
 from harness.trusted.facts.watching import draws, flop_counter
 from harness.trusted.models.exporting import Exported
 

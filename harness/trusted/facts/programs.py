@@ -1,0 +1,140 @@
+"""One FX graph as a program: its operations with plain arguments, by the names of the task's signature."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+import torch
+
+from harness.nouns.task import Argument, Atom, DTypeArg, Program, Ref, TensorSpec, TracedOp
+from harness.trusted.facts.keeping import gives_nothing
+from harness.trusted.reference import DTYPES
+
+
+class UntraceableError(Exception):
+    """The forward cannot be written as a flat list of aten operations; the message says why."""
+
+
+class KeptError(UntraceableError):
+    """The forward reads a tensor that is neither parameter nor buffer, and that it may have made in the call before."""
+
+
+class StatefulError(KeptError):
+    """What the forward returns follows from the call before it: no kernel can be right."""
+
+
+class Reader:
+    """Turns one FX graph into a Program. `known` maps placeholder names to signature names."""
+
+    def __init__(self, known: dict[str, str], tracer: str) -> None:
+        self.tracer = tracer
+        self.names = dict(known)
+        self.taken = set(known.values())
+        self.ops: list[TracedOp] = []
+
+    def read(self, module: torch.fx.GraphModule) -> Program:
+        outputs: tuple[str, ...] = ()
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                self._call(node)
+            elif node.op == "output":
+                outputs = self._outputs(node.args[0])
+            elif node.op != "placeholder":
+                raise UntraceableError(f"it reads {node.target!r}, which is neither parameter nor buffer")
+        return Program(tracer=self.tracer, ops=tuple(self.ops), outputs=outputs)  # type: ignore[arg-type]
+
+    def _call(self, node: torch.fx.Node) -> None:
+        if gives_nothing(node):
+            return
+        if node.target is operator.getitem:
+            self.picked(node)
+            return
+        if isinstance(node.target, torch._ops.OpOverload) and node.target.namespace != "aten":
+            return
+        name = self._fresh(node.name)
+        self.names[node.name] = name
+        self.ops.append(self.traced(node, name))
+
+    def literal(self, placeholder: str, tensor: torch.Tensor) -> None:
+        """A tensor of numbers that the forward spells out, as the operations that make it of them."""
+        dtype: dict[str, Argument] = {"dtype": DTypeArg(dtype=spec_of(placeholder, tensor).dtype)}
+        shape = tuple(tensor.shape)
+        values = tensor.flatten().tolist()
+        if not shape:
+            name = self._made("scalar_tensor.default", placeholder, tensor, (values[0],), dtype)
+        elif len(set(values)) < 2:
+            name = self._made("full.default", placeholder, tensor, (shape, *(values[:1] or (0,))), dtype)
+        else:
+            parts = [self._made("scalar_tensor.default", f"{placeholder}_{place}", tensor.flatten()[0], (value,), dtype)
+                     for place, value in enumerate(values)]  # fmt: skip
+            name = self._made("stack.default", placeholder, tensor.flatten(), (tuple(Ref(ref=each) for each in parts),))
+            if len(shape) > 1:
+                name = self._made("view.default", placeholder, tensor, (Ref(ref=name), shape))
+        self.names[placeholder] = name
+
+    def _made(
+        self, target: str, name: str, like: torch.Tensor, args: tuple[Argument, ...],
+        kwargs: dict[str, Argument] | None = None,
+    ) -> str:  # fmt: skip
+        """Adds an operation; its result's name."""
+        name = self._fresh(name)
+        spec = spec_of(name, like.contiguous())
+        self.ops.append(TracedOp(target=f"aten.{target}", args=args, kwargs=kwargs or {}, results=(spec,)))
+        return name
+
+    def picked(self, node: torch.fx.Node) -> None:
+        """One of several results of an operation."""
+        source, index = node.args
+        assert isinstance(source, torch.fx.Node)
+        self.names[node.name] = f"{self.names[source.name]}.{index}"
+
+    def traced(self, node: torch.fx.Node, name: str) -> TracedOp:
+        """The operation of a node, its result called `name`. Raises `UntraceableError`."""
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise UntraceableError(f"it calls {node.target!r}, which is no aten operation")
+        return TracedOp(
+            target=f"{node.target.namespace}.{node.target._opname}.{node.target._overloadname}",
+            args=tuple(self.argument(argument) for argument in node.args),
+            kwargs={key: self.argument(value) for key, value in node.kwargs.items()},
+            results=_results(name, node.meta["val"]),
+        )
+
+    def _fresh(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+    def _outputs(self, returned: Any) -> tuple[str, ...]:
+        nodes = returned if isinstance(returned, list | tuple) else [returned]
+        return tuple(self.names[node.name] for node in nodes)
+
+    def argument(self, value: Any) -> Argument:
+        """An argument as plain data."""
+        if isinstance(value, list | tuple):
+            return tuple(self._atom(part) for part in value)
+        return self._atom(value)
+
+    def _atom(self, value: Any) -> Atom:
+        if isinstance(value, torch.fx.Node):
+            return Ref(ref=self.names[value.name])
+        if isinstance(value, torch.dtype):
+            return DTypeArg(dtype=DTYPES.get(value, str(value)))
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        return str(value)  # a device, a layout, a memory format
+
+
+def _results(name: str, value: Any) -> tuple[TensorSpec, ...]:
+    """One spec named like the operation, or "name.0", "name.1" for an operation with several results."""
+    if isinstance(value, torch.Tensor):
+        return (spec_of(name, value),)
+    return tuple(spec_of(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
+
+
+def spec_of(name: str, tensor: torch.Tensor) -> TensorSpec:
+    """A tensor's spec. Raises `UntraceableError` for an element type that no kernel is given."""
+    if tensor.dtype not in DTYPES:
+        raise UntraceableError(f"{name} has the unsupported type {tensor.dtype}")
+    return TensorSpec(name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype])
