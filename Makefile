@@ -12,7 +12,7 @@ ALONE = $(shell grep -rl --include='test_*.py' 'mark\.alone' tests)
 .PHONY: demo serve test test-all goldens check bench fuzz gpu-check recordings format clean
 
 demo: .make/run
-	$(BIN)/cutegen optimize examples/softsign.py
+	$(BIN)/cutegen optimize examples/mean_field.py
 
 # For Studio, langgraph_sdk and MCP: docs/server.md. Nothing is sent to anybody about it.
 HOST ?= 127.0.0.1

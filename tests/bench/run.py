@@ -34,7 +34,7 @@ from tools.judges import choose_target
 ROOT = Path(__file__).parents[2]
 WANTED = {
     "softsign": 1.8, "swish": None, "gelu": None, "softmax": None, "layer_norm": None, "matmul": None,
-    "diag_matmul": 20.0, "linear_relu": None,
+    "diag_matmul": 20.0, "linear_relu": None, "mean_field": 2.0,
 }  # fmt: skip
 """The examples, and the speed-up that is asked of some of them."""
 

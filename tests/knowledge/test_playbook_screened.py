@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -13,10 +14,12 @@ from traced import trace
 
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft, recipes
+from knowledge.playbook.pointwise_text import TILE
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 
-EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 DEVICES = (Device(threads=2, simd_floats=16, l3_bytes=64 << 10), Device(threads=1, simd_floats=4))
 
 
@@ -47,6 +50,21 @@ def test_examples_pass_the_screen(example: Path, device: Device) -> None:
     assert len(written) > 2
     for source in written:
         assert screen_source(source, frozenset({"float32", "ieee"})) is None
+
+
+def test_the_demo_leaves_threads_and_their_shares_to_moves() -> None:
+    """A curve that climbs needs moves that gain: two threads, then tiles that they share evenly."""
+    name = re.search(r"optimize examples/(\w+)\.py", (ROOT / "Makefile").read_text(encoding="utf-8"))
+    module = runpy.run_path(str(ROOT / "examples" / f"{name[1] if name else ''}.py"))
+    model, inputs = module["Model"](*module["get_init_inputs"]()), module["get_inputs"]()
+    problem = trace(model, *inputs, device=DEVICES[0])
+    draft, made = first_draft(problem), []
+    while isinstance(draft, Draft):
+        made.append(draft.move)
+        draft = next_draft(problem, draft.source, (), max_sweep=4)
+    assert made == ["first kernel", "threads", "unroll", "tile size"]
+    first_share, second_share = TILE * 2, inputs[0].numel() - 2 * TILE
+    assert first_share > 2 * second_share > 0, "one thread has two of the usual tiles, the other less than one"
 
 
 def _attention(q: torch.Tensor) -> torch.Tensor:
