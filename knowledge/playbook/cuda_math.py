@@ -5,6 +5,7 @@
 | x / c | x * (1 / c) | two roundings instead of one; 1 / c is a normal number |
 | x / y, y >= 1 | x * reciprocal(y) | the special function unit is right to 1 ulp, and 1 / y cannot overflow |
 | 1 / y, y >= 1 | reciprocal(y) | the same |
+| x / y, y a row's sum of e^(x - largest x) | x * (1 / y) | two roundings, y >= 1; one division a row |
 | e^x - 1 | expm1(x) | one polynomial, no branch: nothing cancels near 0 |
 | log(1 + e^x) | log1p_exp(x) | max(x, 0) + log(1 + e^-abs(x)): a short series, and nothing overflows |
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 from knowledge.playbook.emission import Emitter, literal
 from knowledge.playbook.expressions import Node
+from knowledge.playbook.row_program import maximum_below
 
 HELPERS = {
     "reciprocal": """
@@ -93,6 +95,9 @@ class CheaperEmitter(Emitter):
     def _product(self, above: Node, below: Node) -> str:
         if below.kind == "const":
             inverse = literal(1 / float(below.payload[0]), below.dtype)
+        elif below.kind == "gathered":
+            # The compiler takes a division out of a loop, and an instruction of its own it does not.
+            inverse = f"({literal(1.0, below.dtype)} / {self.name(below)})"
         else:
             inverse = f"math::reciprocal({self.name(below)})"
         one = above.kind == "const" and above.payload[0] == 1
@@ -118,6 +123,9 @@ def _at_least_one(node: Node) -> bool:
     """Whether a value is 1 or more wherever it is a number."""
     if node.kind == "const":
         return float(node.payload[0]) >= 1
+    if node.kind == "gathered":
+        # A sum of e^(x - largest x): one of its terms is 1, and none is negative.
+        return maximum_below(node.args[0]) is not None
     grows = node.op == "maximum" or (node.op == "add" and all(map(_never_negative, node.args)))
     return grows and any(map(_at_least_one, node.args))
 

@@ -21,6 +21,8 @@ LARGEST_SHARE = 96
 # Up to this many several blocks fit on a multiprocessor, whose loads and arithmetic overlap.
 SMALL_SHARE = 32
 LONGEST_CLUSTER = 8
+# What Hopper runs where it is asked to; other GPUs may not.
+WIDEST_CLUSTER, WIDE_ARCHITECTURE = 16, "sm_90a"
 STAGED_ALIGNMENT = 16
 LONGEST_CHAIN = 12
 # Packs that a thread has on their way where it does not keep the row.
@@ -36,7 +38,9 @@ SHARED_BY = 256
 def moves(problem: Problem, plan: Plan) -> tuple[Move, ...]:
     """The row kept on chip, vector access, the next row ahead of time, cache hints, the block's shape."""
     program = _program(problem, plan)
-    makers = (_split, _across, _keep, _online, _blocked, _vector, _staged, _once, _shape, _flight, _exact)
+    makers = (
+        _split, _across, _keep, _online, _blocked, _vector, _staged, _wide, _once, _shape, _flight, _exact, _chains,
+    )  # fmt: skip
     found = (maker(problem, plan, program) for maker in makers)
     return tuple(move for move in found if move is not None)
 
@@ -184,10 +188,11 @@ def _across(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     return Move("coalesced access", why, spread, ("coalescing", "memory"), sure=True)
 
 
-def staging(problem: Problem, kept: CudaRowText, spread: Share) -> dict[str, int]:
+def staging(problem: Problem, kept: CudaRowText, spread: Share, blocks: int = 1) -> dict[str, int]:
     """The knobs that bring the next row to shared memory in the background; none where that cannot be, or has no room.
 
-    A cluster takes few rows, so that there are several times as many clusters as run at once and the last end together.
+    `blocks` share a multiprocessor's memory. A cluster takes few rows, so that there are several times as many clusters
+    as run at once and the last end together.
     """
     operands = [kept.loads[id(node)] for node in kept.resident]
     aligned = all(
@@ -197,7 +202,7 @@ def staging(problem: Problem, kept: CudaRowText, spread: Share) -> dict[str, int
     )
     chain = min(LONGEST_CHAIN, kept.count * spread.cluster // (8 * max(problem.device.multiprocessors, 1)))
     row_bytes = spread.items * spread.group * sum(BYTES[operand.tensor.dtype] for operand in operands)
-    fits = row_bytes <= problem.device.shared_bytes - PARTIAL_BYTES
+    fits = blocks * (row_bytes + PARTIAL_BYTES) <= problem.device.shared_bytes
     packed = {operand.form for operand in operands} == {"pack"} and kept.vector > 1
     if not (has_clusters(problem) and aligned and packed and fits and chain > 1):
         return {}
@@ -219,6 +224,33 @@ def _staged(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
         return None
     why = "the next row comes to shared memory while this one is computed"
     return Move("next row ahead", why, plan.with_knobs(**staged), ("latency",))
+
+
+def _wide(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Twice the blocks with half the threads: two of them on a multiprocessor, each with its part of another row."""
+    knobs = Knobs.of(plan)
+    whole = knobs.staged and knobs.cluster == LONGEST_CLUSTER and knobs.group >= 256 and knobs.blocks == 1
+    if not whole or problem.device.architecture != WIDE_ARCHITECTURE:
+        return None
+    halved = Share(knobs.group // 2, WIDEST_CLUSTER, knobs.items, knobs.rows)
+    kept = CudaRowText(problem, plan, program)
+    ahead = staging(problem, kept, halved, blocks=2)
+    if not ahead:
+        return None
+    why = (
+        "two rows side by side on a multiprocessor: one's loads and stores run beside the other's arithmetic and waits"
+    )
+    return Move("clusters of 16", why, plan.with_knobs(**halved.knobs(), **ahead, blocks=2), ("latency", "memory"))
+
+
+def _chains(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """How many rows a cluster takes: few leave it often without a row ahead, many end at different times."""
+    if not plan.knobs.get("staged") or "swept" in plan.knobs:
+        return None
+    chain = int(plan.knobs["chain"])
+    values = {"chain": tuple(sorted({max(1, chain // 2), 16, 32, 64} - {chain}))}
+    why = "fewer rows a cluster in turn end more evenly, more of them begin less often"
+    return Move("rows in turn", why, plan.with_knobs(swept=1), ("latency", "occupancy"), values)
 
 
 def _once(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -258,7 +290,7 @@ def _shape(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     if not knobs.keep:
         why, larger = "more threads a row", plan.with_knobs(group=knobs.group * 2, shape=1)
         return Move("block size", why, larger, ("latency", "occupancy"))
-    if knobs.items % (2 * width):
+    if knobs.items % (2 * width) or knobs.blocks > 1:
         return None
     halved = plan.with_knobs(group=knobs.group * 2, items=knobs.items // 2, shape=1)
     if knobs.staged:

@@ -21,7 +21,7 @@ class Knobs:
     `each`: rows that a thread takes at once, where what they share is read once for all of them;
     `split`: blocks that share a row and leave their results to a second kernel; `parts`: the memory of the next
     row is refilled in so many steps; `online`: one sweep finds a maximum and the sum of exponentials below it;
-    `exact`: arithmetic in its cheaper spelling.
+    `exact`: arithmetic in its cheaper spelling; `blocks`: that a multiprocessor holds at once, at least.
     """
 
     vector: bool
@@ -39,6 +39,7 @@ class Knobs:
     parts: int
     online: bool
     exact: bool
+    blocks: int
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -49,7 +50,7 @@ class Knobs:
             rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
             once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
             split=get("split", 1), parts=get("parts", 1), online=bool(get("online", 0)),
-            exact=bool(get("exact", 0)),
+            exact=bool(get("exact", 0)), blocks=get("blocks", 1),
         )  # fmt: skip
 
     @property

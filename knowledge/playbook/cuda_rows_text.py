@@ -7,6 +7,9 @@ from knowledge.playbook.cuda_rows_sweeps import RowSweeps
 from knowledge.playbook.emission import ELEMENT_TYPES
 from knowledge.playbook.source_text import indented
 
+# Blocks a cluster that every GPU with clusters runs; more it must be asked for.
+PORTABLE_CLUSTER = 8
+
 
 class CudaRowText(RowSweeps):
     """A row program as one kernel."""
@@ -26,7 +29,8 @@ class CudaRowText(RowSweeps):
             *self._preparation(),
             *self._rows(),
         ]
-        head = f"__global__ void __launch_bounds__(kThreads) {cluster}rows({', '.join(self.parameters())})"
+        bounds = f"kThreads, {cuda.blocks}" if cuda.blocks > 1 else "kThreads"
+        head = f"__global__ void __launch_bounds__({bounds}) {cluster}rows({', '.join(self.parameters())})"
         return ["template <int V>", *frame.function(head, body)]
 
     def parameters(self) -> list[str]:
@@ -186,14 +190,17 @@ class CudaRowText(RowSweeps):
     def launch(self) -> list[str]:
         """The statements of `run` that start the kernel."""
         cuda = self.cuda
-        blocks = -(-self.count // (cuda.rows * cuda.each * cuda.chain)) * cuda.cluster * cuda.split
+        blocks = str(-(-self.count // (cuda.rows * cuda.each)) * cuda.cluster * cuda.split)
+        if cuda.staged:
+            blocks = f"({self.count} + kChain - 1) / kChain * kShares"
         lines = [each.pointer(self.names[each.tensor.name]) for each in self.operands]
         memory = "kStaged" if cuda.staged else "0"
 
         def start(vector: str) -> list[str]:
             grown = f"cudaFuncSetAttribute(rows<{vector}>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);"
-            large = [grown] if cuda.staged else []
-            return [*large, f"rows<{vector}><<<{blocks}, kThreads, {memory}, stream>>>({self.arguments()});"]
+            wide = f"cudaFuncSetAttribute(rows<{vector}>, cudaFuncAttributeNonPortableClusterSizeAllowed, 1);"
+            asked = [grown] * cuda.staged + [wide] * (cuda.cluster > PORTABLE_CLUSTER)
+            return [*asked, f"rows<{vector}><<<{blocks}, kThreads, {memory}, stream>>>({self.arguments()});"]
 
         if self.vector == 1:
             return [*lines, *start("1"), "launched();"]

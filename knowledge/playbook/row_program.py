@@ -48,7 +48,7 @@ class RowProgram:
             if each.shape != self.shape or each.payload != first.payload:
                 raise UnwritableError(f"reductions over different dimensions or shapes ({first.origin}, {each.origin})")
         self.targets = tuple(self._target(lowered.graph, tensor, node) for tensor, node in lowered.outputs)
-        maxima = ((each, _maximum_below(each)) for each in self.reductions if online)
+        maxima = ((each, maximum_below(each)) for each in self.reductions if online)
         self.maximum_of = {id(total): maximum for total, maximum in maxima if maximum is not None}
         self._levels: dict[int, int] = {}
         self._flat: dict[int, bool] = {}
@@ -211,7 +211,7 @@ class RowProgram:
         return any(node in list(self.cone(self.wanted(earlier))) for earlier in range(sweep))
 
 
-def _maximum_below(total: Node) -> Node | None:
+def maximum_below(total: Node) -> Node | None:
     """The reduction m of x where `total` is the sum of e^(x - m), else None."""
     match total.args[0].op, total.args[0].args:
         case "exp", (Node(op="sub", args=(x, Node(kind="gathered", args=(maximum,)))),) if total.op == "sum":

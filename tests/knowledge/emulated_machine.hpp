@@ -85,7 +85,8 @@ struct Machine {
   Place grid, shape;
   char const* failure = nullptr;
   size_t granted = 0;
-  char lanes[8][1024][32];
+  bool wide = false;  // whether clusters may be larger than every GPU runs them
+  char lanes[16][1024][32];
   std::vector<Copy> bulk;
   char* stacks = nullptr;
   size_t reserved = 0;
@@ -190,9 +191,10 @@ inline void check(bool fits, char const* problem) {
 inline void launch(Place grid, int block, int cluster, size_t dynamic, std::function<void()> const& kernel) {
   check(block > 0 && block <= 1024, "no block has so many threads");
   check(grid.x > 0 && grid.x < 1u << 31 && grid.y <= 65535 && grid.z <= 65535, "no grid has so many blocks");
-  check(grid.x % cluster == 0 && cluster <= 8, "the cluster does not divide the grid, or is too large");
+  check(grid.x % cluster == 0 && cluster <= (here.wide ? 16 : 8), "a cluster is too large, or divides no grid");
   check(dynamic <= std::max(kUngranted, here.granted), "more shared memory than was asked for");
   here.granted = 0;
+  here.wide = false;
   here.failure = nullptr;
   here.kernel = &kernel;
   here.grid = grid;
@@ -227,7 +229,11 @@ inline void launch(dim3 grid, int block, int cluster, size_t dynamic, std::funct
   launch(Place{grid.x, grid.y, grid.z}, block, cluster, dynamic, kernel);
 }
 
-inline cudaError_t grant(size_t count) {
+inline cudaError_t grant(cudaFuncAttribute which, size_t count) {
+  if (which == cudaFuncAttributeNonPortableClusterSizeAllowed) {
+    here.wide = count == 1;
+    return cudaSuccess;
+  }
   check(count <= kMemory, "more shared memory than a block may have");
   here.granted = count;
   return cudaSuccess;
@@ -421,7 +427,7 @@ extern "C" inline char const* cudaGetErrorString(cudaError_t) { return ""; }
 #define wait_barrier machine::wait_turn
 #define SM90_BULK_COPY_G2S machine::BulkCopy
 #define TVMFFIEnvTensorAlloc machine::reserve
-#define cudaFuncSetAttribute(kernel, which, value) machine::grant(value)
+#define cudaFuncSetAttribute(kernel, which, value) machine::grant(which, value)
 #define cudaMemsetAsync(at, value, size, stream) (std::memset(at, value, size), cudaSuccess)
 #define SM80_CP_ASYNC_CACHEGLOBAL_ZFILL machine::AsyncCopy
 #define SM80_CP_ASYNC_CACHEALWAYS_ZFILL machine::AsyncCopy

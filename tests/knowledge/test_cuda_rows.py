@@ -69,6 +69,9 @@ CASES: dict[str, tuple[Callable[..., Any], list[torch.Tensor], dict[str, int]]] 
                               {**KEEP, "items": 48, "group": 256, "cluster": 4, "staged": 1, "chain": 5, "parts": 4}),
     "blocks without a share": (softmax, [torch.randn(123, 16404)],
                                {**KEEP, "items": 8, "group": 512, "cluster": 8, "staged": 1, "chain": 5, "parts": 2}),
+    "two blocks a multiprocessor": (softmax, [torch.randn(123, 40004)],
+                                    {**KEEP, "items": 40, "group": 64, "cluster": 16, "blocks": 2, "staged": 1,
+                                     "chain": 3, "parts": 2, "exact": 1}),
     "kept sums": (sums, [torch.randn(33, 5000)], {**KEEP, "items": 20, "group": 256}),
     "streamed sums": (sums, [torch.randn(9, 200_000)], {"vector": 1, "items": 4, "group": 512, "cluster": 8}),
     "places": (places, [torch.randn(65, 4001)], {**KEEP, "items": 16, "group": 256}),
@@ -114,7 +117,7 @@ def walk(problem: Problem) -> list[tuple[str, Plan]]:
         assert RECIPE.render(problem, plan) == draft.source
         assert screen_source(draft.source, frozenset({"float16", "float32", "float64", "ieee"})) is None
         steps.append((draft.move, plan))
-        draft = next_draft(problem, draft.source, ())
+        draft = next_draft(problem, draft.source, (), max_sweep=1)
     return steps
 
 
@@ -135,6 +138,34 @@ def test_long_rows_are_read_once_by_a_cluster_and_staged() -> None:
     plan = walk(problem)[0][1]
     assert plan.knobs["cluster"] == 8 and plan.knobs["items"] == LARGEST_SHARE and plan.knobs["staged"] == 1
     assert "kStaged = 196608;" in RECIPE.render(problem, plan)
+
+
+def test_on_hopper_two_clusters_of_16_share_multiprocessors_and_their_memory() -> None:
+    problem = traced(softmax, torch.empty(4096, 393_216, device="meta"))
+    first = walk(problem)[0][1]
+    (move,) = [each for each in RECIPE.moves(problem, first) if each.name == "clusters of 16"]
+    wide = {**first.knobs, "cluster": 16, "group": 256, "blocks": 2}
+    assert not move.sure and move.plan.knobs == wide
+    source = RECIPE.render(problem, move.plan)
+    assert "__launch_bounds__(kThreads, 2) __cluster_dims__(16)" in source and "kStaged = 98304;" in source
+    assert "NonPortableClusterSizeAllowed" in source and "NonPortable" not in RECIPE.render(problem, first)
+    later = problem.model_copy(update={"device": problem.device.model_copy(update={"architecture": "sm_100a"})})
+    assert "clusters of 16" not in [each.name for each in RECIPE.moves(later, first)]
+
+
+def test_rows_in_turn_are_swept_and_a_sum_of_exponentials_is_divided_by_once_a_row() -> None:
+    problem = traced(softmax, torch.empty(4096, 393_216, device="meta"))
+    first = first_draft(problem)
+    assert isinstance(first, Draft)
+    swept = next_draft(problem, first.source, ("clusters of 16", "cache hints", "block size", "cheaper exact math"))
+    assert isinstance(swept, Draft) and swept.move == "rows in turn"
+    assert "kChain = 12;  // sweep: 6, 16, 32, 64" in swept.source
+    cheaper = next_draft(problem, first.source, ("clusters of 16", "cache hints", "block size"))
+    assert isinstance(cheaper, Draft) and cheaper.move == "cheaper exact math"
+    assert "= rKept0 * (1.0f / vSum1);" in cheaper.source
+    half = traced(lambda x: x / x.sum(-1, keepdim=True), torch.empty(4096, 393_216, device="meta"))
+    plan = RECIPE.first_plan(half)
+    assert isinstance(plan, Plan) and "cheaper exact math" not in [each.name for each in RECIPE.moves(half, plan)]
 
 
 def test_a_staged_row_comes_in_whole_packs() -> None:
