@@ -87,6 +87,10 @@ class DeviceTaken(Event):
     target: TargetName
     seconds: float
 
+    @property
+    def words(self) -> str:
+        return "running on the device"
+
 
 class Checking(Event):
     """A kernel's outputs are compared with the reference's; `trials` were made before this one."""

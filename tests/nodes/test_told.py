@@ -9,7 +9,7 @@ import pytest
 from langgraph.runtime import Runtime
 from run_samples import run
 
-from harness.nouns.events import DeviceAwaited, Event
+from harness.nouns.events import DeviceAwaited, DeviceTaken, Event
 from harness.wire.telling import pass_on, tell, telling
 from nodes.events import Progress
 from nodes.models.scripted import ScriptedModel
@@ -31,7 +31,13 @@ def told_by(agent: Any) -> list[Progress]:
     return shown
 
 
-def test_a_node_that_waits_is_said_to_work() -> None:
+AWAITED, TAKEN = DeviceAwaited(target="cpu"), DeviceTaken(target="cpu", seconds=4.0)
+
+
+@pytest.mark.parametrize(
+    ("events", "doing"), [((AWAITED,), "waiting for the device"), ((AWAITED, TAKEN), "running on the device")]
+)
+def test_a_node_that_says_nothing_is_said_to_work(events: tuple[Event, ...], doing: str) -> None:
     worked = threading.Event()
 
     def listen(progress: Progress) -> None:
@@ -39,16 +45,18 @@ def test_a_node_that_waits_is_said_to_work() -> None:
             worked.set()
 
     def waits(state: RunState, _: NodeContext) -> Update:
-        tell(DeviceAwaited(target="cpu"))
+        for each in events:
+            tell(each)
         assert worked.wait(WAITS_S)
         return {"stop_reason": Stop(name="depth", message="far enough")}
 
     with listening(listen):
         told = told_by(waits)
     kinds = [each.event.kind for each in told]
-    assert kinds[:3] == ["agent_started", "device_awaited", "working"]
+    silent = 1 + len(events)
+    assert kinds[: silent + 1] == ["agent_started", *(each.kind for each in events), "working"]
     assert kinds[-2:] == ["stopping", "agent_ended"]
-    assert told[2].event.words == "waiting for the device", "what was being done still is"
+    assert told[silent].event.words == doing, "what was being done still is"
     assert {each.agent for each in told} == {"waits"}
 
 
