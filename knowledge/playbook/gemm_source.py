@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from string import Template
 
+from knowledge.playbook import gemm_lanes
 from knowledge.playbook.gemm_form import BYTES, NARROW, Axis, Form
 from knowledge.playbook.gemm_trace import SCALAR_PREFIX
 from knowledge.playbook.identifiers import identifiers
@@ -96,7 +97,7 @@ struct Workspace {
 class Body:
     """What a kernel adds to the frame: its header lines below the first, its layouts and its functions.
 
-    `kernel(A, B, C, epilogue)` is the function the entry point calls.
+    `kernel(A, B, C, epilogue)` is the function the entry point calls. `lane_steps`: it calls `epilogue.lanes`.
     """
 
     lines: tuple[str, ...]
@@ -104,6 +105,7 @@ class Body:
     layouts: str
     code: str
     includes: tuple[str, ...] = ()
+    lane_steps: bool = False
 
 
 def element(form: Form) -> str:
@@ -150,7 +152,7 @@ def render_frame(problem: Problem, form: Form, plan: Plan, body: Body) -> str:
         includes="".join(f"#include <{name}>\n" for name in body.includes),
         types=vector.format(element=element(form), lanes=body.lanes),
         layouts=body.layouts,
-        epilogue=epilogue(problem, form),
+        epilogue=epilogue(problem, form, lanes=body.lanes if body.lane_steps else 1),
         kernel=body.code,
         parameters=parameters(problem),
         checks="\n".join(f"  require({each});" for each in checks(problem, form)),
@@ -231,8 +233,10 @@ def _used(problem: Problem, form: Form) -> list[Scalar]:
     return [scalar for scalar in scalars if re.search(rf"\b{SCALAR_PREFIX}{names[scalar.name]}\b", text)]
 
 
-def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
+def epilogue(problem: Problem, form: Form, qualifier: str = "", lanes: int = 1) -> str:
     """A functor: what follows the product, on one element. `qualifier` stands before its call operator.
+
+    With `lanes` it has a member for a register of so many elements, too.
 
     On narrow types it takes the sum in float32, and rounds once at its end. A second product's comes as the last one.
     """
@@ -257,4 +261,6 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "") -> str:
     both = f", {number} u = 0" if form.second else ""
     head = f"  {qualifier}T operator()({number} x, {coordinates}{both}) const {{"
     struct = ["// What follows the product, on one element.", "struct Epilogue {", *members, head, *loads, *steps, last]
-    return "\n".join([*layouts, *struct, "  }", "};"])
+    before = [gemm_lanes.functions(form, lanes)] if lanes > 1 else []
+    more = gemm_lanes.member(form) if lanes > 1 else []
+    return "\n".join([*before, *layouts, *struct, "  }", *more, "};"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from string import Template
 
+from knowledge.playbook import gemm_lanes
 from knowledge.playbook.gemm_form import BYTES, Form
 from knowledge.playbook.gemm_source import WORKSPACE, Body, extents, layout
 from knowledge.playbook.recipe import Plan
@@ -64,7 +65,7 @@ inline void micro_tile(TA const& tA, TB const& tB, TC&& tC, Epilogue const& epil
     UNROLL
     for (int j = 0; j < nv; ++j) *reinterpret_cast<VecU*>(&tCsC(i, j * V)) = tCrC(i, j);
   }
-  int const rows = Whole ? mr : m_len, columns = Whole ? nr : n_len;
+$on_lanes  int const rows = Whole ? mr : m_len, columns = Whole ? nr : n_len;
   for (int i = 0; i < rows; ++i) {
     if (!first) {
       for (int n = 0; n < columns; ++n) tCsC(i, n) += tC(i, n);
@@ -110,6 +111,20 @@ $skip_fragment          if (rows >= MR{} && columns >= NR{}) {
     }
   }
 }""")
+
+ON_LANES = """\
+  if constexpr (Whole) {
+    for (int i = 0; i < mr; ++i) {
+      for (int j = 0; j < nr; j += V) {
+        VecU* const to = reinterpret_cast<VecU*>(&tC(i, j));
+        Vec x = *reinterpret_cast<VecU const*>(&tCsC(i, j));
+        if (!first) x += *to;
+        *to = last ? epilogue.lanes(x, m0 + i, n0 + j, l) : x;
+      }
+    }
+    return;
+  }
+"""
 
 PACK = """
 // Lay `rows` rows of a tile out as panels (P,BLK_K,panel), K outermost, so that the fragments read them in order.
@@ -178,6 +193,7 @@ def body(form: Form, plan: Plan) -> Body:
     )  # fmt: skip
     schedule = "dynamic, 1" if form.triangle else "static"
     threads = knobs["threads"]
+    on_lanes = gemm_lanes.pays(form, knobs["lanes"])
     code = KERNEL.substitute(
         workspace=f"{WORKSPACE}\n\n" if packed else "",
         pack=PACK if packed else "",
@@ -186,12 +202,14 @@ def body(form: Form, plan: Plan) -> Body:
         split=f"    #pragma omp for collapse(3) schedule({schedule})\n" if threads else "",
         buffers=_buffers(packed),
         pack_panels=_pack_calls(packed),
+        on_lanes=ON_LANES if on_lanes else "",
         skip_tile=SKIP_TILE if form.triangle else "",
         skip_fragment=SKIP_FRAGMENT if form.triangle else "",
         take_a=_take("A", "MR", "m") if pack_a else _direct("A", "MR", "m"),
         take_b=_take("B", "NR", "n") if pack_b else _direct("B", "NR", "n"),
     )
-    return Body(_describe(form, knobs, packed), knobs["lanes"], layouts, code)
+    includes = gemm_lanes.INCLUDES if on_lanes else ()
+    return Body(_describe(form, knobs, packed), knobs["lanes"], layouts, code, includes, on_lanes)
 
 
 def _take(operand: str, rows: str, index: str) -> str:
