@@ -33,9 +33,7 @@ def render(comparison: Comparison, names: tuple[str, str]) -> str:
 def headline(comparison: Comparison) -> str:
     """What it comes to, in a sentence."""
     ratio = comparison.ratio
-    if ratio.basis == "same kernel":
-        return "The same kernel."
-    if ratio.speedup is None:
+    if ratio.speedup is None or ratio.basis == "same kernel":
         return comparison.task_differs or "No speed-up of one over the other."
     if ratio.interval is None:
         return f"The second kernel is {ratio.speedup:.2f}x as fast as the first."

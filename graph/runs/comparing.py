@@ -19,6 +19,7 @@ from harness.nouns.verdict import Interval, Timing, Verdict
 OWN = frozenset({"run_dir"})
 """Settings that differ between any two runs."""
 Basis = Literal["same kernel", "same rounds", "baseline", "none"]
+SAME_KERNEL = "Both found the same kernel; where its times differ, so do the machines, or what else ran on them."
 
 
 class Ratio(Frozen):
@@ -96,7 +97,7 @@ def _ratio(first: RunRecord, second: RunRecord, task_differs: str, *, same_machi
     if task_differs:
         return Ratio(basis="none", words="Kernels of different tasks have no speed-up over each other.")
     if first.best.candidate.digest == second.best.candidate.digest:
-        return Ratio(basis="same kernel", speedup=1.0, words="Both found the same kernel.")
+        return Ratio(basis="same kernel", speedup=1.0, words=SAME_KERNEL)
     if (met := _met(second.best.verdict, first.best.candidate.digest)) is not None:
         return _in_rounds(*met)
     if (met := _met(first.best.verdict, second.best.candidate.digest)) is not None:

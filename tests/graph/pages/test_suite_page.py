@@ -155,7 +155,9 @@ def test_where_the_records_tell_no_gain_none_is_told() -> None:
         ratio = compare_runs(slower(), record.model_copy(update=update)).ratio
         assert (ratio.basis, ratio.speedup) == ("none", None)
         assert words in ratio.words
-    assert compare_runs(record, record).ratio.basis == "same kernel"
+    alike = compare_runs(record, record)
+    assert alike.ratio.basis == "same kernel" and "where its times differ" in alike.ratio.words
+    assert compare_page.headline(alike) == "No speed-up of one over the other."
     assert "another source" in compare_runs(record, record.model_copy(update={"task": other})).task_differs
 
 
