@@ -7,10 +7,11 @@ arguments and of positions. Where a row sees the keys up to its own place is tol
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache, reduce
 
+from knowledge.compiler.attention_form import SCORE, Attention, Operand
+from knowledge.compiler.attention_grouped import grouped
 from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
 from knowledge.compiler.inlining import Inliner
@@ -21,44 +22,8 @@ from knowledge.playbook.lowering import base_name, lower
 from knowledge.playbook.problem import ByContent, Problem, Tensor
 
 TYPES = ("float32", "float16", "bfloat16")
-SCORE = "s"
 # Terms of a sum within the scores that are computed for each of them.
 MOST_TERMS = 32
-
-
-@dataclass(frozen=True)
-class Operand:
-    """q, k, v or the result: where a head begins, then the steps of its rows and columns, in elements."""
-
-    tensor: Tensor
-    start: Index
-    row: int
-    column: int
-
-
-@dataclass(frozen=True)
-class Attention:
-    """One attention over the axes `heads`. `score` is an element of the total `s`, of `row` and `key`; None: s itself.
-
-    With a `diagonal` a row sees the keys up to row + diagonal. `safe`: a row that sees no key is 0, else NaN.
-    """
-
-    graph: Values
-    dtype: str
-    heads: tuple[Axis, ...]
-    row: Axis
-    key: Axis
-    inner: int
-    outer: int
-    q: Operand
-    k: Operand
-    v: Operand
-    output: Operand
-    scale: float
-    score: Node | None
-    diagonal: int | None
-    safe: bool
-    memory: Mapping[int, Tensor]
 
 
 @dataclass(frozen=True)
@@ -71,7 +36,7 @@ class _Weights:
 
 
 def attention_of(problem: Problem) -> Attention:
-    """The problem as one attention. Raises `UnwritableError` where it is none, or one that has no place here."""
+    """The problem as one attention, on a GPU `grouped`. Raises `UnwritableError` where it is none or has no place here."""
     found = _found(ByContent.of(problem))
     if isinstance(found, str):
         raise UnwritableError(found)
@@ -85,9 +50,10 @@ def _found(key: ByContent) -> Attention | str:
     if "scaled_dot_product_attention" not in names and not (spelled and len(names) > 2):
         return "a forward without attention"
     try:
-        return _Search(key.problem).result()
+        made = _Search(key.problem).result()
     except UnwritableError as failure:
         return str(failure)
+    return made if key.problem.target == "cpu" else grouped(made)
 
 
 def _require(holds: bool, what: str) -> None:

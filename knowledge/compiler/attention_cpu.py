@@ -12,7 +12,7 @@ from string import Template
 
 from knowledge.compiler import attention_text as text
 from knowledge.compiler import cpu_source
-from knowledge.compiler.attention import SCORE, Attention
+from knowledge.compiler.attention_form import SCORE, Attention
 from knowledge.compiler.cpu import LaneStatements, decoded
 from knowledge.compiler.nodes import elements
 from knowledge.compiler.spelling import Views

@@ -9,7 +9,7 @@ from __future__ import annotations
 from string import Template
 
 from knowledge.compiler import attention_text as text
-from knowledge.compiler.attention import SCORE, Attention, Operand
+from knowledge.compiler.attention_form import SCORE, Attention, Operand
 from knowledge.compiler.cpu import decoded
 from knowledge.compiler.spelling import Statements, Views
 from knowledge.exemplars.source import load

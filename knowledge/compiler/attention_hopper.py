@@ -13,7 +13,7 @@ from string import Template
 
 from knowledge.compiler import attention_cuda as plain
 from knowledge.compiler import attention_text as text
-from knowledge.compiler.attention import Attention, Operand
+from knowledge.compiler.attention_form import Attention, Operand
 from knowledge.compiler.cpu import decoded
 from knowledge.compiler.index import Index
 from knowledge.compiler.spelling import spelled

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from math import ceil, prod
 
 from knowledge.compiler import attention_cpu, attention_cuda, attention_hopper
-from knowledge.compiler.attention import Attention, attention_of
+from knowledge.compiler.attention import attention_of
+from knowledge.compiler.attention_form import Attention
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 from string import Template
 
-from knowledge.compiler.attention import Attention, Operand
+from knowledge.compiler.attention_form import Attention, Operand
 from knowledge.compiler.cpu import decoded
 from knowledge.compiler.loops import Nest, Place
 from knowledge.compiler.nodes import elements, reads

@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -39,6 +40,8 @@ from knowledge.playbook.recipe import Decline, Draft, Plan
 from tools.judges import open_judge
 
 CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0
+# A process that begins beside many compilers imports PyTorch and reaches the GPU for the first time.
+BEGUN_WITHIN_S = 120.0
 # Relative, and of an output's mean magnitude: far above rounding, to TF32 too where it is on, far below wrong elements.
 TOLERANCE, IN_TF32 = 1e-3, 1e-2
 
@@ -155,7 +158,9 @@ def _clocked(call: Callable[[], object]) -> float:
 
 
 def serve(pipe: Connection) -> None:
-    """A process that checks kernels, one after the other, until its context is lost."""
+    """A process that says that it has begun and checks kernels, one after the other, until its context is lost."""
+    torch.zeros(1, device="cuda")
+    pipe.send("begun")
     while True:
         kernel = pipe.recv()
         try:
@@ -178,20 +183,36 @@ def lines(kernels: Iterator[Prepared]) -> Iterator[str]:
             yield f"{kernel.name} {kernel.failure:.200}".replace("\n", " ")
             continue
         if worker is None or not worker[0].is_alive():
-            ours, theirs = multiprocessing.Pipe()
-            worker = (multiprocessing.Process(target=serve, args=(theirs,), daemon=True), ours)
-            worker[0].start()
-            theirs.close()
+            worker = _begun()
         process, pipe = worker
-        try:
+        with suppress(OSError):
             pipe.send(kernel)
-            said = pipe.recv() if pipe.poll(CHECKED_WITHIN_S) else ""
-        except (EOFError, OSError):
-            said = ""
-        if not said:
+        said, alive = _answer(worker, CHECKED_WITHIN_S)
+        if not alive:
             process.kill()
             worker = None
-        yield f"{kernel.name} {said or 'ended its process, or took too long'}"
+        yield f"{kernel.name} {said}"
+
+
+def _begun() -> tuple[Any, Connection]:
+    """A process that checks kernels, and its pipe; one that does not begin has ended."""
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.Process(target=serve, args=(theirs,), daemon=True)
+    process.start()
+    theirs.close()
+    if not _answer((process, ours), BEGUN_WITHIN_S)[1]:
+        process.kill()
+    return process, ours
+
+
+def _answer(worker: tuple[Any, Connection], within_s: float) -> tuple[str, bool]:
+    """What a process says within that time, or how it ended, and whether it goes on."""
+    process, pipe = worker
+    try:
+        return (pipe.recv(), True) if pipe.poll(within_s) else (f"took longer than {within_s:.0f} s", False)
+    except (EOFError, OSError):
+        process.join(5)
+        return f"ended its process, exit code {process.exitcode}", False
 
 
 def main(

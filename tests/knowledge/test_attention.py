@@ -46,6 +46,17 @@ def masked(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor
     return F.scaled_dot_product_attention(q, k, k, attn_mask=mask)
 
 
+def grouped_masked(q: torch.Tensor, k: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
+    return F.scaled_dot_product_attention(q, k, k, attn_mask=bias, enable_gqa=True)
+
+
+def repeated(q: torch.Tensor, k: torch.Tensor) -> torch.Tensor:
+    """Keys of 2 x 2 heads repeated for 8 query heads, as models without grouped attention do."""
+    batch, heads, keys, columns = k.shape
+    k = k[:, :, None].expand(batch, heads, 2, keys, columns).reshape(batch * heads * 2, keys, columns)
+    return torch.bmm(F.softmax(torch.bmm(q, k.transpose(1, 2)), -1), k)
+
+
 def spelled(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     scores = (q @ k.transpose(-2, -1)) / math.sqrt(q.shape[-1])
     seen = torch.ones(scores.shape[-2:]).tril() == 0
@@ -104,6 +115,9 @@ CASES: dict[str, Case] = {
     "grouped, one row": (grouped, (_randn(1, 4, 1, 16), _randn(1, 2, 45, 16), _randn(1, 2, 45, 16) + 1), {}),
     "one row, keys shared": (
         grouped, (_randn(1, 4, 1, 16), _randn(1, 2, 145, 16), _randn(1, 2, 145, 16) + 1), {"splits": 3, "keys": 32}),
+    "grouped rows, a mask of each head": (
+        grouped_masked, (_randn(2, 6, 3, 16), _randn(2, 2, 45, 16), _randn(6, 3, 45)), {}),
+    "heads repeated, packed in one dimension": (repeated, (_randn(8, 1, 16), _randn(2, 2, 40, 16)), {"splits": 2}),
     "keys shared under a diagonal": (causal, qkv(1, 2, 37, 130, 24), {"splits": 4, "keys": 32}),
     "keys shared, rows that see nothing": (
         masked, tuple(each.bfloat16() if each.is_floating_point() else each

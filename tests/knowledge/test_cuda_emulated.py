@@ -71,6 +71,9 @@ CASES = {
     "a cluster of 16": (softmax, [torch.randn(5, 1932)],
                         {**KEEP, "items": 8, "group": 16, "cluster": 16, "staged": 1, "chain": 2, "parts": 2,
                          "blocks": 2, "exact": 1}),
+    "two sums a row, ahead in a cluster": (
+        lambda x: F.instance_norm(x, eps=1e-3), [torch.randn(1, 7, 32, 64) + 3],
+        {**KEEP, "items": 8, "group": 32, "cluster": 8, "staged": 1, "chain": 3, "parts": 2}),
     "two operands ahead": (lambda x, y: F.softmax(x.float() * y, -1), [torch.randn(5, 768).half(), torch.randn(5, 768)],
                            {**KEEP, "items": 16, "group": 32, "cluster": 2, "staged": 1, "chain": 2, "parts": 2}),
     "one element": (lambda x, y: x * y + 1, [torch.randn(1, 1), torch.randn(1)], {"vector": 1, "packs": 2}),
