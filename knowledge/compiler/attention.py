@@ -36,7 +36,7 @@ class _Weights:
 
 
 def attention_of(problem: Problem) -> Attention:
-    """The problem as one attention, on a GPU `grouped`. Raises `UnwritableError` where it is none or has no place here."""
+    """The problem as one attention, on a GPU `grouped`. Raises `UnwritableError` where it is none that has a place."""
     found = _found(ByContent.of(problem))
     if isinstance(found, str):
         raise UnwritableError(found)

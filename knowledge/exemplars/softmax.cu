@@ -89,9 +89,12 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
     auto const parts = reinterpret_cast<T(*)[kRows]>(&memory[turn]);  // (kGroup,kRows)
     parts[threadIdx.x / kRows][threadIdx.x % kRows] = value;
     __syncthreads();
-    value = parts[0][threadIdx.x % kRows];
-    for (int part = 1; part < kGroup; ++part) { value = join(value, parts[part][threadIdx.x % kRows]); }
-    return value;
+    if (threadIdx.x < kRows) {  // one thread a row: what all did would be worth a sixth of a long sweep
+      for (int part = 1; part < kGroup; ++part) { value = join(value, parts[part][threadIdx.x]); }
+      parts[0][threadIdx.x] = value;
+    }
+    __syncthreads();
+    return parts[0][threadIdx.x % kRows];
   }
   constexpr int kLanes = kGroup < 32 ? kGroup : 32;
   UNROLL

@@ -60,7 +60,7 @@ class RowSweeps(RowOperands):
             lines += [
                 f"{kind} part{name}[V];",
                 "UNROLL",
-                f"for (int k = 0; k < V; ++k) {{ part{name}[k] = {neutral(each)}; }}",
+                f"for (int k = 0; k < V; ++k) {{ part{name}[k] = {self._first(sweep, each)}; }}",
             ]
             if self._flushed(each):
                 lines.append(f"{total_type(each)} total{name} = {neutral_total(each)};")
@@ -69,6 +69,16 @@ class RowSweeps(RowOperands):
             if each in sweep.reductions:
                 lines += self._join(each, slot)
         return lines
+
+    def _forward(self, sweep: Sweep) -> bool:
+        """Whether each thread meets columns from the first on."""
+        return self.cuda.keep or sweep.index % 2 == 0
+
+    def _first(self, sweep: Sweep, each: Node) -> str:
+        """What a thread's part begins with; of an extremum's place its own first column, where it has one."""
+        if not each.op.startswith("arg") or not self._forward(sweep):
+            return neutral(each)
+        return neutral(each).replace("INT64_MAX", "start < kCount ? int64_t(start) * V + k : INT64_MAX")
 
     def _flushed(self, each: Node) -> bool:
         """Whether a thread's partial sum is long enough to lose digits."""
@@ -139,7 +149,10 @@ class RowSweeps(RowOperands):
 
     def _pack(self, sweep: Sweep, slot: Callable[[Node], str], row: str = "") -> list[str]:
         """The arithmetic of one pack, and its stores; `slot` selects what was loaded, `row` one of several rows."""
-        inner = [*self._compute(sweep, slot), *(line for each in sweep.reductions for line in self._absorb(each, row))]
+        inner = [
+            *self._compute(sweep, slot),
+            *(line for each in sweep.reductions for line in self._absorb(sweep, each, row)),
+        ]
         operands = {each.name: each for each in self.outputs}
         outputs = [(operands[self.stems[target.tensor.name]], target.node) for target in sweep.stores]
         inner += [
@@ -164,14 +177,19 @@ class RowSweeps(RowOperands):
         declared = [f"{ELEMENT_TYPES[node.dtype]} v{name};" for name, node in results]
         return [*declared, f"sweep{sweep.index}({arguments});"]
 
-    def _absorb(self, each: Node, row: str) -> list[str]:
+    def _absorb(self, sweep: Sweep, each: Node, row: str) -> list[str]:
         name = self.reduction_name[id(each)]
-        value = f"v{name}"
+        value, part = f"v{name}", f"part{name}{row}[k]"
+        if each.op.startswith("arg") and self._forward(sweep):
+            # Of what comes later only more, or the first NaN: a third of a join's instructions.
+            held, beaten = f"{part}.value", "<=" if each.op == "argmax" else ">="
+            new = f"{part_type(each)}{{{value}, int64_t(i) * V + k}}"
+            return [f"if (!({value} {beaten} {held}) && {held} == {held}) {{ {part} = {new}; }}"]
         if each.op.startswith("arg"):
             value = f"{part_type(each)}{{v{name}, int64_t(i) * V + k}}"
         elif part_type(each) != ELEMENT_TYPES[each.args[0].dtype]:
             value = f"{part_type(each)}(v{name})"
-        return [f"part{name}{row}[k] = Join{name}{{}}(part{name}{row}[k], {value});"]
+        return [f"{part} = Join{name}{{}}({part}, {value});"]
 
     def blocked_rows(self) -> list[str]:
         """Several rows at once: one sweep that reads what they share once, then the end of each row."""
@@ -182,7 +200,7 @@ class RowSweeps(RowOperands):
             name = self.reduction_name[id(each)]
             lines += [f"{part_type(each)} part{name}[kEach][V];", f"{total_type(each)} total{name}[kEach];"]
             start = [f"total{name}[e] = {neutral_total(each)};", "UNROLL"]
-            start.append(f"for (int k = 0; k < V; ++k) {{ part{name}[e][k] = {neutral(each)}; }}")
+            start.append(f"for (int k = 0; k < V; ++k) {{ part{name}[e][k] = {self._first(sweep, each)}; }}")
             lines += [*_rows_loop(start)]
         lines += self._blocked_loop(sweep)
         ends = [

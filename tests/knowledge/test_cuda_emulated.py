@@ -26,6 +26,14 @@ INFINITE[1, ::2] = -torch.inf
 INFINITE[2, -1], INFINITE[3, 0], INFINITE[4, 7] = torch.inf, torch.nan, -torch.inf
 ONLINE = {"online": 1, "vector": 1, "items": 2, "group": 64}
 KEEP = {"vector": 1, "keep": 1}
+# Places of equals, of nothing but infinities, and of NaN before and after numbers.
+EXTREMES = torch.arange(2 * 40 * 9).view(2, 40, 9).remainder(11).float()
+EXTREMES[0, :, 0], EXTREMES[0, :, 1], EXTREMES[1, 7:9, 2], EXTREMES[1, 0, 3] = (
+    -torch.inf,
+    torch.inf,
+    torch.nan,
+    torch.nan,
+)
 CLUSTERED = {"cluster", "staged"}
 RISING = torch.linspace(-300, 300, 3 * 20_000).view(3, 20_000)
 
@@ -55,6 +63,10 @@ CASES = {
                               {"split": 5, "items": 2, "group": 64}),
     "neighbouring rows": (lambda x: (x.sum(1), x.amax(1)), [torch.randn(3, 200, 17)],
                           {"across": 1, "rows": 16, "group": 4, "items": 2}),
+    "places in neighbouring rows": (lambda x: (x.argmax(1), x.argmin(1)), [EXTREMES],
+                                    {"across": 1, "rows": 16, "group": 4, "items": 2}),
+    "places in packs": (lambda x: (x.argmax(-1), x.argmin(-1)), [EXTREMES.mT.contiguous()],
+                        {"vector": 1, "items": 2, "group": 2}),
     "rows that share": (torch.matmul, [torch.randn(10, 1004), torch.randn(1004)],
                         {"vector": 1, "each": 4, "items": 2, "group": 64}),
     "online": (softmax, [ODD], ONLINE),
