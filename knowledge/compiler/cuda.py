@@ -192,14 +192,18 @@ class KernelText(cpu.KernelText):
     def text(self, parameters: str) -> str:
         """The kernel."""
         body = self._body()
-        tensors = [
+        tensors = self.tensors()
+        step = f"{', ' if parameters else ''}Index const {self.nest.stepped.name}" if self.nest.stepped else ""
+        head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters}{step})"
+        return "\n".join([f"{head} {{", *indented([*tensors, *body]), "}"])
+
+    def tensors(self) -> list[str]:
+        """What the statements so far read and write."""
+        return [
             f"Tensor m{view.name} = make_tensor(make_gmem_ptr(p{self.stem(view.tensor.name)}{_plus(view.offset)}), "
             f"{view.layout()});  // {view.comment()}"
             for view in self.views.made.values()
         ]
-        step = f"{', ' if parameters else ''}Index const {self.nest.stepped.name}" if self.nest.stepped else ""
-        head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters}{step})"
-        return "\n".join([f"{head} {{", *indented([*tensors, *body]), "}"])
 
     def stem(self, tensor: str) -> str:
         """A tensor's name after p and m."""

@@ -233,6 +233,25 @@ def _recurrent(cell: Cell) -> Lower:
     return made
 
 
+def _step(cell: Cell) -> Lower:
+    """x, the states (of an lstm a list), weights by inputs and by units, and their biases: a layer of one step."""
+
+    def made(state: Lowering, op: Op) -> tuple[Node, ...]:
+        graph, dtype = values_of(state), result_dtype(op)
+        x, given = state.operand(op.args[0], dtype), op.args[1]
+        if x.uniform:
+            raise UnwritableError(f"{op.target} of a constant")
+        first = [state.operand(each, dtype) for each in (given if isinstance(given, tuple) else (given,))]
+        inputs, units = (state.operand(each, dtype) for each in op.args[2:4])
+        biases = tuple(state.operand(each, dtype) for each in op.args[4:6] if each is not None)
+        run = _run(graph, cell, graph.reshape(x, (1, *x.shape)), _Weights(inputs, units, biases), first, False)
+        shape = op.results[0].shape
+        ends = (graph.read(run.states, (number(k), run.last, *places(shape))) for k in range(cell.states))
+        return tuple(graph.map(shape, each) for each in ends)
+
+    return made
+
+
 def _turned(graph: Values, node: Node) -> Node:
     """The first two dimensions the other way round."""
     one, other, *rest = node.shape
@@ -242,5 +261,7 @@ def _turned(graph: Values, node: Node) -> Node:
 
 RECURRENT: dict[str, Lower] = {
     "lstm": _recurrent(Cell(4, 2, _lstm)), "gru": _recurrent(Cell(3, 1, _gru)),
+    "lstm_cell": _step(Cell(4, 2, _lstm)), "gru_cell": _step(Cell(3, 1, _gru)),
+    "rnn_tanh_cell": _step(Cell(1, 1, _plain("tanh"))), "rnn_relu_cell": _step(Cell(1, 1, _plain("relu"))),
     "rnn_tanh": _recurrent(Cell(1, 1, _plain("tanh"))), "rnn_relu": _recurrent(Cell(1, 1, _plain("relu"))),
 }  # fmt: skip

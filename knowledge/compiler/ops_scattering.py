@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from knowledge.compiler.index import along, axes, computed
+from knowledge.compiler.index import along, axes, computed, number
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import MEAN
 from knowledge.compiler.ops_moving import integer, places, replaced, values_of
@@ -15,6 +15,8 @@ from knowledge.playbook.problem import Op
 
 # Elements that may be looked through in all for what belongs to each result.
 LOOKED_THROUGH = 1 << 34
+# Places of a row that are replaced one after the other.
+FEW = 16
 
 
 def _nll(state: Lowering, op: Op) -> Node:
@@ -109,18 +111,21 @@ def _scatter_add(state: Lowering, op: Op) -> Node:
 
 
 def _scatter(state: Lowering, op: Op) -> Node:
-    """One place of each row is replaced: the index says which."""
+    """A few places of each row are replaced: indices say which, and of equal ones the last counts."""
     graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
     base, index = state.operand(op.args[0], dtype), state.value(op.args[2])
     dim = integer(op.args[1], op) % max(len(shape), 1)
-    if index.shape != (*shape[:dim], 1, *shape[dim + 1 :]):
-        raise UnwritableError(f"{op.target} to several places of a row")
-    here = places(shape)
-    first = replaced(here, dim, here[dim] * 0)
-    given = state.operand(op.args[3], dtype)
-    put = graph.read(given, first) if given.shape else given
-    mine = graph.element("eq", "bool", graph.read(index, first), graph.position(here[dim]))
-    return graph.map(shape, graph.element("select", dtype, mine, put, graph.read(base, here)))
+    count = index.shape[dim] if len(index.shape) == len(shape) else 0
+    if index.shape != (*shape[:dim], count, *shape[dim + 1 :]) or count > FEW:
+        raise UnwritableError(f"{op.target} to {count or 'several'} places of a row")
+    here, given = places(shape), state.operand(op.args[3], dtype)
+    body = graph.read(base, here)
+    for each in range(count):
+        place = replaced(here, dim, number(each))
+        put = graph.read(given, place) if given.shape else given
+        mine = graph.element("eq", "bool", graph.read(index, place), graph.position(here[dim]))
+        body = graph.element("select", dtype, mine, put, body)
+    return graph.map(shape, body)
 
 
 def _slice_scatter(state: Lowering, op: Op) -> Node:

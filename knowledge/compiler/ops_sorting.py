@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 from knowledge.compiler.index import computed, number
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_moving import integer, places, replaced, values_of
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.problem import Argument, Op
+from knowledge.playbook.promotion import is_float
 
 
 def _operand(state: Lowering, op: Op, dim: Argument) -> tuple[Node, int]:
@@ -52,6 +56,14 @@ def _topk(state: Lowering, op: Op) -> tuple[Node, ...]:
     return _shaped(graph, op, _found(graph, node, dim, order), order)
 
 
+def _msort(state: Lowering, op: Op) -> Node:
+    """Along the first dimension."""
+    graph = values_of(state)
+    node, dim = _operand(state, op, 0)
+    made = _found(graph, node, dim, graph.sort(node, dim, node.shape[dim], descending=False))
+    return graph.reshape(made, op.results[0].shape)
+
+
 def _kthvalue(state: Lowering, op: Op) -> tuple[Node, ...]:
     """The last of the k smallest."""
     graph, k = values_of(state), integer(op.args[1], op)
@@ -62,6 +74,38 @@ def _kthvalue(state: Lowering, op: Op) -> tuple[Node, ...]:
     return _shaped(graph, op, _found(graph, node, dim, last), last)
 
 
+def _median(skips_nan: bool) -> Lower:
+    """The lower of the two in the middle; of a row with NaN that, or where they are skipped, the middle of the others.
+
+    Of everything, or with a dimension of its rows, and where each lies.
+    """
+
+    def made(state: Lowering, op: Op) -> tuple[Node, ...] | Node:
+        graph, whole = values_of(state), len(op.args) < 2
+        if whole and isinstance(given := state.value(op.args[0]), Node) and not given.uniform:
+            node, dim = graph.reshape(given, (math.prod(given.shape),)), 0
+        else:
+            node, dim = _operand(state, op, state.argument(op, 1, "dim"))
+        extent = node.shape[dim]
+        one = (*node.shape[:dim], 1, *node.shape[dim + 1 :])
+        here, f = places(one), Terms(graph, "int64")
+        place = number((extent - 1) // 2)
+        if is_float(node.dtype):
+            numbers = graph.reduce("sum", "int64", graph.compute("eq", "bool", node, node), (dim,), keepdim=True)
+            if skips_nan:
+                place = (computed(graph.read(f("maximum", numbers, 1), here)) - 1) // 2
+            else:
+                found = f("select", f("lt", numbers, extent), numbers, (extent - 1) // 2)
+                place = computed(graph.read(found, here))
+        order = graph.sort(node, dim, extent, descending=False)
+        at = graph.map(one, graph.read(order, replaced(here, dim, place), partial=True))
+        value = _found(graph, node, dim, at)
+        return graph.reshape(value, op.results[0].shape) if whole else _shaped(graph, op, value, at)
+
+    return made
+
+
 SORTING: dict[str, Lower] = {
     "sort": _sorted(True), "argsort": _sorted(False), "topk": _topk, "kthvalue": _kthvalue,
+    "median": _median(skips_nan=False), "nanmedian": _median(skips_nan=True), "msort": _msort,
 }  # fmt: skip

@@ -11,6 +11,7 @@ from math import prod
 from knowledge.compiler import cpu, cpu_source, cuda, sorting
 from knowledge.compiler.contraction import Contraction
 from knowledge.compiler.cuda_contract import ContractText, matches, ranked
+from knowledge.compiler.cuda_sorting import LongSortText
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
 from knowledge.compiler.loops import Nest, nest_of
@@ -50,7 +51,7 @@ def _compiled(key: ByContent) -> Compiled:
     nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
     for nest in nests:
         if nest.sorts:
-            sorting.check(nest, key.problem.device)
+            sorting.check(nest)
     return Compiled(lowered.graph, made, nests)
 
 
@@ -153,9 +154,11 @@ class File:
         """On tensor cores what pays there, else loops."""
         name, graph, device = f"loops{number}", self.made.graph, self.problem.device
         product = None if self.sizes else matches(self.problem, nest, graph)
+        place = f"{self.names[self.problem.outputs[0].name]}.device()"
+        if sorting.long(nest):
+            return LongSortText(name, nest, graph, stems, self.scalars, device, place)
         if product is None:
             return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
-        place = f"{self.names[self.problem.outputs[0].name]}.device()"
         return ContractText(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
 
     def _for_the_processor(self) -> str:

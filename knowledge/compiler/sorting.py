@@ -1,13 +1,16 @@
-"""Sorts of rows: on a GPU a bitonic network of a warp or a block in shared memory, on a processor std::sort a row."""
+"""Sorts of rows: on a GPU a bitonic network of a warp or a block in shared memory, on a processor std::sort a row.
+
+Rows that no block holds are `cuda_sorting.py`'s.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from knowledge.compiler.loops import Nest, count
 from knowledge.playbook.emission import ELEMENT_TYPES
 from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.problem import Device
 from knowledge.playbook.source_text import BYTES, indented
 
 if TYPE_CHECKING:
@@ -60,12 +63,21 @@ def width(nest: Nest) -> int:
     return 1 << max(count(nest.reduced) - 1, 0).bit_length()
 
 
-def check(nest: Nest, device: Device) -> None:
-    """Raises `UnwritableError` where a row is longer than a GPU's block sorts in its shared memory."""
-    dtype = nest.totals[0].body.dtype
-    key = 4 if ELEMENT_TYPES[dtype] == "float" else BYTES[dtype]
-    if device.architecture and width(nest) * (key + PLACE) > SHARED:
+def check(nest: Nest) -> None:
+    """Raises `UnwritableError` where a place in a row needs more than 32 bits."""
+    if count(nest.reduced) >= 1 << 31:
         raise UnwritableError(f"a sort of rows of {count(nest.reduced)} elements")
+
+
+def key_bytes(nest: Nest) -> int:
+    """Bytes of what is compared."""
+    dtype = nest.totals[0].body.dtype
+    return 4 if ELEMENT_TYPES[dtype] == "float" else BYTES[dtype]
+
+
+def long(nest: Nest) -> bool:
+    """Whether a row is longer than a GPU's block sorts in its shared memory."""
+    return nest.sorts and width(nest) * (key_bytes(nest) + PLACE) > SHARED
 
 
 def group(nest: Nest) -> str:
@@ -76,10 +88,12 @@ def group(nest: Nest) -> str:
 
 def on_a_processor(text: KernelText) -> list[str]:
     """One row: its elements, their order, what is stored of it."""
-    key, descending, lines, extent = _row(text)
+    row = row_of(text)
+    key, descending, extent = row.key, row.descending, row.extent
+    (r,) = text.nest.reduced
+    lines = [*row.lines, f"keys[{r.name}] = {row.value};"]
     axis = text.nest.scanned
     assert axis is not None
-    (r,) = text.nest.reduced
     key = "uint8_t" if key == "bool" else key
     end = f"order.begin() + {axis.extent}, order.end()" if axis.extent * PART <= extent else "order.end()"
     return [
@@ -96,10 +110,12 @@ def on_a_processor(text: KernelText) -> list[str]:
 
 def on_a_gpu(text: KernelText, who: str) -> list[str]:
     """One row by a warp or a block."""
-    key, descending, lines, extent = _row(text)
+    row = row_of(text)
+    key, descending, extent = row.key, row.descending, row.extent
+    (r,) = text.nest.reduced
+    lines = [*row.lines, f"keys[{r.name}] = {row.value};"]
     axis, rows = text.nest.scanned, width(text.nest)
     assert axis is not None
-    (r,) = text.nest.reduced
     threads, lane = ("32", "threadIdx.x % 32") if who == "warp" else ("kThreads", "threadIdx.x")
     held = f"[kThreads / 32][{rows}]" if who == "warp" else f"[{rows}]"
     mine = "[threadIdx.x / 32]" if who == "warp" else ""
@@ -115,12 +131,23 @@ def on_a_gpu(text: KernelText, who: str) -> list[str]:
     ]  # fmt: skip
 
 
-def _row(text: KernelText) -> tuple[str, str, list[str], int]:
-    """The keys' type, whether the order descends, the statements that fill in a key, and how many there are."""
+@dataclass(frozen=True)
+class Row:
+    """The keys' type, the statements that lead to a key and its name, whether the order descends, and their number."""
+
+    key: str
+    lines: list[str]
+    value: str
+    descending: str
+    extent: int
+
+
+def row_of(text: KernelText) -> Row:
+    """What is sorted of a row."""
     (total,), (r,) = text.nest.totals, text.nest.reduced
     known = dict(text.statements.emitter.names)
     lines = text.statements.write([total.body])
-    lines.append(f"keys[{r.name}] = {text.statements.emitter.name(total.body)};")
+    value = text.statements.emitter.name(total.body)
     text.statements.emitter.names = known  # what the loop declares ends with it
     descending = "true" if total.op == "descending" else "false"
-    return ELEMENT_TYPES[total.body.dtype], descending, lines, r.extent
+    return Row(ELEMENT_TYPES[total.body.dtype], lines, value, descending, r.extent)

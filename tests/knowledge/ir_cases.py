@@ -153,6 +153,26 @@ CASES: dict[str, Case] = {
     "topk": Case(lambda x: x.softmax(1).topk(3), (_randn(5, 33),)),
     "topk of many": Case(lambda x: x.abs().topk(2), (_randn(1030, 5),)),
     "topk of the least": Case(lambda x: torch.topk(x, 2, 0, largest=False), (ODD,)),
+    "gate of the first two": Case(
+        lambda x: torch.zeros_like(x).scatter(1, x.topk(2, 1).indices, x.softmax(1).topk(2, 1).values), (_randn(9, 4),)
+    ),
+    "scatter on each other": Case(lambda x, y: x.scatter(0, y, x * 2), (X, _whole(5, 3, 7))),
+    "gru cell": Case(
+        lambda x, h, w: torch.gru_cell(x, h, w[:, :5], w[:, 5:9], w[:, 9], w[:, 10]),
+        (_randn(3, 5), _randn(3, 4), _randn(12, 11)),
+    ),
+    "lstm cell": Case(
+        lambda x, h, w: torch.lstm_cell(x, (h, h * 2), w[:, :5], w[:, 5:9], w[:, 9], w[:, 10]),
+        (_randn(3, 5), _randn(3, 4), _randn(16, 11)),
+    ),
+    "rnn cell": Case(
+        lambda x, h, w: torch.rnn_relu_cell(x, h, w[:, :5], w[:, 5:9]), (_randn(3, 5), _randn(3, 4), _randn(4, 9))
+    ),
+    "median": Case(lambda x: torch.median(x, 1), (_some(ODD),)),
+    "median of all": Case(lambda x: x.median() + x, (ODD,)),
+    "median of whole numbers": Case(lambda y: torch.median(y, 1).values, (_whole(50, 4, 6),)),
+    "median of numbers": Case(lambda x: torch.nanmedian(x, 1, keepdim=True), (_some(ODD),)),
+    "msort": Case(lambda x: torch.msort(x), (_some(ODD),)),
     "kth value": Case(lambda x: x.kthvalue(4, 1), (ODD,)),
     "kth value kept": Case(lambda x: x.kthvalue(2, 0, keepdim=True), (ODD,)),
     "one": Case(lambda x: F.pad(x, (0, 0)).cumsum(0).sum(), (_randn(1, 1),)),
