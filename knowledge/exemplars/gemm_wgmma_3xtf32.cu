@@ -54,6 +54,7 @@ constexpr int ClustersM = ceil_div(TilesM, Cluster), Batches = size<2>(LayoutC{}
 constexpr bool Apart = TilesK > 2;
 static_assert(Blocks == 1 || !Apart, "two fragments of C fill the registers of a multiprocessor");
 
+// begin packing
 // One operand as (rows, K), and its packed form: for every batch, tile of rows and tile of K the big parts, then the
 // small ones, each as wgmma reads them from shared memory.
 template <class Global_, class Rows_, class Block_, int Tiles_, int Copy_>
@@ -70,19 +71,9 @@ struct Operand {
   static_assert(Copy == 1 || k_major, "vectors go along K");
   static constexpr int size = 2 * Block::value * BLK_K::value;  // elements of one tile, both parts
   static constexpr int64_t packed_size = int64_t(size) * TilesK * Tiles * Batches;
-
 };
 using OperandA = Operand<LayoutA, M, BLK_M, ClustersM * Cluster, CopyA>;
 using OperandB = Operand<LayoutB, N, BLK_N, TilesN, CopyB>;
-
-using Atom = decltype(GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float, Shape<BLK_M, BLK_N, BLK_K>>());
-using Mma = decltype(make_tiled_mma(Atom{}, Layout<Shape<Int<Consumers>, _1, _1>>{}));
-
-struct Shared {
-  T A[Stages * OperandA::size];
-  T B[Stages * OperandB::size];
-  uint64_t full[Stages], empty[Stages];
-};
 
 // Round to nearest, ties away from zero. What is left over is not rounded: the tensor core ignores its 13 lowest bits,
 // and it stays NaN where the carry makes a zero of a NaN whose bits are all ones, as a GPU's arithmetic gives it.
@@ -153,6 +144,17 @@ __noinline__ __device__ float plain_sum(T const* a, T const* b) {
   for (int k = 0; k < K{}; ++k) sum = fmaf(a[LayoutA{}(0, k, 0)], b[LayoutB{}(0, k, 0)], sum);
   return sum;
 }
+// end packing
+
+using Atom = decltype(GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float, Shape<BLK_M, BLK_N, BLK_K>>());
+using Mma = decltype(make_tiled_mma(Atom{}, Layout<Shape<Int<Consumers>, _1, _1>>{}));
+
+struct Shared {
+  T A[Stages * OperandA::size];
+  T B[Stages * OperandB::size];
+  uint64_t full[Stages], empty[Stages];
+};
+constexpr int SharedBytes = sizeof(Shared);
 
 using Full = cutlass::arch::ClusterTransactionBarrier;
 using Empty = cutlass::arch::ClusterBarrier;
@@ -308,8 +310,8 @@ void launch(T const* A, T const* B, T* C, Epilogue epilogue, DLDevice device) {
   split<OperandA><<<TilesK * OperandA::Tiles * Batches, 256, 0, stream>>>(A, packed);
   split<OperandB><<<TilesK * OperandB::Tiles * Batches, 256, 0, stream>>>(B, packedB);
   check(cudaGetLastError(), "split");
-  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, sizeof(Shared)), "shared memory");
-  gemm<<<ClustersM * Cluster * TilesN * Batches, Threads, sizeof(Shared), stream>>>(packed, packedB, A, B, C, epilogue);
+  check(cudaFuncSetAttribute(gemm, cudaFuncAttributeMaxDynamicSharedMemorySize, SharedBytes), "shared memory");
+  gemm<<<ClustersM * Cluster * TilesN * Batches, Threads, SharedBytes, stream>>>(packed, packedB, A, B, C, epilogue);
   check(cudaGetLastError(), "gemm");
 }
 

@@ -41,6 +41,7 @@ constexpr int CopyB = 1;
 constexpr int StoreC = 2;     // elements one store writes
 constexpr int Triangle = 0;   // 1: only n - m >= Offset is kept; -1: only n - m <= Offset; the rest of C is zero
 constexpr int Offset = 0;
+constexpr bool Even = false;  // a triangle's tiles go from long sums to short ones, back and forth over the blocks
 constexpr bool SkipZeros = false;  // look first which k's of each band of A and of B are not all zero
 // end knobs
 
@@ -52,6 +53,7 @@ constexpr int ProducerRegisters = Producers == 128 ? 120 : 72, ConsumerRegisters
 constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
 constexpr int Batches = size<2>(LayoutC{});
 constexpr int64_t Works = int64_t(TilesM) * TilesN * Batches * Splits;
+static_assert(Triangle != 0 || !Even, "only the tiles of a triangle differ in length");
 static_assert(Splits == 1 || !SkipZeros, "a tile whose range is found at run time is not shared");
 
 // begin operands
@@ -97,13 +99,22 @@ constexpr int SharedBytes = sizeof(Shared);
 
 // ranges: as in gemm_3xtf32.cu
 
+// Of a triangle's tiles the one of this number, from the diagonal with the longest sums to the one with the shortest.
+CUTE_DEVICE Tile by_length(int index) {
+  for (int diagonal = Triangle > 0 ? TilesN - 1 : 1 - TilesM;; diagonal -= Triangle) {
+    int const first = max(0, -diagonal), count = min(TilesM, TilesN - diagonal) - first;
+    if (index < count) return {first + index, first + index + diagonal};
+    index -= count;
+  }
+}
+
 // A tile of C of one batch, and the tiles of K from `first` to `last` of it.
 struct Piece {
   Tile tile;
   int l, split, first, last;
 
   CUTE_DEVICE Piece(int index, Spans const* spans)
-      : tile(tile_of(index % (TilesM * TilesN))),
+      : tile(Even ? by_length(index % (TilesM * TilesN)) : tile_of(index % (TilesM * TilesN))),
         l(index / (TilesM * TilesN) % Batches),
         split(index / (TilesM * TilesN) / Batches) {
     Range const range = range_of(tile, l, split, spans);
@@ -294,7 +305,10 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   Shared& shared = *reinterpret_cast<Shared*>(memory);
   initialize(shared);
   auto const for_each_piece = [&](auto const& work) {
-    for (int64_t index = blockIdx.x; index < Works; index += gridDim.x) work(Piece(int(index), spans));
+    for (int64_t wave = 0; wave * gridDim.x < Works; ++wave) {
+      int64_t const place = Even && wave % 2 == 1 ? gridDim.x - 1 - blockIdx.x : blockIdx.x;
+      if (wave * gridDim.x + place < Works) work(Piece(int(wave * gridDim.x + place), spans));
+    }
   };
   if (threadIdx.x < Producers) {
     cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();

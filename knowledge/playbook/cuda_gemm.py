@@ -9,6 +9,7 @@ from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook import cuda_gemm_short as short
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
@@ -46,7 +47,10 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     if plan.knobs["kernel"] == tensor.KERNEL:
         return (*_by_wgmma(problem, form), *tensor.moves(problem, form, plan))
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
-        return (*_split_beforehand(problem, form), *fused.moves(problem, form, plan))
+        other, own = _split_beforehand(problem, form), fused.moves(problem, form, plan)
+        return (*other, *own) if wgmma.pays(problem, form) else (*_stores_beside(problem, form), *own, *other)
+    if plan.knobs["kernel"] == short.KERNEL:
+        return short.moves(plan)
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return wgmma.moves(form, plan)
     if not _is_ampere(problem.device):
@@ -71,6 +75,8 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
         return render_exemplar(problem, form, plan, fused.knobs_text(problem, form, plan), lines)
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
+    if plan.knobs["kernel"] == short.KERNEL:
+        return render_exemplar(problem, form, plan, short.knobs_text(problem, form, plan), short.describe(form, plan))
     return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
 
 
@@ -141,11 +147,21 @@ def _by_wgmma(problem: Problem, form: Form) -> tuple[Move, ...]:
 
 def _split_beforehand(problem: Problem, form: Form) -> tuple[Move, ...]:
     """The other way to feed wgmma: each element is split once, not once for every tile that reads it."""
-    if not wgmma.pays(problem, form):
+    if not wgmma.suits(problem, form):
         return ()
+    pays = wgmma.pays(problem, form)
+    after = wgmma.first_plan() if pays else wgmma.trial_plan(form)
     why = "Split the operands in a kernel of their own, so that the product's blocks copy whole tiles by bulk copies."
     against = ("on_chip", "compute", "latency")
-    return (Move("operands split beforehand", why, wgmma.first_plan(), against, sure=True),)
+    return (Move("operands split beforehand", why, after, against, sure=pays),)
+
+
+def _stores_beside(problem: Problem, form: Form) -> tuple[Move, ...]:
+    """Where K is so short that storing C takes longest: the products run beside it."""
+    if not short.suits(problem, form):
+        return ()
+    why = "Two warpgroups take tiles in turn, and tensor copies store one while the next is multiplied."
+    return (Move("stores beside products", why, short.first_plan(), ("memory", "latency", "on_chip")),)
 
 
 def _is_ampere(device: Device) -> bool:

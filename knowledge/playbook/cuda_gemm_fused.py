@@ -3,7 +3,8 @@
 Neither needs scratch for split operands. Blocks stay and take one tile after the other; by stream-K the tiles of the
 last waves are cut into equal shares instead. Knobs: `bn` (columns of a block's tile of 128 rows and 32 k's), `stages`
 (tiles in shared memory), `producers` (threads that read and split), `group` (tile rows side by side); without stream-K
-`splits` (blocks that share a tile's K) and `spans` (1: ranges of K that hold only zeros are found and skipped).
+`splits` (blocks that share a tile's K), `spans` (1: ranges of K that hold only zeros are found and skipped) and `even`
+(1: a triangle's tiles go from long sums to short ones, back and forth over the blocks).
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _BM, _BK = 128, 32
 _FEWEST_TILES = 16
 # Clock cycles of a tile of 128 columns and 32 k's in three products: 1.31 ms at 4096 x 4096 x 4096 on an H200.
 _STEP = 2300
+# Cycles of a tile's beginning and end: 2.36 ms at 32768 x 64 x 32768, 1.77 at 32768 x 32 x 32768.
+_TILE = 3900
 # Share of the multiprocessors' time that a last wave leaves idle, from which on stream-K is worth its partial sums: an
 # H200 gains 28 % of the time at 36 % idle, 5 % at 26 %, and loses 15 % at 8 %.
 _IDLE = 0.15
@@ -56,6 +59,11 @@ def cycles(form: Form, plan: Plan) -> float:
     return sharing.cycles(form, ceil(form.k.extent / _BK), step, int(plan.knobs["splits"]))
 
 
+def tile_cycles(form: Form) -> int:
+    """The clock cycles of one tile of 128 columns where there are many, one after the other."""
+    return _TILE + ceil(form.k.extent / _BK) * _STEP
+
+
 def _tile_count(form: Form, plan: Plan) -> int:
     return ceil(form.m.extent / _BM) * ceil(form.n.extent / int(plan.knobs["bn"])) * form.batches
 
@@ -72,7 +80,25 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     orders, producers = _orders(form, plan), _producers(plan)
     # At K = 2048 an H200 gains 2 % by another order and loses 15 % with half the producers; at K = 32 it gains 4 %.
     usual = (*producers, *orders) if form.k.extent <= _SHORT_K else (*orders, *producers)
-    return (*_shared(form, plan), *_stream_k(problem, form, plan), *usual, *_tiles(problem, form, plan))
+    return (
+        *_even(form, plan),
+        *_shared(form, plan),
+        *_stream_k(problem, form, plan),
+        *usual,
+        *_tiles(problem, form, plan),
+    )
+
+
+def _even(form: Form, plan: Plan) -> tuple[Move, ...]:
+    """A triangle's tiles shared out by their sums' lengths.
+
+    At 4096 x 4096 x 4096 on 132 multiprocessors the block with most to do has 320 tiles of K column by column, by
+    lengths 212; 181 are its even share.
+    """
+    if not (form.triangle and plan.knobs.get("spans")) or plan.knobs.get("even"):
+        return ()
+    why = "Tiles with long sums first, handed out back and forth: every multiprocessor gets as many tiles of K."
+    return (Move("even shares", why, plan.with_knobs(even=1), ("occupancy", "compute")),)
 
 
 def _shared(form: Form, plan: Plan) -> tuple[Move, ...]:
@@ -135,7 +161,8 @@ def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     if knobs["kernel"] == KERNEL:
         half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
         values |= {"Splits": knobs["splits"], "Triangle": half, "Offset": triangle.offset if triangle else 0}
-        lines = [f"constexpr bool SkipZeros = {'true' if knobs['spans'] else 'false'};"]
+        flags = {"Even": knobs.get("even", 0), "SkipZeros": knobs["spans"]}
+        lines = [f"constexpr bool {name} = {str(bool(value)).lower()};" for name, value in flags.items()]
     return "\n".join(
         [
             f"using BLK_N = Int<{knobs['bn']}>;",

@@ -5,6 +5,9 @@
 // and wgmma reads shared memory when its group is waited for. A stage that is filled or left too early shows.
 #pragma once
 
+// Kernels move elements as words of any type, as nvcc lets them.
+#pragma GCC optimize("no-strict-aliasing")
+
 #include <algorithm>
 #include <array>
 
@@ -23,19 +26,21 @@ static std::map<void const*, Counted> counted;
 // Barriers by their block's rank and their numbers.
 static std::map<std::pair<int, int>, Barrier> named;
 
-// What a tensor map of 16-bit elements says.
+// What a tensor map says; an element has `size` bytes.
 struct TensorMap {
   char* data;
+  int size;
   int64_t extents[4], pitches[3];
   int boxes[4];
 };
 static_assert(sizeof(TensorMap) <= sizeof(CUtensorMap));
 
 template <class... Rest>
-CUresult encode(CUtensorMap* map, CUtensorMapDataType, unsigned rank, void* data, cuuint64_t const* extents,
+CUresult encode(CUtensorMap* map, CUtensorMapDataType type, unsigned rank, void* data, cuuint64_t const* extents,
                 cuuint64_t const* pitches, cuuint32_t const* boxes, Rest...) {
-  bool fits = rank <= 4 && reinterpret_cast<uintptr_t>(data) % 16 == 0 && boxes[0] * 2 == 128;
-  TensorMap made{static_cast<char*>(data), {}, {}, {}};
+  int const size = type == CU_TENSOR_MAP_DATA_TYPE_FLOAT32 ? 4 : 2;
+  bool fits = rank <= 4 && reinterpret_cast<uintptr_t>(data) % 16 == 0 && boxes[0] * size == 128;
+  TensorMap made{static_cast<char*>(data), size, {}, {}, {}};
   for (int i = 0; i < 4; ++i) {
     bool const used = i < int(rank), pitched = i + 1 < int(rank);
     made.extents[i] = used ? extents[i] : 1, made.boxes[i] = used ? boxes[i] : 1;
@@ -54,24 +59,32 @@ struct Box {
   char *place, *block;
   void const* barrier;
 
-  int bytes() const { return map.boxes[0] * map.boxes[1] * 2; }
+  int bytes() const { return map.boxes[0] * map.boxes[1] * map.size; }
 
   // Calls function(shared, device) for every element; device is null outside of the tensor.
   template <class Function>
   void each(Function const& function) const {
     for (int across = 0; across < map.boxes[1]; ++across) {
       for (int along = 0; along < map.boxes[0]; ++along) {
-        int64_t offset = place - block + (across * map.boxes[0] + along) * 2;
+        int64_t offset = place - block + (across * map.boxes[0] + along) * map.size;
         offset ^= (offset >> 7 & 7) << 4;
         int64_t const x = at[0] + along, y = at[1] + across, z = at[2], w = at[3];
         bool const inside = x < map.extents[0] && y < map.extents[1] && z < map.extents[2] && w < map.extents[3];
-        char* const device = map.data + x * 2 + y * map.pitches[0] + z * map.pitches[1] + w * map.pitches[2];
+        char* const device = map.data + x * map.size + y * map.pitches[0] + z * map.pitches[1] + w * map.pitches[2];
         function(block + offset, inside ? device : nullptr);
       }
     }
   }
 };
+// Bytes side by side on their way to a block's shared memory.
+struct Bytes {
+  void const* from;
+  void* to;
+  size_t count;
+  void const* barrier;
+};
 static std::vector<Box> boxes;
+static std::vector<Bytes> strips;
 static std::map<Thread const*, std::vector<std::vector<Box>>> stores;
 static std::map<Thread const*, std::vector<std::vector<std::function<void()>>>> products;
 
@@ -91,14 +104,25 @@ inline void settle(Counted& barrier) {
 }
 
 inline void bring(void const* barrier) {
+  for (size_t at = 0; at < strips.size();) {
+    Bytes const each = strips[at];
+    if (each.barrier != barrier) {
+      ++at;
+      continue;
+    }
+    strips.erase(strips.begin() + at);
+    std::memcpy(each.to, each.from, each.count);
+    counted.at(barrier).bytes -= int64_t(each.count);
+    settle(counted.at(barrier));
+  }
   std::vector<Box> later;
   for (Box const& each : std::exchange(boxes, {})) {
     if (each.barrier != barrier) {
       later.push_back(each);
       continue;
     }
-    each.each([](char* shared, char* device) {
-      device ? std::memcpy(shared, device, 2) : std::memset(shared, 0, 2);
+    each.each([&](char* shared, char* device) {
+      device ? std::memcpy(shared, device, each.map.size) : std::memset(shared, 0, each.map.size);
     });
     counted.at(barrier).bytes -= each.bytes();
     settle(counted.at(barrier));
@@ -111,6 +135,7 @@ struct CountingBarrier {
   static void init(uint64_t* at, int count) {
     counted[at] = {count, count, 0, {}};
     boxes.clear();
+    strips.clear();
     named.clear();
   }
   static void wait(uint64_t* at, unsigned phase) {
@@ -131,6 +156,34 @@ struct CountingBarrier {
   }
 };
 
+// Whether some thread waits already for what was just started: it may come at once.
+inline void bring_awaited(void const* barrier) {
+  for (Thread const& each : here.threads) {
+    if (each.waits != &counted.at(barrier).gate || each.done) continue;
+    bring(barrier);
+    break;
+  }
+}
+
+struct StripCopy {
+  static void copy(void const* from, uint64_t* barrier, void* to, int count) {
+    copy(from, barrier, to, count, uint16_t(1 << here.current->rank));
+  }
+  // To the same place in every block of the mask.
+  static void copy(void const* from, uint64_t* barrier, void* to, int count, uint16_t mask) {
+    if ((reinterpret_cast<uintptr_t>(from) | reinterpret_cast<uintptr_t>(to) | count) % 16 != 0) {
+      fail("a bulk copy is not aligned to 16 bytes");
+    }
+    for (int rank = 0; rank < here.cluster; ++rank) {
+      if (!(mask >> rank & 1)) continue;
+      void *const theirs = in_block(barrier, rank), *const place = in_block(static_cast<char*>(to), rank);
+      strips.push_back({from, place, size_t(count), theirs});
+      std::memset(place, 0xbb, count);
+      bring_awaited(theirs);
+    }
+  }
+};
+
 // To the same place in every block of the mask, or in the thread's own.
 struct TensorLoad {
   static void copy(void const* map, uint64_t* barrier, uint64_t, void* to, int x, int y, int z, int w = 0) {
@@ -143,11 +196,7 @@ struct TensorLoad {
       void* const theirs = in_block(barrier, rank);
       boxes.push_back(box(map, to, rank, {x, y, z, w}, theirs));
       std::memset(boxes.back().place, 0xbb, boxes.back().bytes());
-      for (Thread const& each : here.threads) {
-        if (each.waits != &counted.at(theirs).gate || each.done) continue;
-        bring(theirs);
-        break;
-      }
+      bring_awaited(theirs);
     }
   }
 };
@@ -181,8 +230,8 @@ inline void close_stores() {
 template <int Left>
 void wait_stores() {
   end_groups<Left>(stores[here.current], [](Box const& each) {
-    each.each([](char* shared, char* device) {
-      if (device) std::memcpy(device, shared, 2);
+    each.each([&](char* shared, char* device) {
+      if (device) std::memcpy(device, shared, each.map.size);
     });
   });
 }
@@ -194,10 +243,18 @@ float element(T const* x, Layout const& layout, int row, int k, int stage) {
   else return float(x[layout(row, k, stage)]);
 }
 
-// What one wgmma of 16 k's adds to a thread's sums, of the stage's k's those from 16 * k on.
+// The stages that the operands of one product are in.
+struct Stages {
+  int a, b;
+  Stages(int both) : a(both), b(both) {}
+  Stages(int a, int b) : a(a), b(b) {}
+};
+
+// What one wgmma of 32 bytes of k's, 16 or 8, adds to a thread's sums, of the stage's k's those from there on.
 template <class LayoutA, class LayoutB, class T, class Places, class Sums>
-void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&, int k, int stage, Places const& places,
+void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&, int k, Stages stages, Places const& places,
               Sums& sums) {
+  constexpr int depth = 32 / sizeof(T);
   auto const at_a = cute::as_position_independent_swizzle_layout(LayoutA{});
   auto const at_b = cute::as_position_independent_swizzle_layout(LayoutB{});
   auto* const to = sums.data();
@@ -205,7 +262,9 @@ void multiply(bool fresh, T const* a, LayoutA const&, T const* b, LayoutB const&
     for (int i = 0; i < int(cute::size(Sums{})); ++i) {
       int const m = cute::get<0>(places(i)), n = cute::get<1>(places(i));
       float sum = 0;
-      for (int j = 16 * k; j < 16 * k + 16; ++j) sum += element(a, at_a, m, j, stage) * element(b, at_b, n, j, stage);
+      for (int j = depth * k; j < depth * (k + 1); ++j) {
+        sum += element(a, at_a, m, j, stages.a) * element(b, at_b, n, j, stages.b);
+      }
       to[i] = fresh ? sum : to[i] + sum;
     }
   });
@@ -283,6 +342,9 @@ struct NamedBarrier {
 
 }  // namespace machine
 
+#undef SM90_BULK_COPY_G2S
+#define SM90_BULK_COPY_G2S machine::StripCopy
+#define __ldg(at) (*(at))
 #define SM90_TMA_LOAD_3D machine::TensorLoad
 #define SM90_TMA_LOAD_4D machine::TensorLoad
 #define SM90_TMA_LOAD_MULTICAST_3D machine::TensorLoad

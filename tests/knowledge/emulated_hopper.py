@@ -24,8 +24,14 @@ _REPLACED = {
     r"cute::gemm\(mma, tCrA\(_, _, k, (.+?)\), tCrB\(.+?\), tCrC\);":
         "machine::multiply(mma.accumulate_ == GMMA::ScaleOut::Zero, shared.A, typename OperandA::Shared{}, shared.B, "
         rf"typename OperandB::Shared{{}}, k, \1, {_PLACES}, tCrC);",
+    r"(?<!::)gemm\(mma, tCrA\(_, _, k, a\), tCrB\(_, _, k, b\), (\w+)\);":
+        "machine::multiply(mma.accumulate_ == GMMA::ScaleOut::Zero, pA, typename OperandA::Shared{}, pB, "
+        rf"typename OperandB::Shared{{}}, k, machine::Stages(a, b), {_PLACES}, \1);",
+    r'asm volatile\(\s+"cp\.async\.bulk[^:]+::(?:.|\n)*?: "memory"\);':
+        "machine::StripCopy::copy(from + rank * part, barrier, to + rank * part, bytes, uint16_t((1 << Cluster) - 1));",
+    r"cutlass::arch::fence_view_async_shared\(\);": "",
     r"alignas\(1024\) ": "",
-    r"cutlass::arch::warpgroup_reg_(?:de)?alloc<[^>]+>\(\);": "",
+    r"(?:if constexpr \(Blocks == 1\) )?cutlass::arch::warpgroup_reg_(?:de)?alloc<[^>]+>\(\);": "",
     r"cutlass::arch::Cluster(?:Transaction)?Barrier": "machine::CountingBarrier",
     r"cutlass::arch::NamedBarrier": "machine::NamedBarrier",
     r"uint64_t\(TMA::CacheHintSm90::\w+\)": "uint64_t(0)",

@@ -18,6 +18,7 @@ from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook import cuda_gemm_short as short
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
@@ -174,12 +175,9 @@ def footprint(plan: Plan) -> tuple[int, int]:
     """Threads and bytes of shared memory of a block, from what the exemplars declare."""
     knob = {name: int(value) for name, value in plan.knobs.items() if name != "kernel"}
     match plan.knobs["kernel"]:
-        case simt.PLAIN:
-            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * 4
-        case simt.VECTORIZED:
-            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * 2 * 4
-        case simt.MULTISTAGE:
-            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * knob["stages"] * 4
+        case simt.PLAIN | simt.VECTORIZED | simt.MULTISTAGE as kernel:
+            stages = {simt.PLAIN: 1, simt.VECTORIZED: 2}.get(str(kernel), knob.get("stages", 0))
+            return 256, (knob["bm"] + knob["bn"] + 8) * knob["bk"] * stages * 4
         case simt.SWIZZLED:
             return 256, (knob["bm"] + knob["bn"]) * knob["bk"] * knob["stages"] * 4
         case tensor.KERNEL:
@@ -191,6 +189,8 @@ def footprint(plan: Plan) -> tuple[int, int]:
             return 384, (knob["bm"] + knob["bn"]) * 64 * 2 * knob["stages"] + 2 * knob["panels"] * 64 * 64 * 2
         case decode.KERNEL:
             return 160, (64 + knob["bn"]) * 64 * 2 * knob["stages"] + 64 * knob["bn"] * 4
+        case short.KERNEL:
+            return 384, 128 * 64 * 8 + knob["bn"] * 32 * 8 * knob["stages"] + 4 * 64 * 32 * 4
         case wgmma.KERNEL:
             return 384, (128 + knob["bn"]) * 32 * 8 * knob["stages"]
     return 256 + knob["producers"], (128 + knob["bn"]) * 32 * 8 * knob["stages"]

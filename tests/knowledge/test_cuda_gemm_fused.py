@@ -39,7 +39,11 @@ def test_it_comes_first_and_splitting_beforehand_next_where_that_pays():
     problem = LEVEL1[1]
     move, *_ = RECIPE.moves(problem, RECIPE.first_plan(problem))
     following, *_ = RECIPE.moves(problem, move.plan)
-    assert following.plan.knobs["kernel"] == wgmma.KERNEL
+    assert following.plan.knobs["kernel"] == wgmma.KERNEL and following.sure
+    short = LEVEL1[9]
+    beside, *others, last = RECIPE.moves(short, fused.first_plan(short, form_of(short)))
+    assert beside.name == "stores beside products" and not beside.sure
+    assert last.plan.knobs["kernel"] == wgmma.KERNEL and not any(each.sure for each in (*others, last))
 
 
 def test_it_needs_hopper_and_float32s_accuracy():
@@ -75,6 +79,10 @@ def test_only_aligned_k_major_operands_are_read_by_vectors():
 
 def test_moves_change_producers_and_order():
     names = {number: [move.name for move in moves_of(LEVEL1[number])] for number in (1, 14)}
+    assert names.pop(14)[0] == "even shares"
+    plan = fused.first_plan(LEVEL1[14], form_of(LEVEL1[14])).with_knobs(even=1)
+    names[14] = [move.name for move in fused.moves(LEVEL1[14], form_of(LEVEL1[14]), plan)]
+    assert "Even = true;" in RECIPE.render(LEVEL1[14], plan)
     assert names[14] == ["one producer warpgroup", "tile 128x64, 4 stages"]
     assert names[1] == ["raster order 4", "raster order 16", *names[14]]
     assert moves_of(LEVEL1[9])[0].name == "one producer warpgroup"
@@ -109,6 +117,8 @@ CASES: dict[str, Case] = {
     "stream k, narrow tiles": (torch.bmm, (rand(2, 300, 500), rand(2, 500, 301)),
                                {"kernel": fused.STREAM_K, "bn": 64, "stages": 4, "producers": 128}),
     "upper": (lambda a, b: torch.triu(a @ b), (rand(515, 515).triu(), rand(515, 515).triu()), {}),
+    "lower in even shares": (lambda a, b: torch.tril(a @ b), (rand(515, 515).tril(), rand(515, 515).tril()),
+                             {"even": 1}),
     "dense to lower": (lambda a, b: torch.tril(a @ b, -3), (rand(260, 300), rand(300, 280)), {}),
     "gelu": (*(PLAIN | STEPS)["gelu"], {}),
 }  # fmt: skip

@@ -14,7 +14,10 @@ from gemm_cases import rand, trace_fx
 
 from harness.machine.gpu import find_gpu
 from knowledge.playbook import cuda_gemm_decode as decode
+from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.playbook import cuda_gemm_short as short
+from knowledge.playbook import cuda_gemm_wgmma as wgmma
 from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
@@ -22,16 +25,17 @@ from knowledge.playbook.recipe import Plan
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")
 B16 = torch.bfloat16
-SHAPE, FEW = (517, 456, 264), (40, 1000, 1096)
+SHAPE, FEW, SHORT = (517, 456, 264), (40, 1000, 1096), (1155, 45, 1412)
 """Rows, k's and columns: several tiles of every size, edges both ways, and more blocks than tiles."""
 ENDED_S = 60
 # Loads one kernel, calls it twice on the GPU, and prints whether its result is near float64's.
 RUN = """
 import sys, torch, tvm_ffi
-library, entry, m, k, n = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:])
+library, entry, m, k, n = sys.argv[1], sys.argv[2], *map(int, sys.argv[3:6])
+dtype = getattr(torch, sys.argv[6])
 generator = torch.Generator("cuda").manual_seed(1)
-a, b = (torch.randn(s, generator=generator, device="cuda").bfloat16() for s in ((m, k), (k, n)))
-out = torch.full((m, n), torch.nan, device="cuda", dtype=torch.bfloat16)
+a, b = (torch.randn(s, generator=generator, device="cuda").to(dtype) for s in ((m, k), (k, n)))
+out = torch.full((m, n), torch.nan, device="cuda", dtype=dtype)
 for _ in range(2):
     getattr(tvm_ffi.load_module(library), entry)(a, b, out)
 torch.cuda.synchronize()
@@ -40,8 +44,12 @@ print("near" if (out.double() - exact).norm() < 0.01 * exact.norm() else "wrong"
 """
 
 
-def problem(m: int, k: int, n: int) -> Problem:
-    return on_gpu(trace_fx(lambda a, b: a @ b, (rand(m, k, dtype=B16), rand(k, n, dtype=B16))), device=H200)
+def problem(m: int, k: int, n: int, dtype: torch.dtype = B16) -> Problem:
+    return on_gpu(trace_fx(lambda a, b: a @ b, (rand(m, k, dtype=dtype), rand(k, n, dtype=dtype))), device=H200)
+
+
+def dtype_of(plan: Plan) -> torch.dtype:
+    return B16 if plan.knobs["kernel"] in (hopper.KERNEL, decode.KERNEL) else torch.float32
 
 
 def plans() -> Iterator[tuple[tuple[int, int, int], Plan]]:
@@ -55,6 +63,19 @@ def plans() -> Iterator[tuple[tuple[int, int, int], Plan]]:
     few = problem(*FEW)
     first = decode.first_plan(few, form_of(few))
     yield from ((FEW, first.with_knobs(cluster=cluster, stages=stages)) for cluster, stages in ((1, 2), (4, 9), (8, 3)))
+
+
+def float32_plans() -> Iterator[tuple[tuple[int, int, int], Plan]]:
+    """Split on the way and beforehand, every tile, cluster and number of producers; then stores beside products."""
+    on_the_way = Plan("gemm", {"kernel": fused.KERNEL, "group": 8, "splits": 1, "spans": 0})
+    for bn, stages, producers in ((128, 3, 256), (128, 2, 128), (64, 4, 256), (64, 2, 128)):
+        way = on_the_way.with_knobs(bn=bn, stages=stages, producers=producers)
+        yield SHAPE, way.with_knobs(splits=1 + bn // 64)
+    for cluster, (bn, stages) in zip((1, 2, 4), ((192, 2), (128, 3), (64, 4)), strict=True):
+        yield SHAPE, wgmma.first_plan().with_knobs(cluster=cluster, bn=bn, stages=stages)
+    yield SHORT, wgmma.first_plan().with_knobs(stages=1, blocks=2)
+    for bn, stages in ((128, 4), (128, 2), (64, 8), (64, 3)):
+        yield SHORT, short.first_plan().with_knobs(bn=bn, stages=stages)
 
 
 def test_the_domain_is_whole() -> None:
@@ -72,11 +93,13 @@ def test_the_domain_is_whole() -> None:
 @HOPPER
 @pytest.mark.timeout(900)
 def test_no_plan_hangs(tmp_path: Path) -> None:
-    cases = list(plans())
-    built = build([RECIPE.render(problem(*shape), plan) for shape, plan in cases], tmp_path, ("90a",))
+    cases = [*plans(), *float32_plans()]
+    sources = [RECIPE.render(problem(*shape, dtype_of(plan)), plan) for shape, plan in cases]
+    built = build(sources, tmp_path, ("90a",))
     libraries = [(library, number) for library, count in built.parts for number in range(count)]
     for (shape, plan), (library, number) in zip(cases, libraries, strict=True):
         command = [sys.executable, "-c", RUN, str(library), f"run{number}", *map(str, shape)]
+        command.append(str(dtype_of(plan)).removeprefix("torch."))
         try:
             done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=ENDED_S)
         except subprocess.TimeoutExpired:

@@ -31,11 +31,15 @@ def knobs(text: str) -> dict[str, int]:
     return {name: int(value) for name, value in re.findall(r"(\w+) = (?:Int<)?(\d+)", text)}
 
 
-def test_it_pays_for_large_products_and_not_for_few_tiles_triangles_or_wide_operands():
-    assert [number for number in LEVEL1 if not wgmma.pays(LEVEL1[number], form_of(LEVEL1[number]))] == [6, 14, 15]
+def test_it_is_tried_for_many_tiles_and_first_where_an_h200_took_less_time_by_it():
+    tried = [number for number in LEVEL1 if wgmma.suits(LEVEL1[number], form_of(LEVEL1[number]))]
+    first = [number for number in LEVEL1 if wgmma.pays(LEVEL1[number], form_of(LEVEL1[number]))]
+    assert tried == [number for number in LEVEL1 if number not in (6, 14, 15)]
+    # 3, 7, 9 and 11 took 3.10, 3.44, 3.15 and more ms, with operands split on their way 2.86, 2.36, 1.77 and 4.62.
+    assert first == [number for number in tried if number not in (3, 7, 9, 11)]
     square = LEVEL1[1]
     for changes in ({"precision": "tf32"}, {"device": Device(architecture="sm_100a", multiprocessors=148)}):
-        assert not wgmma.pays(square.model_copy(update=changes), form_of(square))
+        assert not wgmma.suits(square.model_copy(update=changes), form_of(square))
 
 
 def test_it_is_a_move_of_its_own_and_each_of_its_own_changes_one_thing():
@@ -54,6 +58,7 @@ def test_it_is_a_move_of_its_own_and_each_of_its_own_changes_one_thing():
 def test_where_k_is_short_a_second_block_shares_the_multiprocessor():
     form = form_of(LEVEL1[7])
     move, *_ = wgmma.moves(form, wgmma.first_plan())
+    assert move.plan == wgmma.trial_plan(form) and wgmma.trial_plan(form_of(LEVEL1[3])) == wgmma.first_plan()
     assert move.plan.knobs["blocks"] == 2 and "latency" in move.against
     assert not [each for each in wgmma.moves(form, move.plan) if each.plan.knobs["stages"] != 1]
 
