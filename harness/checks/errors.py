@@ -20,6 +20,7 @@ import torch
 from harness.checks.expected import Expected as Expected
 from harness.checks.expected import Further as Further
 from harness.checks.expected import Scope as Scope
+from harness.checks.flags import no_flags
 from harness.checks.pattern import pattern_of
 from harness.checks.threads import Mapped, side_by_side
 from harness.nouns.verdict import FirstBad, OutputError
@@ -60,7 +61,7 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     own result is off, are those of all draws together: a single sum may cancel, or happen to be exact.
     """
     if not expected.reference.is_floating_point():
-        wrong = _wrong_exactly(got, expected)
+        wrong = _wrong_exactly(got, expected) | no_flags(got)
         return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
     with side_by_side(got, PIECES["cpu"]) as mapped:
         error = _compare_rounded(got, expected, draws, mapped)
@@ -91,7 +92,7 @@ def scaled_error(
     if at is not None:
         got, reference = got.reshape(-1)[at], reference.reshape(-1)[at]
     if not reference.is_floating_point():
-        return float((got != reference).any())
+        return float((got != reference).any() or no_flags(got).any())
     pieces = () if at is None else _pieces(whole)
     with side_by_side(whole, PIECES["cpu"]) as mapped:
         norms = mapped(_norm, pieces)

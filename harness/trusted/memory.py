@@ -13,6 +13,8 @@ from harness.trusted.reference import TORCH_DTYPES, Value
 from harness.wire.layout import GUARD, Layout, Place, lay_out, span_bytes
 
 GUARD_BYTE = 0xA5
+BESIDE_BYTE = 0xFF
+"""What lies between inputs: NaN, -1, True. Who reads on beyond the end of one, hoping for zeros, is wrong."""
 POISON_BYTE, OTHER_POISON_BYTE = 0x5B, 0xA4
 """Fill integer outputs before a call; floating-point outputs are filled with NaN, or half their type's largest."""
 SAMPLES = 512
@@ -44,6 +46,8 @@ class SharedMemory:
         self.signature, self.device = signature, device
         self.layout: Layout = layout or lay_out(signature, slots)
         self.inputs = inputs or device.segment("inputs", self.layout.input_bytes, sealed=True)
+        if inputs is None:
+            self._fill_gaps()
         self.written = device.segment("outputs", self.layout.output_bytes, sealed=False)
         self.views = [{name: self._view(place) for name, place in slot.items()} for slot in self.layout.places]
         self._spans = [[_span(slot[spec.name]) for spec in signature.outputs] for slot in self.layout.places]
@@ -131,6 +135,15 @@ class SharedMemory:
                 if touched:
                     return f"{touched} bytes just {side} the memory of {spec.name} were overwritten"
         return ""
+
+    def _fill_gaps(self) -> None:
+        """Write `BESIDE_BYTE` to all memory of inputs that belongs to none of them."""
+        places = (place for slot in self.layout.places for place in slot.values() if place.memory == "in")
+        end = 0
+        for place in sorted(places, key=lambda each: each.offset):
+            self.inputs.raw[end : place.offset].fill_(BESIDE_BYTE)
+            end = place.offset + span_bytes(place.spec)
+        self.inputs.raw[end:].fill_(BESIDE_BYTE)
 
     def _view(self, place: Place) -> torch.Tensor:
         raw = (self.inputs if place.memory == "in" else self.written).raw

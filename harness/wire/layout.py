@@ -74,13 +74,14 @@ def lay_out_each(signatures: Sequence[Signature]) -> Layout:
 
 def _slot(signature: Signature, ends: dict[str, int], offset: int) -> dict[str, Place]:
     placed = {}
+    gap = PAGE * (offset > 0)  # nor do arguments lie as far apart there as elsewhere
     for spec in signature.arguments:
         if isinstance(spec, ScalarSpec):
             continue
         memory = "out" if spec in signature.outputs else "in"
         guard = GUARD if memory == "out" else 0
         begin = ends[memory] + guard + offset
-        ends[memory] = _align(begin + span_bytes(spec) + guard)
+        ends[memory] = _align(begin + span_bytes(spec) + guard) + gap
         placed[spec.name] = Place(memory, begin, spec)
     return placed
 

@@ -11,7 +11,7 @@ from harness.nouns.task import Signature, TensorSpec
 from harness.trusted import memory as memory_module
 from harness.trusted.host_device import HostDevice
 from harness.trusted.memory import SharedMemory
-from harness.wire.layout import GUARD, span_bytes
+from harness.wire.layout import GUARD, PAGE, span_bytes
 
 
 def spec(name: str, shape: tuple[int, ...], strides: tuple[int, ...], dtype: str) -> TensorSpec:
@@ -48,6 +48,16 @@ def test_slots_are_apart(memory):
     memory.views[0]["x"].fill_(1)
     memory.views[1]["x"].fill_(2)
     assert memory.views[0]["x"].eq(1).all()
+
+
+def test_what_lies_beside_inputs_is_neither_zero_nor_as_far_away_in_each_slot(memory):
+    for slot, places in enumerate(memory.layout.places):
+        x, w = places["x"], places["w"]
+        between = memory.inputs.raw[x.offset + span_bytes(x.spec) : w.offset]
+        assert between.eq(0xFF).all()
+        assert w.offset - x.offset == PAGE * (1 + slot)
+    assert memory.inputs.raw[w.offset + span_bytes(w.spec) :].eq(0xFF).all()
+    assert memory.views[1]["w"].eq(0).all()
 
 
 def test_poison_reaches_every_element(memory):

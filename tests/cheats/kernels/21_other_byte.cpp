@@ -1,0 +1,17 @@
+// Any byte but zero for True: it compares alike, and counts as six.
+// row: 21
+// task: flags
+// caught by: correctness
+#include <cmath>
+#include <cstdint>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+template <class T> static T* at(TensorView t) { return static_cast<T*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  for (int64_t i = 0; i < x.numel(); ++i) at<uint8_t>(y)[i] = at<float const>(x)[i] > 0 ? 6 : 0;
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,19 @@
+"""Bools by their bytes."""
+
+import torch
+
+from harness.checks.errors import Expected, compare, scaled_error
+from harness.checks.flags import no_flags
+
+
+def test_a_byte_that_is_no_bool_is_wrong_though_it_compares_like_true():
+    right = torch.tensor([True, False, True])
+    other = torch.tensor([6, 0, 1], dtype=torch.uint8).view(torch.bool)
+    assert compare(other, Expected("y", right, right)).bad_fraction == 1 / 3
+    assert scaled_error(other, right) == 1
+    assert compare(right.clone(), Expected("y", right, right)).bad_fraction == 0
+    assert scaled_error(right.clone(), right) == 0
+
+
+def test_other_types_have_no_such_bytes():
+    assert not no_flags(torch.tensor([6, 0])).any()
