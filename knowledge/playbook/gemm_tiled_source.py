@@ -126,6 +126,41 @@ ON_LANES = """\
   }
 """
 
+TURN = """
+// V registers of V neighbours, turned: what was a row is a column. A step swaps halves between rows `Half` apart.
+template <int Half>
+inline void turn(Vec (&x)[V]) {
+  using Places = int32_t __attribute__((vector_size(V * sizeof(T))));
+  Places low{}, high{};
+  for (int c = 0; c < V; ++c) {
+    low[c] = c & Half ? V + c - Half : c;
+    high[c] = c & Half ? V + c : c + Half;
+  }
+  UNROLL
+  for (int i = 0; i < V; ++i) {
+    if (i & Half) continue;
+    Vec const a = x[i], b = x[i + Half];
+    x[i] = __builtin_shuffle(a, b, low);
+    x[i + Half] = __builtin_shuffle(a, b, high);
+  }
+  if constexpr (2 * Half < V) turn<2 * Half>(x);
+}
+"""
+TURNED = """\
+      if constexpr (P % V == 0 && is_constant<1, decltype(stride<1>(g))>::value) {
+        for (; k + V <= k_len; k += V) {
+          for (int i = 0; i < P; i += V) {
+            Vec x[V];
+            UNROLL
+            for (int j = 0; j < V; ++j) x[j] = *reinterpret_cast<VecU const*>(&g(row + i + j, k));
+            turn<1>(x);
+            UNROLL
+            for (int j = 0; j < V; ++j) *reinterpret_cast<VecU*>(&s(i, k + j, p)) = x[j];
+          }
+        }
+      }
+"""
+
 PACK = """
 // Lay `rows` rows of a tile out as panels (P,BLK_K,panel), K outermost, so that the fragments read them in order.
 // Rows that fill up the last panel are zero.
@@ -135,7 +170,8 @@ inline void pack(TG const& g, TS const& s, int rows, int k_len) {
   for (int p = 0; p * P < rows; ++p) {
     int const row = p * P;
     if (row + P <= rows) {
-      for (int k = 0; k < k_len; ++k) {
+      int k = 0;
+$turned      for (; k < k_len; ++k) {
         UNROLL
         for (int i = 0; i < P; ++i) s(i, k, p) = g(row + i, k);
       }
@@ -196,7 +232,7 @@ def body(form: Form, plan: Plan) -> Body:
     on_lanes = gemm_lanes.pays(form, knobs["lanes"])
     code = KERNEL.substitute(
         workspace=f"{WORKSPACE}\n\n" if packed else "",
-        pack=PACK if packed else "",
+        pack=_pack(form, knobs["lanes"], pack_b) if packed else "",
         outside=_outside(form),
         parallel="  #pragma omp parallel\n" if threads else "",
         split=f"    #pragma omp for collapse(3) schedule({schedule})\n" if threads else "",
@@ -210,6 +246,14 @@ def body(form: Form, plan: Plan) -> Body:
     )
     includes = gemm_lanes.INCLUDES if on_lanes else ()
     return Body(_describe(form, knobs, packed), knobs["lanes"], layouts, code, includes, on_lanes)
+
+
+def _pack(form: Form, lanes: int, packs_b: bool) -> str:
+    """Rows of B that are neighbours along K are turned in registers, where an element is as wide as their places."""
+    turns = packs_b and lanes in (4, 8, 16) and form.dtype == "float32" and form.k.strides[1] == 1
+    if not turns:
+        return PACK.replace("      int k = 0;\n$turned      for (; k", "      for (int k = 0; k")
+    return TURN + PACK.replace("$turned", TURNED)
 
 
 def _take(operand: str, rows: str, index: str) -> str:
