@@ -128,7 +128,8 @@ def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> N
         ("elementwise", "sm_90a", "zygote", "diag"),
         ("reduction", "cpu", "torch.softmax(x, dim=-1)", "cpu_softmax"),
         ("gemm", "cpu", "a fragment in vector registers of packed panels", "cpu_gemm"),
-        ("other", "cpu", "rows over the sum of exponentials", "cpu_softmax"),
+        ("other", "cpu", "softmax along rows over the sum of these", "cpu_softmax"),
+        ("other", "cpu", "every head's keys and scores", "cpu_attention"),
         ("elementwise", "cpu", "zygote", "cpu_pointwise"),
     ],
 )
