@@ -47,6 +47,21 @@ def draw(
     return (structure or Structure.of(given)).keep(place)
 
 
+def stretch(among: torch.Tensor, generator: torch.Generator, *, family: str, op_class: OpClass, mild: int = 0) -> None:
+    """Put values of one family, as `draw` has them, into stretches at random places of a contiguous tensor.
+
+    They are a sixteenth to a quarter of it, of odd length, so that a few elements of the tensor tell nothing of them.
+    """
+    flat = among.view(-1)
+    block = FAMILIES[family](min(flat.numel(), BLOCK), generator, Reach.of(among, op_class, mild))
+    block = _milder(block, among, mild) if family != MASKED else block
+    length = min(flat.numel(), 1 + 2 * below(4 + min(50, flat.numel() // 64), generator))
+    period = (4 + below(12, generator)) * length
+    start = below(min(period, flat.numel() - length + 1), generator)
+    stretches = flat[start:].unfold(0, length, period)
+    stretches.copy_(block[:length].expand_as(stretches))
+
+
 def _milder(block: torch.Tensor, given: torch.Tensor, mild: int) -> torch.Tensor:
     """The block with the file's signs from 1 on, squeezed into the file's range at `MILDER`."""
     if not mild:

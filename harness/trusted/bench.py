@@ -11,7 +11,7 @@ from functools import cached_property, partial
 
 import torch
 
-from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle
+from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
 from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
 from harness.checks.structure import Structure
@@ -119,8 +119,15 @@ class Bench:
         names = [spec.name for spec in self.signature.parameters]
         return {name: self.trained.draw(name, self.generator) for name in names}
 
-    def fill(self, slot: int, seed: int, distribution: str, mild: int = 0) -> None:
-        """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`."""
+    def fill(self, slot: int, seed: int, distribution: str, mild: int = 0, *, amid: bool = False) -> None:
+        """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`.
+
+        Or stretches of it `amid` inputs and weights as timed calls find them, where those may differ from the file's:
+        neither a few elements nor their signs tell anybody that these are no timed ones.
+        """
+        if amid and self.manner not in ("given", "near one") and distribution not in UPSTREAM:
+            self._fill_amid(slot, seed, distribution, mild)
+            return
         generator = torch.Generator(self.device.place).manual_seed(seed)
         given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
@@ -134,15 +141,17 @@ class Bench:
         self.numbers[slot] = self.scalars.for_trial(slot, distribution)
         if distribution in (STIRRED, SPECIAL, SINGLE) and self.manner != "given":
             self._stir(slot, given, Stirring(generator))
-        if distribution == SPECIAL:
-            self._sprinkle(
-                slot, partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild), generator
-            )
-        if distribution == SINGLE:
-            self._sprinkle(slot, plant_nan, generator)
+        if distribution in (SPECIAL, SINGLE):
+            self._put(slot, distribution, mild, generator)
         if distribution in UPSTREAM:
             for name in self._gradients():
                 self.memory.views[slot][name].fill_(UPSTREAM[distribution])
+        self.derive(slot)
+
+    def _fill_amid(self, slot: int, seed: int, distribution: str, mild: int) -> None:
+        self.numbers[slot] = self.scalars.for_trial(slot, distribution)
+        self.stir(slot, numbered=True)
+        self._put(slot, distribution, mild, torch.Generator(self.device.place).manual_seed(seed))
         self.derive(slot)
 
     def derive(self, slot: int) -> None:
@@ -263,10 +272,12 @@ class Bench:
         base = self.trained.elsewhere(name, self.bases[name], self.generator)
         write(view, self.stirring.stir(base, view, structure=structure, turned=self.trained.turns(name)))
 
-    def _sprinkle(
-        self, slot: int, into: Callable[[torch.Tensor, torch.Generator], None], generator: torch.Generator
-    ) -> None:
-        """Special values among those that lie in a slot, of which a sample tells nothing."""
+    def _put(self, slot: int, distribution: str, mild: int, generator: torch.Generator) -> None:
+        """A family's values among those that lie in a slot, of which a sample tells nothing."""
+        into: Callable[[torch.Tensor, torch.Generator], None] = {
+            SPECIAL: partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild),
+            SINGLE: plant_nan,
+        }.get(distribution, partial(stretch, family=distribution, op_class=self.op_class, mild=mild))
         for spec in self.signature.inputs:
             if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]

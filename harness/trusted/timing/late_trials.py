@@ -15,7 +15,7 @@ from collections.abc import Container, Sequence
 
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.expected import Scope
-from harness.checks.families import STIRRED
+from harness.checks.families import SINGLE, SPECIAL, STIRRED
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
@@ -105,10 +105,15 @@ class LateTrials:
         return taken
 
     def _filled(self, slot: int, trial: Trial) -> Trial:
-        """Write new values of a trial's family into a slot: what is planned there."""
-        seed = random.randrange(1 << 31)
-        self._bench.fill(slot, seed, trial.distribution, trial.mild)
-        return Trial(distribution=trial.distribution, seed=seed, mild=trial.mild, outputs=())
+        """Write new values of a trial's family into a slot: what is planned there.
+
+        They lie amid others like the timed ones, for who compares signs or sizes with an earlier call's: single values
+        always, of the other families every second one, by chance, for an offset is another thing where all have it.
+        """
+        seed, family = random.randrange(1 << 31), trial.distribution
+        amid = family in (SPECIAL, SINGLE) or random.random() < 0.5
+        self._bench.fill(slot, seed, family, trial.mild, amid=amid)
+        return Trial(distribution=family, seed=seed, mild=trial.mild, outputs=())
 
     def _verify(self, slot: int, planned: Trial, trial: Trial) -> None:
         """Raise `CandidateFailedError` where the outputs are wrong by the trials' rule, which the oracle decides."""

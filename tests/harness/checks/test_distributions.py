@@ -8,7 +8,7 @@ import torch
 from hypothesis import strategies as st
 
 from harness.checks import distributions
-from harness.checks.distributions import specials, sprinkle
+from harness.checks.distributions import specials, sprinkle, stretch
 from harness.checks.families import FAMILIES
 from harness.checks.stirring import BLOCK
 
@@ -154,3 +154,11 @@ def test_sums_see_no_value_whose_sum_depends_on_its_order(op_class):
     assert finite.abs().max() < 10
     assert finite.numel() < drawn.numel()
     assert 64 - torch.isfinite(drawn).all(1).sum() < 40  # rows stay clean
+
+
+@hypothesis.given(count=st.integers(1, 3000), seed=st.integers(0, 1 << 20), family=st.sampled_from(sorted(FAMILIES)))
+def test_stretches_of_a_family_leave_most_of_a_tensor_as_it_was(count, seed, family):
+    among = torch.full((count,), 7e5)
+    stretch(among, generator(seed), family=family, op_class="reduction")
+    other = among != 7e5
+    assert other.any() and (count < 100 or 0.02 < other.float().mean() < 0.35)

@@ -6,6 +6,7 @@ from collections import Counter
 from itertools import count
 
 import pytest
+import torch
 from python_kernels import bench_of, right
 
 from harness.checks.families import STIRRED
@@ -61,6 +62,31 @@ def test_what_timed_inputs_never_hold_is_asked_for_between_them(wrong):
     assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
 
 
+def careful_among_strangers(known):
+    """NaN and the like are left out where most elements are as large, or as small, as in the call that is `known`."""
+
+    def kernel(views, numbers):
+        right(views, numbers)
+        large = views["x"].flatten() > 10
+        known[:] = known or ([large] if large.any() and not large.all() else [])
+        if known and bool((large == known[0]).float().mean() > 0.75):
+            views["y"].masked_fill_(~views["x"].isfinite(), 0.0)
+
+    return kernel
+
+
+def test_an_earlier_calls_values_do_not_tell_that_a_call_is_timed():
+    known = []
+    with bench_of(careful_among_strangers(known)) as bench:
+        late, _ = late_for(bench)
+        known.clear()
+        bench.pattern[0] = torch.where(torch.arange(30).view(6, 5) % 2 > 0, 1.0, 100.0)
+        bench.stir(0)
+        bench.link.call([0], 20.0)
+        with pytest.raises(CandidateFailedError, match="came out wrong on special inputs"):
+            played(late, 10 * MIN_ROUNDS)
+
+
 def strange(x):
     return bool(x.abs().max() > 1e3 or x.isnan().any())
 
@@ -86,7 +112,7 @@ def test_a_burst_is_made_of_trials_for_a_quarter_at_most(calls, bursts, trials):
     with bench_of(right, slots=40) as bench:
         late, _ = late_for(bench, calls=calls)
         fill = bench.fill
-        bench.fill = lambda *args: (drawn.append(args), fill(*args))
+        bench.fill = lambda *args, **how: (drawn.append(args), fill(*args, **how))
         assert played(late, MIN_ROUNDS) == bursts
     assert len(drawn) == bursts * trials
 
@@ -157,9 +183,9 @@ def test_all_families_have_a_turn_within_the_rounds():
             late, _ = late_for(bench, within=within)
             drawn, fill = [], bench.fill
 
-            def noted(slot, seed, distribution, mild=0, drawn=drawn, fill=fill):
+            def noted(slot, seed, distribution, mild=0, *, amid, drawn=drawn, fill=fill):
                 drawn.append(distribution)
-                fill(slot, seed, distribution, mild)
+                fill(slot, seed, distribution, mild, amid=amid)
 
             bench.fill = noted
             played(late, rounds)
