@@ -274,10 +274,13 @@ class Bench:
 
     def _put(self, slot: int, distribution: str, mild: int, generator: torch.Generator) -> None:
         """A family's values among those that lie in a slot, of which a sample tells nothing."""
-        into: Callable[[torch.Tensor, torch.Generator], None] = {
-            SPECIAL: partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild),
-            SINGLE: plant_nan,
-        }.get(distribution, partial(stretch, family=distribution, op_class=self.op_class, mild=mild))
+        into: Callable[[torch.Tensor, torch.Generator], None]
+        if distribution == SPECIAL:
+            into = partial(sprinkle, op_class=self.op_class, multiplies=self.multiplies, mild=mild)
+        elif distribution == SINGLE:
+            into = plant_nan
+        else:
+            into = partial(stretch, family=distribution, op_class=self.op_class, mild=mild)
         for spec in self.signature.inputs:
             if spec.name in self.structures:
                 view = self.memory.views[slot][spec.name]
