@@ -33,8 +33,9 @@ class Database:
         return f"postgresql://cutegen@/postgres?host={self.folder}"
 
     def fresh(self, name: str) -> str:
-        """The URL of a new database of that name."""
+        """The URL of a new database of that name, in place of one that a test left."""
         with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(sql.SQL("DROP DATABASE IF EXISTS {} WITH (FORCE)").format(sql.Identifier(name)))
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         return self.url.replace("/postgres?", f"/{name}?")
 

@@ -87,16 +87,10 @@ class InPostgres:
 
     def _tried(self, work: Callable[[Any], Made]) -> Made:
         """Raises `_AwayError` where nobody answers, or the connection broke; what psycopg raises of anything else."""
-        from psycopg import InterfaceError, OperationalError, connect
+        from psycopg import InterfaceError, OperationalError
         from psycopg.errors import AdminShutdown, CrashShutdown
-        from psycopg.rows import dict_row
 
-        try:
-            connection = connect(self._url, row_factory=dict_row, **self._patience())
-        except OperationalError as error:
-            if _answers(self._url, self._wait_s):
-                raise
-            raise _AwayError from error
+        connection = self._connection()
         try:
             with connection, connection.cursor() as cursor:
                 for limit in ("lock_timeout", "statement_timeout"):
@@ -107,6 +101,20 @@ class InPostgres:
             if connection.broken or isinstance(error, AdminShutdown | CrashShutdown):
                 raise _AwayError from error
             raise
+
+    def _connection(self, *, again: bool = True) -> Any:
+        """Raises `_AwayError`, or what psycopg raises of a database that is there and refuses."""
+        from psycopg import OperationalError, connect
+        from psycopg.rows import dict_row
+
+        try:
+            return connect(self._url, row_factory=dict_row, **self._patience())
+        except OperationalError as error:
+            if not _answers(self._url, self._wait_s):
+                raise _AwayError from error
+            if not again:
+                raise
+        return self._connection(again=False)  # what answers now may have been starting when it refused
 
     def _patience(self) -> dict[str, Any]:
         """So that a machine that has gone without a word is noticed, too; libpq waits two seconds at least."""
