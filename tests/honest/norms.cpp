@@ -58,25 +58,25 @@ void run(TensorView x, TensorView w, TensorView b, TensorView y) {
   }
 }
 //// rms norm
-// init: self.weight = nn.Parameter(torch.ones(300))
-// get: torch.randn(32, 300)
+// init: self.weight = nn.Parameter(torch.ones(1023))
+// get: torch.randn(32, 1023)
 // forward x: return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6) * self.weight
 //// rms norm: lanes
 void run(TensorView x, TensorView w, TensorView y) {
   for (int64_t r = 0; r < 32; ++r) {
-    float const* row = in(x) + r * 300;
-    float const scale = 1 / std::sqrt(lanes(300, [&](int64_t i) { return row[i] * row[i]; }) / 300 + 1e-6f);
-    for (int i = 0; i < 300; ++i) out(y)[r * 300 + i] = row[i] * scale * in(w)[i];
+    float const* row = in(x) + r * 1023;
+    float const scale = 1 / std::sqrt(lanes(1023, [&](int64_t i) { return row[i] * row[i]; }) / 1023 + 1e-6f);
+    for (int i = 0; i < 1023; ++i) out(y)[r * 1023 + i] = row[i] * scale * in(w)[i];
   }
 }
 //// rms norm: one accumulator
 void run(TensorView x, TensorView w, TensorView y) {
   for (int64_t r = 0; r < 32; ++r) {
-    float const* row = in(x) + r * 300;
+    float const* row = in(x) + r * 1023;
     float sum = 0;
-    for (int i = 0; i < 300; ++i) sum += row[i] * row[i];
-    float const scale = 1 / std::sqrt(sum / 300 + 1e-6f);
-    for (int i = 0; i < 300; ++i) out(y)[r * 300 + i] = row[i] * (scale * in(w)[i]);
+    for (int i = 0; i < 1023; ++i) sum += row[i] * row[i];
+    float const scale = 1 / std::sqrt(sum / 1023 + 1e-6f);
+    for (int i = 0; i < 1023; ++i) out(y)[r * 1023 + i] = row[i] * (scale * in(w)[i]);
   }
 }
 //// batch norm

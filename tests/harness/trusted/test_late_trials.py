@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from itertools import count
 
 import pytest
@@ -60,6 +61,21 @@ def test_what_timed_inputs_never_hold_is_asked_for_between_them(wrong):
         with pytest.raises(CandidateFailedError, match="Called between timed calls") as refused:
             played(late, 3 * MIN_ROUNDS)
     assert (refused.value.status, refused.value.check) == ("refused", "timed_output")
+
+
+@pytest.mark.parametrize(("units", "is_refused"), [(20, False), (80, True)])
+def test_other_values_round_otherwise_and_exactness_is_told_by_timed_outputs(units, is_refused):
+    calls = count()
+
+    def rougher(views, numbers):
+        right(views, numbers)
+        if next(calls) >= len(SEEDS):
+            views["y"] *= 1 + units * torch.finfo(torch.float32).eps
+
+    with bench_of(rougher) as bench:
+        late, _ = late_for(bench)
+        with pytest.raises(CandidateFailedError) if is_refused else nullcontext():
+            played(late, 3 * MIN_ROUNDS)
 
 
 def careful_among_strangers(known):
