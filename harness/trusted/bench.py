@@ -125,8 +125,11 @@ class Bench:
         Or stretches of it `amid` inputs and weights as timed calls find them, where those may differ from the file's:
         neither a few elements nor their signs tell anybody that these are no timed ones.
         """
-        if amid and self.manner not in ("given", "near one") and distribution not in UPSTREAM:
-            self._fill_amid(slot, seed, distribution, mild)
+        if amid and self.manner not in ("given", "near one") and distribution not in ("given", STIRRED, *UPSTREAM):
+            self.numbers[slot] = self.scalars.for_trial(slot, distribution)
+            self._fill_as_timed(slot)
+            self._put(slot, distribution, mild, torch.Generator(self.device.place).manual_seed(seed))
+            self.derive(slot)
             return
         generator = torch.Generator(self.device.place).manual_seed(seed)
         given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
@@ -146,12 +149,6 @@ class Bench:
         if distribution in UPSTREAM:
             for name in self._gradients():
                 self.memory.views[slot][name].fill_(UPSTREAM[distribution])
-        self.derive(slot)
-
-    def _fill_amid(self, slot: int, seed: int, distribution: str, mild: int) -> None:
-        self.numbers[slot] = self.scalars.for_trial(slot, distribution)
-        self.stir(slot, numbered=True)
-        self._put(slot, distribution, mild, torch.Generator(self.device.place).manual_seed(seed))
         self.derive(slot)
 
     def derive(self, slot: int) -> None:
@@ -181,9 +178,14 @@ class Bench:
     def stir(self, slot: int, *, numbered: bool = False) -> None:
         """Change every element of each floating-point input and weight of a slot (see `Stirring`), and the others,
         its numbers too, unless they are `numbered` anew."""
+        if self.manner != "given" and not numbered:
+            self.numbers[slot] = self.scalars.for_timed(slot)
+        self._fill_as_timed(slot)
+        self.derive(slot)
+
+    def _fill_as_timed(self, slot: int) -> None:
         if self.manner != "given":
             self._stir(slot, self.pattern, self.stirring)
-            self.numbers[slot] = self.numbers[slot] if numbered else self.scalars.for_timed(slot)
             self._write_discrete(slot, self.discrete.timed_set(), self.discrete.ways(STIRRED), self.generator)
         else:
             self.fill(slot, random.randrange(1 << 31), "given")
@@ -191,7 +193,6 @@ class Bench:
         for name, view in self.memory.parameters(slot).items():
             if view.is_floating_point():
                 self._stir_weight(name, view)
-        self.derive(slot)
 
     def plant(self, slot: int) -> None:
         """What the file shows times other factors, but for a few elements: no sample tells that there are others.
