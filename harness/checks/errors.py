@@ -396,4 +396,5 @@ def _first_bad(wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> Fi
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(flat), wrong.shape))
     reference = float(expected.reference[index])
     wanted = float(expected.oracle[index]) if math.isfinite(reference) else reference
-    return FirstBad(index=index, expected=wanted, got=float(got[index]))
+    shown = got.view(torch.uint8) if got.dtype == torch.bool else got  # a byte that is no flag is told as it is
+    return FirstBad(index=index, expected=wanted, got=float(shown[index]))
