@@ -32,17 +32,10 @@ ROWS = 64
 _COLUMNS = range(33, 257)
 # Elements in the 16 bytes that a tensor copy's strides must be multiples of, and its dimensions beside row and column.
 _UNIT, _DIMENSIONS = 8, 2
-_PROBLEM = Template("""\
-using T = $type;
-constexpr int Heads = $heads;          // of Q, all batches together
-constexpr int Rows = $rows;          // of Q
-constexpr int Keys = $keys;          // rows of K and V
-constexpr int Inner = $inner;            // columns of Q and K
-constexpr int Outer = $outer;            // columns of V
-constexpr float Scale = $scale;  // of the scores, above 0
-constexpr bool Causal = $causal;      // a row sees the keys up to row + Diagonal
-constexpr int Diagonal = $diagonal;
-constexpr bool Safe = $safe;         // a row that sees no key is 0 instead of NaN
+_PROBLEM = Template(
+    "using T = $type;\n"
+    + text.CONSTANTS
+    + """\
 $strides
 
 // Where an operand's heads are: its first element, and up to two coordinates' extents and steps beside that of a row.
@@ -60,7 +53,8 @@ struct Places {
 };
 CUTE_HOST_DEVICE Places places_of([[maybe_unused]] int head) {
 $places
-}""")
+}"""
+)
 
 # Warpgroups, keys, stages, turn for heads of up to so many columns, and what a unit of work costs with them, the first
 # one's 1. An H200 takes for bfloat16, 4 x 32 heads of 4096 rows, full and causal, ms: with 128 columns 1.64 and 0.93,

@@ -17,8 +17,8 @@ from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.source_text import indented, static_int
 
 FAR = 2**31
-# `device` marks a function that runs where the kernel does.
-PROBLEM = Template("""\
+# What `constants` gives, in the section `problem` of every kernel.
+CONSTANTS = """\
 constexpr int Heads = $heads;          // of Q, all batches together
 constexpr int Rows = $rows;          // of Q
 constexpr int Keys = $keys;          // rows of K and V
@@ -28,6 +28,11 @@ constexpr float Scale = $scale;  // of the scores, above 0
 constexpr bool Causal = $causal;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = $diagonal;
 constexpr bool Safe = $safe;         // a row that sees no key is 0 instead of NaN
+"""
+# `device` marks a function that runs where the kernel does.
+PROBLEM = Template(
+    CONSTANTS
+    + """\
 constexpr bool Plain = $plain;        // there are no terms: a score is the product times the scale
 $strides
 
@@ -41,7 +46,8 @@ struct Places {
 $device Places places_of([[maybe_unused]] int head) {
 $places
 }
-""")
+"""
+)
 
 
 def problem_text(problem: Problem, form: Attention, names: dict[str, str], device: str) -> str:
