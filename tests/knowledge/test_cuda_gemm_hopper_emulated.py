@@ -5,19 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from cuda_gemm_cases import H200, RECIPE, on_gpu
-from emulated_hopper import emulated_hopper
-from gemm_cases import Case, rand, trace_fx
+from emulated_products import Broken, Cases, Emulated
+from gemm_cases import rand
 from goldens import Golden
-from traced import Compiler, assert_close, call
+from traced import Compiler
 
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_hopper as hopper
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
 
-FEW = H200.model_copy(update={"multiprocessors": 4})
-"""So that blocks have several tiles each."""
 B16, H16 = torch.bfloat16, torch.float16
 SHARED = {
     "kernel": hopper.KERNEL,
@@ -38,7 +33,7 @@ def right_transposed(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 # The forward, its inputs, and the plan's knobs.
-CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
+CASES: Cases = {
     "shared, one cluster's edge": ((right_transposed, (rand(300, 136, dtype=B16), rand(200, 136, dtype=B16))), SHARED),
     "shared, both across K": ((lambda a, b: a.T @ b, (rand(77, 136, dtype=H16), rand(77, 72, dtype=H16))), SHARED),
     "shared, odd columns, stored directly": (
@@ -82,32 +77,7 @@ CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def sources() -> dict[str, tuple[Problem, str]]:
-    """All cases."""
-    problems = {name: on_gpu(trace_fx(*case), device=FEW) for name, (case, _) in CASES.items()}
-    return {
-        name: (problems[name], emulated_hopper(RECIPE.render(problems[name], Plan("gemm", knobs))))
-        for name, (_, knobs) in CASES.items()
-    }
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_emulated_products_are_as_right_as_torch(
-    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]]
-) -> None:
-    problem, source = sources[name]
-    if golden.holds([source], *compiler.flags):
-        return
-    compiler.build_all([each for _, each in sources.values()])
-    (function, inputs), _ = CASES[name]
-    got = call(compiler.build(source), problem, inputs)[0]
-    assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
-
-
-Broken = tuple[str, str, str]
-# A line of the exemplars, what stands there instead, and the case that shows it.
-BROKEN: dict[str, Broken] = {
+BROKEN: Broken = {
     "a stage is left before its products have ended": (
         "      warpgroup_wait<1>();\n", "", "in turn, steps"),
     "a panel is written while it is stored": (
@@ -122,24 +92,18 @@ BROKEN: dict[str, Broken] = {
 
 
 @pytest.fixture(scope="module")
-def broken(sources: dict[str, tuple[Problem, str]]) -> dict[str, str]:
-    """All of them."""
-    assert all(line in sources[case][1] for line, _, case in BROKEN.values())
-    return {name: sources[case][1].replace(line, instead) for name, (line, instead, case) in BROKEN.items()}
+def emulated() -> Emulated:
+    """All cases."""
+    return Emulated.of(CASES, BROKEN)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated_products_are_as_right_as_torch(
+    name: str, golden: Golden, compiler: Compiler, emulated: Emulated
+) -> None:
+    emulated.prove(name, golden, compiler)
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_never_passes(
-    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]], broken: dict[str, str]
-) -> None:
-    if golden.holds([broken[name]], *compiler.flags):
-        return
-    compiler.build_all(list(broken.values()))
-    case = BROKEN[name][2]
-    (function, inputs), _ = CASES[case]
-    try:
-        got = call(compiler.build(broken[name]), sources[case][0], inputs)[0]
-    except RuntimeError:
-        return
-    with pytest.raises(AssertionError):
-        assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
+def test_what_is_broken_never_passes(name: str, golden: Golden, compiler: Compiler, emulated: Emulated) -> None:
+    emulated.refute(name, golden, compiler)

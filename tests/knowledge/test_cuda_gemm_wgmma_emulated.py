@@ -5,20 +5,15 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
-from cuda_gemm_cases import H200, RECIPE, on_gpu
-from emulated_hopper import emulated_hopper
-from gemm_cases import Case, rand, trace_fx
+from emulated_products import Broken, Cases, Emulated
+from gemm_cases import rand
 from goldens import Golden
-from traced import Compiler, assert_close, call
+from traced import Compiler
 
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_short as short
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
 
-FEW = H200.model_copy(update={"multiprocessors": 4})
-"""So that blocks have several tiles each."""
 ON_THE_WAY = {"kernel": fused.KERNEL, "bn": 64, "stages": 2, "producers": 128, "group": 2, "splits": 1, "spans": 0}
 STREAMED = {"kernel": fused.STREAM_K, "bn": 64, "stages": 3, "producers": 256, "group": 2}
 BEFOREHAND = {"kernel": wgmma.KERNEL, "bn": 64, "stages": 2, "cluster": 2, "group": 2, "blocks": 1}
@@ -31,7 +26,7 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 # The forward, its inputs, and the plan's knobs.
-CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
+CASES: Cases = {
     "on the way, odd": ((product, (rand(205, 77), rand(77, 149))), ON_THE_WAY),
     "on the way, both transposed": ((lambda a, b: a.T @ b.T, (rand(68, 132), rand(196, 68))),
                                     ON_THE_WAY | {"bn": 128, "producers": 256}),
@@ -55,31 +50,7 @@ CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def sources() -> dict[str, tuple[Problem, str]]:
-    """All cases."""
-    problems = {name: on_gpu(trace_fx(*case), device=FEW) for name, (case, _) in CASES.items()}
-    return {
-        name: (problems[name], emulated_hopper(RECIPE.render(problems[name], Plan("gemm", knobs))))
-        for name, (_, knobs) in CASES.items()
-    }
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_emulated_products_are_as_right_as_torch(
-    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]]
-) -> None:
-    problem, source = sources[name]
-    if golden.holds([source], *compiler.flags):
-        return
-    compiler.build_all([each for _, each in sources.values()])
-    (function, inputs), _ = CASES[name]
-    got = call(compiler.build(source), problem, inputs)[0]
-    assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
-
-
-# A line of the exemplars, what stands there instead, and the case that shows it.
-BROKEN: dict[str, tuple[str, str, str]] = {
+BROKEN: Broken = {
     "a stage is filled before it is left": (
         "  Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);\n", "", "on the way, odd"),
     "a stage is read before it is filled": (
@@ -103,24 +74,18 @@ BROKEN: dict[str, tuple[str, str, str]] = {
 
 
 @pytest.fixture(scope="module")
-def broken(sources: dict[str, tuple[Problem, str]]) -> dict[str, str]:
-    """All of them."""
-    assert [name for name, (line, _, case) in BROKEN.items() if line not in sources[case][1]] == []
-    return {name: sources[case][1].replace(line, instead) for name, (line, instead, case) in BROKEN.items()}
+def emulated() -> Emulated:
+    """All cases."""
+    return Emulated.of(CASES, BROKEN)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_emulated_products_are_as_right_as_torch(
+    name: str, golden: Golden, compiler: Compiler, emulated: Emulated
+) -> None:
+    emulated.prove(name, golden, compiler)
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_what_is_broken_never_passes(
-    name: str, golden: Golden, compiler: Compiler, sources: dict[str, tuple[Problem, str]], broken: dict[str, str]
-) -> None:
-    if golden.holds([broken[name]], *compiler.flags):
-        return
-    compiler.build_all(list(broken.values()))
-    case = BROKEN[name][2]
-    (function, inputs), _ = CASES[case]
-    try:
-        got = call(compiler.build(broken[name]), sources[case][0], inputs)[0]
-    except RuntimeError:
-        return
-    with pytest.raises(AssertionError):
-        assert_close(got, function(*inputs), function(*(each.double() for each in inputs)), name)
+def test_what_is_broken_never_passes(name: str, golden: Golden, compiler: Compiler, emulated: Emulated) -> None:
+    emulated.refute(name, golden, compiler)
