@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -35,6 +36,7 @@ from harness.trusted.bench import Bench
 from harness.trusted.judging import prepare
 from harness.trusted.link import RunnerLink
 from harness.trusted.reference import TORCH_DTYPES
+from harness.trusted.timing.late_trials import ROUGHER
 from harness.trusted.trials import not_asked, plan_trials, run_trial
 from harness.wire.job import JudgeJob
 
@@ -77,6 +79,7 @@ def main(
     first: Annotated[int, typer.Option(help="The first seed.")] = 1,
     only: Annotated[str, typer.Option(help="Kernels with this in their name.")] = "",
     verdicts: Annotated[int, typer.Option(min=0, help="Whole verdicts of each kernel as well.")] = 0,
+    amid: Annotated[bool, typer.Option("--amid", help="Each family amid values as they are timed.")] = False,
 ) -> None:
     """Print a line a kernel; exit code 1 where an honest one was refused."""
     torch.set_num_threads(1)  # of tensors this small more are in each other's way
@@ -85,7 +88,7 @@ def main(
     bad = 0
     for kernel in corpus():
         if only in kernel.name:
-            margins = measured(judge, kernel, range(first, first + seeds))
+            margins = measured(judge, kernel, range(first, first + seeds), amid=amid)
             judged = [verdict_on(judge, kernel, first + k) for k in range(verdicts)]
             margins.wrong += filter(None, judged)
             bad += bool(margins.wrong or margins.refused)
@@ -93,7 +96,7 @@ def main(
     raise typer.Exit(1 if bad else 0)
 
 
-def measured(judge: LocalJudge, kernel: Honest, seeds: range) -> Margins:
+def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = False) -> Margins:
     """The trials of so many verdicts on one kernel."""
     margins = Margins(kernel.name)
     task = judge.describe(kernel.task_source, name=kernel.task.replace(" ", "_"))
@@ -108,6 +111,9 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range) -> Margins:
         bench.settle(seeds[0])
         choose_weights(bench, seeds[0])
         choose_manner(bench, seeds[0])
+        if amid:
+            bench.tolerance *= ROUGHER
+            bench.fill = partial(bench.fill, amid=True)  # type: ignore[method-assign]
         for seed in seeds:
             plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):
