@@ -5,6 +5,7 @@ The trials of many verdicts, without cages and clocks: a few milliseconds each, 
 
 from __future__ import annotations
 
+import math
 import signal
 import socket
 import subprocess
@@ -46,9 +47,11 @@ SLOT_BYTES, MEMORY_BYTES = 1 << 20, 1 << 30
 
 @dataclass
 class Margins:
-    """What the trials of one kernel said: those that were wrong, and each error over what is allowed."""
+    """What the trials of one kernel said: those that were wrong by more than `most` times what is allowed, and each
+    error over what is allowed."""
 
     kernel: str
+    most: float = 1.0
     refused: str = ""
     wrong: list[str] = field(default_factory=list)
     near: int = 0
@@ -56,7 +59,7 @@ class Margins:
 
     def add(self, task: Task, trial: Trial) -> None:
         for error, spec in zip(trial.outputs, task.signature.outputs, strict=True):
-            if error.bad_fraction:
+            if error.bad_fraction and not _times(error, spec.dtype) <= self.most:
                 off = f"{error.bad_fraction:.2%} off by {_times(error, spec.dtype):.3g}"
                 self.wrong.append(f"{trial.distribution} {trial.seed}: {off}")
             if TORCH_DTYPES[spec.dtype].is_floating_point:
@@ -98,7 +101,7 @@ def main(
 
 def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = False) -> Margins:
     """The trials of so many verdicts on one kernel."""
-    margins = Margins(kernel.name)
+    margins = Margins(kernel.name, most=ROUGHER if amid else 1.0)
     task = judge.describe(kernel.task_source, name=kernel.task.replace(" ", "_"))
     candidate = Candidate(source=kernel.source, target="cpu", author="corpus")
     build = judge.build(task, candidate)
@@ -111,9 +114,7 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
         bench.settle(seeds[0])
         choose_weights(bench, seeds[0])
         choose_manner(bench, seeds[0])
-        if amid:
-            bench.tolerance *= ROUGHER
-            bench.fill = partial(bench.fill, amid=True)  # type: ignore[method-assign]
+        bench.fill = partial(bench.fill, amid=amid)  # type: ignore[method-assign]
         for seed in seeds:
             plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):
@@ -174,7 +175,7 @@ def _near_misses() -> Iterator[list[str]]:
 def _times(error: OutputError, dtype: DType) -> float:
     """An error over what PyTorch's own allows."""
     most = MULTIPLE * own_error(error) + floor_of(TORCH_DTYPES[dtype])
-    return error.max_scaled / most if most else error.max_scaled
+    return error.max_scaled / most if most else math.inf * error.max_scaled if error.max_scaled else 0.0
 
 
 if __name__ == "__main__":
