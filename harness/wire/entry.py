@@ -24,38 +24,78 @@ ENTRY_HEADERS = (
 )
 
 # tvm-ffi's own macro writes a message with all arguments' types for each of them: 2 s of g++ for 15 arguments, 30 s and
-# 0.7 GB for 60, and no end for a model's 300.
+# 0.7 GB for 60, and no end for a model's 300. And whatever makes one of its errors compiles all that prints them, its
+# views of tensors included: of a small kernel's build that is half, so nothing here does. A view is the `DLTensor` that
+# it was made of, and so are its bytes.
 EXPORT = """
+#include <cstdio>
+#include <cstring>
+#include <type_traits>
+#include <utility>
 namespace kernel_entry {
+using View = tvm::ffi::TensorView;
+static_assert(sizeof(View) == sizeof(DLTensor) && std::is_trivially_copyable_v<View>);
+
+struct Mismatch { char said[96]; };
+
+inline DLTensor const* tensor(TVMFFIAny const& given) {
+  return given.type_index == kTVMFFIDLTensorPtr ? static_cast<DLTensor const*>(given.v_ptr)
+         : given.type_index == kTVMFFITensor    ? TVMFFITensorGetDLTensorPtr(given.v_obj)
+                                                : nullptr;
+}
+inline Mismatch another_type(int place) {
+  Mismatch found;
+  std::snprintf(found.said, sizeof found.said, "argument %d is of another type", place);
+  return found;
+}
+inline Mismatch another_count(int taken, int given) {
+  Mismatch found;
+  std::snprintf(found.said, sizeof found.said, "the entry takes %d arguments, and %d were given", taken, given);
+  return found;
+}
 template <class T>
-std::decay_t<T> argument(TVMFFIAny const* given, int place) {
-  auto value = reinterpret_cast<tvm::ffi::AnyView const*>(given)[place].template try_cast<std::decay_t<T>>();
-  if (!value.has_value()) { TVM_FFI_THROW(TypeError) << "argument " << place << " is of another type"; }
-  return *std::move(value);
+T argument(TVMFFIAny const* given, int place) {
+  if constexpr (std::is_same_v<T, View>) {
+    DLTensor const* found = tensor(given[place]);
+    if (found == nullptr) { throw another_type(place); }
+    alignas(View) unsigned char bytes[sizeof(View)];
+    std::memcpy(bytes, found, sizeof bytes);
+    return *reinterpret_cast<View const*>(bytes);
+  } else {
+    auto value = reinterpret_cast<tvm::ffi::AnyView const*>(given)[place].template try_cast<T>();
+    if (!value.has_value()) { throw another_type(place); }
+    return *std::move(value);
+  }
 }
 template <class R, class... T, std::size_t... I>
-void call(R (*entry)(T...), TVMFFIAny const* given, int count, TVMFFIAny* result, std::index_sequence<I...>) {
-  if (count != int(sizeof...(T))) {
-    TVM_FFI_THROW(TypeError) << "the entry takes " << sizeof...(T) << " arguments, and " << count << " were given";
-  }
+void call(R (*entry)(T...), TVMFFIAny const* given, TVMFFIAny* result, std::index_sequence<I...>) {
   if constexpr (std::is_void_v<R>) {
-    entry(argument<T>(given, int(I))...);
+    entry(argument<std::decay_t<T>>(given, int(I))...);
   } else {
-    *reinterpret_cast<tvm::ffi::Any*>(result) = entry(argument<T>(given, int(I))...);
+    *reinterpret_cast<tvm::ffi::Any*>(result) = entry(argument<std::decay_t<T>>(given, int(I))...);
   }
 }
 template <class R, class... T>
-void call(R (*entry)(T...), TVMFFIAny const* given, int count, TVMFFIAny* result) {
-  call(entry, given, count, result, std::index_sequence_for<T...>{});
+int call(R (*entry)(T...), TVMFFIAny const* given, int count, TVMFFIAny* result) {
+  try {
+    if (count != int(sizeof...(T))) { throw another_count(sizeof...(T), count); }
+    call(entry, given, result, std::index_sequence_for<T...>{});
+    return 0;
+  } catch (Mismatch const& found) {
+    TVMFFIErrorSetRaisedFromCStr("TypeError", found.said);
+  } catch (tvm::ffi::Error const& raised) {
+    tvm::ffi::detail::SetSafeCallRaised(raised);
+  } catch (std::exception const& thrown) {
+    TVMFFIErrorSetRaisedFromCStr("InternalError", thrown.what());
+  }
+  return -1;
 }
 }  // namespace kernel_entry
 #undef TVM_FFI_DLL_EXPORT_TYPED_FUNC
 #define TVM_FFI_DLL_EXPORT_TYPED_FUNC(Name, Function)                                      \\
   extern "C" TVM_FFI_DLL_EXPORT int __tvm_ffi_##Name(void*, TVMFFIAny const* given,        \\
                                                      int32_t count, TVMFFIAny* result) {   \\
-    TVM_FFI_SAFE_CALL_BEGIN();                                                             \\
-    kernel_entry::call(+Function, given, count, result);                                   \\
-    TVM_FFI_SAFE_CALL_END();                                                               \\
+    return kernel_entry::call(+Function, given, count, result);                            \\
   }
 """
 
