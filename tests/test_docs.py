@@ -18,7 +18,7 @@ from graph.cli.settings import markdown
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 COMMANDS: Any = typer.main.get_command(app)
-NOW = tuple(page for page in PAGES if page.stem != "results")
+NOW = tuple(page for page in PAGES if page.stem != "suites")
 """That page tells what was run, by commits of then."""
 
 

@@ -1,4 +1,4 @@
-"""What `make gpu-check` finds on a machine with a GPU: one value, stored as JSON, that docs/results.md is made from."""
+"""What `make gpu-check` finds on a machine with a GPU: one value, stored as JSON, that docs/suites.md is made from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""docs/results.md, from the measurements in docs/results.json (a processor) and docs/results-cuda.json (a GPU).
+"""docs/suites.md, from the measurements in docs/suites.json (a processor) and docs/suites-cuda.json (a GPU).
 
 `python -m bench.results_page` writes the page anew; `--gpu FILE` first takes what `make gpu-check` has left.
 """
@@ -23,7 +23,7 @@ from graph.suites.table import HEAD, figures_sheet, preamble, rows_sheet
 from harness.nouns.errors import UserError
 
 DOCS = Path(__file__).parents[2] / "docs"
-PROCESSOR, GPU, PAGE = DOCS / "results.json", DOCS / "results-cuda.json", DOCS / "results.md"
+PROCESSOR, GPU, PAGE = DOCS / "suites.json", DOCS / "suites-cuda.json", DOCS / "suites.md"
 
 MATMULS, ACTIVATIONS = range(1, 19), range(19, 33)
 PUBLISHED = frozenset({*range(1, 9), 10, 12, 14, 15, *ACTIVATIONS})
@@ -41,9 +41,9 @@ VERDICT_S = 12.0
 def page(processor: BenchResult, gpu: GpuResult | None) -> str:
     """The whole page."""
     parts = [
-        "# Results",
-        "Measured, and written by `python -m bench.results_page`; the numbers behind it are in `results.json` and "
-        "`results-cuda.json`. Every kernel here was written by the playbook, not by a language model, and passed the "
+        "# Level 1, and the examples",
+        "Measured, and written by `python -m bench.results_page`; the numbers behind it are in `suites.json` and "
+        "`suites-cuda.json`. Every kernel here was written by the playbook, not by a language model, and passed the "
         "judge before it was timed. Speed-up is eager / kernel, from interleaved runs with cold caches; losses are "
         "listed like wins.",
     ]
@@ -150,7 +150,7 @@ def write_page() -> None:
 
 
 def main(gpu: Annotated[Path | None, typer.Option(help="A gpu-check.json to take in.")] = None) -> None:
-    """Write docs/results.md."""
+    """Write docs/suites.md."""
     if gpu is not None:
         try:
             found = GpuResult.model_validate_json(gpu.read_bytes())

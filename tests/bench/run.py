@@ -46,7 +46,7 @@ HELP_ROUNDS = 5
 def main(
     only: Annotated[list[str] | None, typer.Option(help="Of the examples only this one; may be repeated.")] = None,
     verdicts: Annotated[int, typer.Option(min=1, help="New kernels to judge for the time of a verdict.")] = 5,
-    write: Annotated[bool, typer.Option("--write", help="Also write docs/results.json and docs/results.md.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Also write docs/suites.json and docs/suites.md.")] = False,
 ) -> None:
     """Measure, print the tables, store the numbers."""
     console = Console()

@@ -1,4 +1,4 @@
-"""The benchmark's tables: for the terminal, and as a part of docs/results.md."""
+"""The benchmark's tables: for the terminal, and as a part of docs/suites.md."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _seconds(phases: dict[str, float]) -> tuple[tuple[str, ...], ...]:
 
 
 def measured_on_a_processor(result: BenchResult) -> list[str]:
-    """The benchmark's part of docs/results.md, as paragraphs."""
+    """The benchmark's part of docs/suites.md, as paragraphs."""
     machine = result.machine
     versions = ", ".join(f"{name} {version}" for name, version in machine.versions.items())
     parts = [

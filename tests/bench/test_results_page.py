@@ -1,4 +1,4 @@
-"""docs/results.md: made of what was measured, on a processor and on a GPU."""
+"""docs/suites.md: made of what was measured, on a processor and on a GPU."""
 
 import xml.etree.ElementTree as ET
 from datetime import UTC, datetime
@@ -76,7 +76,7 @@ def test_the_page_in_the_documents_is_of_this_form() -> None:
 
 def test_the_figures_in_the_documents_belong_to_the_numbers() -> None:
     if not GPU.exists():
-        pytest.skip("docs/results-cuda.json is not there")
+        pytest.skip("docs/suites-cuda.json is not there")
     _, gpu = stored()
     assert gpu is not None
     for each in gpu.ablations:

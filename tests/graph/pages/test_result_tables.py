@@ -1,4 +1,4 @@
-"""The benchmark's tables and docs/results.md, at the edges: what is met, what is missed, and what was not measured."""
+"""The benchmark's tables and docs/suites.md, at the edges: what is met, what is missed, and what was not measured."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_an_example_without_a_kernel_is_summed_up_too() -> None:
     assert (summed_up("softsign", bare).move, summed_up("softsign", bare).shapes) == ("", "")
 
 
-# -- docs/results.md ---------------------------------------------------------------------------------------------------
+# -- docs/suites.md ---------------------------------------------------------------------------------------------------
 
 
 def gpu(**parts: object) -> GpuResult:
