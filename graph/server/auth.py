@@ -8,12 +8,10 @@ import os
 from typing import Any
 
 from langgraph_sdk import Auth
-from pydantic import ValidationError
 from starlette.requests import Request
 
 from graph.server.answers import name_question
-from graph.sources import MOST_SOURCE_BYTES
-from nodes.settings import Settings
+from graph.server.inputs import require_input, require_settings
 
 TOKEN = "CUTEGEN_SERVER_TOKEN"
 
@@ -42,46 +40,25 @@ def require_token(authorization: str) -> None:
 
 @auth.on.threads.create_run
 async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) -> None:
-    """Refuses settings that mean nothing: the server would leave out those that it does not know, without a word.
-
-    And a source that is no text or larger than any file, and an answer to a question that has been answered.
-    """
+    """Refuses settings and inputs that mean nothing, and an answer to a question that has been answered."""
     asked: Any = value.get("kwargs") or value  # langgraph-api keeps them apart, Aegra does not
-    _require_settings(asked.get("context"))
-    _require_source(asked.get("input"))
     token = os.environ.get(TOKEN, "")
     headers = {"authorization": f"Bearer {token}"} if token else {}
+    require_settings(asked.get("context"))
+    await require_input(value.get("assistant_id"), asked.get("input"), headers)
     await name_question(value.get("thread_id"), asked.get("command"), headers)
 
 
 @auth.on.assistants.create
 async def preset_is_made(ctx: Auth.types.AuthContext, value: Auth.types.AssistantsCreate) -> None:
     """Refuses them in an assistant, too."""
-    _require_settings(value.get("context"))
+    require_settings(value.get("context"))
 
 
 @auth.on.assistants.update
 async def preset_is_changed(ctx: Auth.types.AuthContext, value: Auth.types.AssistantsUpdate) -> None:
     """Refuses them there as well."""
-    _require_settings(value.get("context"))
-
-
-def _require_settings(context: Any) -> None:
-    try:
-        Settings.model_validate(context or {})
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        raise Auth.exceptions.HTTPException(status_code=422, detail=f"{where} is not valid: {first['msg']}.") from None
-
-
-def _require_source(given: Any) -> None:
-    source = given.get("source", "") if isinstance(given, dict) else ""
-    if not isinstance(source, str):
-        raise Auth.exceptions.HTTPException(status_code=422, detail="source is not valid: it is no text.")
-    if len(source) > MOST_SOURCE_BYTES:
-        why = f"source is not valid: it has {len(source)} characters, of at most {MOST_SOURCE_BYTES}."
-        raise Auth.exceptions.HTTPException(status_code=422, detail=why)
+    require_settings(value.get("context"))
 
 
 def _is_here(request: Request) -> bool:

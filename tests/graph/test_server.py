@@ -32,6 +32,7 @@ from typer.testing import CliRunner
 from graph.api import RunResult
 from graph.cli.main import app
 from graph.runs.record import RunRecord
+from graph.server.inputs import INPUTS
 from graph.server.presets import PRESETS, make_presets
 from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import MachineError, UserError
@@ -412,7 +413,7 @@ def test_who_has_no_token_is_refused_and_a_misspelt_setting_too(url: str) -> Non
 
     status, said = asyncio.run(ask())
     assert status == 401
-    assert "max_dept is not valid" in said
+    assert "max_dept is not valid: no setting has that name; max_depth is near." in said
 
 
 def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: str) -> None:
@@ -463,24 +464,48 @@ def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: 
     assert deeper.usage.calls > second.usage.calls
 
 
-def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str) -> None:
-    """A graph that there is not, inputs that do not fit, paths that lead elsewhere."""
+WRONG: tuple[tuple[Any, str], ...] = (
+    ({"name": "softsign"}, "source is not valid: it is missing."),
+    ({}, "source is not valid: it is missing."),
+    ({"sauce": SOURCE}, "sauce is not valid: no field of the input has that name; source is near."),
+    ({"source": SOURCE, "best": None}, "best is not valid: no field of the input has that name."),
+    ({"source": 7}, "source is not valid: Input should be a valid string."),
+    ({"source": SOURCE, "name": ["a"]}, "name is not valid: Input should be a valid string."),
+    ({"source": "x" * (MOST_SOURCE_BYTES + 1)}, f", of at most {MOST_SOURCE_BYTES}."),
+    ("softsign", "The input is not valid: it is no JSON object with named fields."),
+)
+WRONG_FOR_ONE = (
+    ("cutegen", {"source": SOURCE, "only_plan": True}, "only_plan is not valid: no field of the input has that name."),
+    ("model", {"source": SOURCE, "only_plan": "perhaps"}, "only_plan is not valid: Input should be a valid boolean"),
+    ("model", {"source": SOURCE, "reads": 3}, "reads is not valid: Input should be a valid tuple."),
+)
 
-    async def told() -> tuple[list[tuple[int, str]], Any]:
+
+@pytest.mark.parametrize("graph", INPUTS)
+def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str, graph: str) -> None:
+    """A graph that there is not, inputs that do not fit; nothing of it becomes a run."""
+    wrong = [*WRONG, *((given, said) for whose, given, said in WRONG_FOR_ONE if whose == graph)]
+
+    async def told() -> tuple[list[tuple[int, str]], list[Any]]:
         client, refused = client_of(url), list[tuple[int, str]]()
-        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
-        for graph, source in (("nobody", SOURCE), (name, 7), (name, "x" * (MOST_SOURCE_BYTES + 1))):
+        thread = (await client.threads.create())["thread_id"]
+        mine = await client.assistants.create(graph, context={"target": "cpu"})
+        asked = [("nobody", {"source": SOURCE}), *((graph, given) for given, _ in wrong), (mine["assistant_id"], {})]
+        for whom, given in asked:
             with pytest.raises(APIStatusError) as refusal:
-                await client.runs.create(thread, graph, input={"source": source}, context={"target": "cpu"})
+                await client.runs.create(thread, whom, input=given, context={"target": "cpu"})
             refused.append((refusal.value.status_code, str(refusal.value.body)))
-        unfit = {"sauce": SOURCE}
-        ended = await client.runs.wait(thread, name, input=unfit, context={"target": "cpu"}, raise_error=False)
-        return refused, ended
+        return refused, await client.runs.list(thread)
 
-    (unknown, number, huge), unfit = asyncio.run(told())
+    (unknown, *refused, by_assistant), runs = asyncio.run(told())
     assert unknown[0] in (404, 422) and "nobody" in unknown[1]
-    assert number[0] == huge[0] == 422 and "no text" in number[1] and "at most" in huge[1]
-    assert "source" in unfit["__error__"]["message"]
+    for (status, body), (given, said) in zip(refused, wrong, strict=True):
+        assert status == 422 and said in body, (given, body)
+    assert by_assistant == refused[1]
+    assert runs == []
+
+
+def test_no_path_leads_out_of_the_threads(url: str) -> None:
     up = "..%2f" * 8 + "etc%2fpasswd"
     beside = (up, f"x/{up}", f"{up}/kernel.cu", f"{up}/live/", "x/live/", "x/live/events", "x/record.json")
     for path in beside:

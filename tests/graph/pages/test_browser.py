@@ -28,14 +28,17 @@ from graph.runs.progress import open_log
 from graph.suites.ablation import schedule_of
 from nodes.settings import Settings
 
-WIDE, PHONE = 1200, 390
-# Each page in frames of both widths. What sticks out of a frame is what a reader would have to scroll sideways for.
+WIDE, SMALL, PHONE = 1200, 1000, 390
+# Each page in frames of these widths. What sticks out of a frame is what a reader would have to scroll sideways for;
+# what is cut has a bar of its own for that.
 PROBE = """<!doctype html><body><script>
 const pages = PAGES, told = {};
 let left = 0;
 const looked = (frame, page, width) => {
   const doc = frame.contentDocument, found = told[page + " " + width] = {};
   found.out = doc.documentElement.scrollWidth - doc.documentElement.clientWidth;
+  found.cut = [...doc.querySelectorAll(".scroll")].filter(each => each.scrollWidth > each.clientWidth);
+  found.cut = found.cut.map(each => each.getAttribute("aria-label"));
   found.headings = doc.querySelectorAll("h2").length;
   found.hidden = [...doc.querySelectorAll("svg")].filter(each => !each.getBoundingClientRect().width).length;
   found.pictures = doc.querySelectorAll("svg").length;
@@ -59,7 +62,7 @@ const looked = (frame, page, width) => {
   }
   if (!--left) document.title = "looked";
 };
-for (const page of pages) for (const width of [WIDE, PHONE]) {
+for (const page of pages) for (const width of WIDTHS) {
   left++;
   const frame = document.createElement("iframe");
   frame.style.cssText = `width:${width}px;height:800px;border:0`;
@@ -91,7 +94,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     for name, text in written.items():
         (folder / name).write_text(text, encoding="utf-8")
-    probe = PROBE.replace("PAGES", json.dumps(sorted(written))).replace("WIDE", str(WIDE)).replace("PHONE", str(PHONE))
+    probe = PROBE.replace("PAGES", json.dumps(sorted(written))).replace("WIDTHS", str([WIDE, SMALL, PHONE]))
     (folder / "probe.html").write_text(probe, encoding="utf-8")
     return folder
 
@@ -100,8 +103,10 @@ def test_pages_fit_wide_and_narrow_windows_open_and_sort(pages: Path, tmp_path: 
     dom = dom_of((pages / "probe.html").as_uri(), tmp_path)
     assert "<title>looked</title>" in dom
     told = json.loads(html.unescape(re.findall(r'<pre id="told">(.*?)</pre>', dom)[0]))
-    assert len(told) == 8
+    assert len(told) == 12
     assert {place: each["out"] for place, each in told.items()} == dict.fromkeys(told, 0)
+    assert [place for place, each in told.items() if each["cut"] and str(PHONE) not in place] == []
+    assert told[f"compare.html {PHONE}"]["cut"] == [], "two runs stand beside each other on a phone, too"
     assert all(each["headings"] > 1 for each in told.values())
     for place, each in told.items():
         if place.startswith("report"):

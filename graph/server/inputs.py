@@ -1,0 +1,89 @@
+"""What a run starts from and by which settings: refused with status 422, in a sentence, before anything is run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import Any
+
+import httpx
+from langgraph_sdk import Auth, get_client
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from graph.model.state import ModelInput
+from graph.sources import MOST_SOURCE_BYTES
+from harness.nouns.frozen import printable
+from nodes.settings import Settings
+from nodes.state import TaskInput
+
+INPUTS: Mapping[str, type[BaseModel]] = {"cutegen": TaskInput, "evolve": TaskInput, "model": ModelInput}
+"""By graph. Unchecked, LangGraph would leave out fields that it does not know, and tell the others as pydantic does."""
+LONGEST_SHOWN = 80
+
+
+def require_settings(context: Any) -> None:
+    """Refuses settings that are misspelt or out of their bounds."""
+    _require(Settings, {} if context is None else context, "setting")
+
+
+async def require_input(assistant_id: Any, given: Any, headers: Mapping[str, str]) -> None:
+    """Refuses an input that its graph does not take, and a source that is larger than any file.
+
+    Where nothing tells the assistant's graph, it is refused only if no graph takes it.
+    """
+    if given is None:  # an answer, or a run that goes on
+        return
+    graph = await _graph_of(str(assistant_id), headers)
+    schemas = [INPUTS[graph]] if graph else list(dict.fromkeys(INPUTS.values()))
+    if not any(_fits(schema, given) for schema in schemas[1:]):
+        _require(schemas[0], given, "field of the input")
+    source = given["source"]
+    if len(source) > MOST_SOURCE_BYTES:
+        raise _refused(f"source is not valid: it has {len(source)} characters, of at most {MOST_SOURCE_BYTES}.")
+
+
+async def _graph_of(assistant_id: str, headers: Mapping[str, str]) -> str | None:
+    """Which graph it runs, as this very server says; None where that is not langgraph-api, or knows none such."""
+    if assistant_id in INPUTS:
+        return assistant_id
+    try:
+        found = await get_client(url=None, headers=dict(headers)).assistants.get(assistant_id)
+    except httpx.HTTPError:
+        return None
+    return found["graph_id"] if found["graph_id"] in INPUTS else None
+
+
+def _fits(schema: type[BaseModel], given: Any) -> bool:
+    try:
+        schema.model_validate(given)
+    except ValidationError:
+        return False
+    return True
+
+
+def _require(schema: type[BaseModel], given: Any, part: str) -> None:
+    try:
+        schema.model_validate(given)
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_input=False)
+        # A field that is misspelt is also missing; the spelling is what is wrong.
+        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
+        raise _refused(_told(first, list(schema.model_fields), part)) from None
+
+
+def _told(wrong: ErrorDetails, known: list[str], part: str) -> str:
+    """What is wrong in a sentence: pydantic's own words where they say it."""
+    where = printable(".".join(map(str, wrong["loc"])))[:LONGEST_SHOWN]
+    if not where:
+        return "The input is not valid: it is no JSON object with named fields."
+    if wrong["type"] == "missing":
+        return f"{where} is not valid: it is missing."
+    if wrong["type"] == "extra_forbidden":
+        near = get_close_matches(where, known, n=1)
+        return f"{where} is not valid: no {part} has that name" + (f"; {near[0]} is near." if near else ".")
+    return f"{where} is not valid: {wrong['msg']}."
+
+
+def _refused(why: str) -> Exception:
+    return Auth.exceptions.HTTPException(status_code=422, detail=why)
