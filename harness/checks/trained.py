@@ -23,15 +23,23 @@ begins at 0.25 may pass 1."""
 OCTAVES = 4.0
 FAR_BESIDE = ("wide", "mixed")
 """The families of inputs beside which that is asked for; not where they are drawn milder."""
+TINY = 1 / 100
+"""A weight whose largest element is below this share of what is put where zeros were is one that training makes grow:
+scales of residual branches begin at 1e-6 to 1e-4. Usual draws of matrices reach that size, and so do those of biases
+behind up to 10,000 inputs."""
 _MASKS = ({0.0, 1.0}, {0.0, -math.inf}, {1.0, -math.inf})
 
 
 @dataclass(frozen=True)
 class Habit:
-    """What a weight shows at initialisation. `zero`: nothing, or the identity. `alike`: that, or one value."""
+    """What a weight shows at initialisation. `zero`: nothing, or the identity. `alike`: that, or one value.
+
+    `tiny`: its largest magnitude, where that is far below what a trained weight has; else 0.
+    """
 
     zero: bool = False
     alike: bool = False
+    tiny: float = 0.0
     sparse: bool = False
     mask: bool = False
     structure: Structure = NO_STRUCTURE
@@ -47,6 +55,7 @@ class Habit:
         return cls(
             zero=zero,
             alike=zero or low == high,
+            tiny=largest if 0 < (largest := max(-low, high)) < TINY * _size_of_a_zero(given) else 0.0,
             sparse=not zero and structure.empty and not bool(given.all()),
             structure=structure,
         )
@@ -56,8 +65,9 @@ class Trained:
     """Other values of each weight, drawn again and again.
 
     `weights` are the file's own, by their names. `keeps_sign` are those whose signs must stay; where `tame` is set the
-    reference has no results on anything but the file's own values times factors. While `probed`, single numbers that
-    may be negative are; of several one is at any time.
+    reference has no results on anything but the file's own values times factors. Of those that begin `tiny`
+    `keeps_size` have to stay so. While `probed`, single numbers that may be negative are, of several one is at any
+    time, and all that may grow have grown.
     """
 
     def __init__(self, weights: Mapping[str, torch.Tensor], buffers: Iterable[str]) -> None:
@@ -68,6 +78,7 @@ class Trained:
             if weight.is_floating_point() and weight.numel()
         }
         self.keeps_sign: set[str] = set()
+        self.keeps_size: set[str] = set()
         self.tame = self.probed = False
 
     @property
@@ -75,15 +86,23 @@ class Trained:
         """Names of the weights that have signs, which may be other ones: parameters and buffers alike, but no masks."""
         return tuple(name for name, habit in self.habits.items() if not habit.mask)
 
+    @property
+    def tiny(self) -> tuple[str, ...]:
+        """Names of the weights that begin far below the size of trained ones, but not at zero."""
+        return tuple(name for name, habit in self.habits.items() if habit.tiny)
+
     def turns(self, name: str) -> bool:
         """Whether a weight's signs are other ones in each draw, and in each timed call."""
         return name in self.signed and not self.tame and name not in self.keeps_sign
 
-    def draw(self, name: str, generator: torch.Generator, *, far: bool = False, partly: bool = False) -> torch.Tensor:
+    def draw(
+        self, name: str, generator: torch.Generator, *, far: bool = False, partly: bool = False, timed: bool = False
+    ) -> torch.Tensor:
         """A weight's values of another training run; integers, and whatever has no elements, as they are.
 
         With `far` some elements are up to 16 times as large, one of them at least in every second draw. With `partly`
-        training has not reached the first of those that began alike, or the last, in every second draw.
+        training has not reached the first of those that began alike, or the last, in every second draw. What begins
+        tiny is as large as a trained weight where `timed`, and in half of the other draws; else of a size between.
         """
         given, habit = self._weights[name], self.habits.get(name)
         if habit is None:
@@ -97,6 +116,9 @@ class Trained:
             moved = _factors(given, generator).mul_(_size_of_a_zero(given))
         elif habit.sparse:
             moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
+        if habit.tiny and name not in self.keeps_size:
+            share = 1.0 if timed or self.probed else _share_of_growth(generator)
+            moved = moved.div_(habit.tiny**share).mul_(_size_of_a_zero(given) ** share)
         if far:
             moved = moved.mul_(_growth(given, generator))
         if self.turns(name):
@@ -143,6 +165,11 @@ def _factors(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     factor = torch.empty(given.shape, dtype=given.dtype, device=generator.device)
     tile(factor, uniform_block(min(given.numel(), BLOCK), generator).add_(0.5))
     return factor
+
+
+def _share_of_growth(generator: torch.Generator) -> float:
+    """All of it in half of the draws, else a share of its octaves: no size between is one that no draw has."""
+    return min(1.0, 2.0 * float(uniform_block(1, generator)))
 
 
 def _growth(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

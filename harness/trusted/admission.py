@@ -1,4 +1,4 @@
-"""What the reference takes, found by trying: weights of other signs, and how various timed inputs may be."""
+"""What the reference takes, found by trying: weights of other signs and sizes, and how various timed inputs may be."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from harness.trusted.bench import Bench
 from harness.trusted.reference import all_finite
 
 PROBES = 24
-"""Forwards spent on finding the weights whose sign must stay: enough for four among some forty."""
+"""Forwards spent on finding the weights whose sign, or size, must stay: enough for four among some forty."""
 WEIGHTS = "trained weights"
 FEW, DRAWS = 1 << 12, 5
 """Stirred inputs of so few elements hold little that is foreign: several draws say whether the reference takes it."""
@@ -22,41 +22,50 @@ _REFUSED = "there the reference's outputs are not finite, all one value, or refu
 
 
 def choose_weights(bench: Bench, seed: int) -> None:
-    """Find the weights whose signs the reference does not take varied: variances, scales under a root.
+    """Find the weights whose signs the reference does not take varied (variances, scales under a root), and those that
+    begin tiny and have to stay so.
 
-    Those keep it. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
+    Those keep them. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
     """
     trained = bench.trained
     if not trained.habits or not _healthy(bench, seed, varied=False):
         return
-    trained.probed = True
-    _keep_signs(bench, seed)
+    trained.probed, trained.keeps_sign = True, {*trained.signed}
+    _keep(bench, seed, trained.tiny, trained.keeps_size)
+    _keep(bench, seed, trained.signed, trained.keeps_sign)
     trained.probed = False
     if not _healthy(bench, seed, varied=True):
         trained.tame = True
         bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"only by factors: else {_REFUSED}"))
-    elif trained.keeps_sign:
-        names = ", ".join(sorted(trained.keeps_sign))
-        bench.untried.append(
-            Untried(distribution=WEIGHTS, seed=seed, reason=f"the file's signs alone of {names}: {_REFUSED}")
-        )
+        return
+    for kept, what in ((trained.keeps_sign, "signs"), (trained.keeps_size, "sizes")):
+        if kept:
+            reason = f"the file's {what} alone of {', '.join(sorted(kept))}: {_REFUSED}"
+            bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=reason))
 
 
-def _keep_signs(bench: Bench, seed: int) -> None:
-    """Halve what is suspected until single weights are left; when the forwards are spent, all suspects keep theirs."""
-    trained, left = bench.trained, PROBES
-    suspects = [trained.signed]
+def _keep(bench: Bench, seed: int, names: tuple[str, ...], kept: set[str]) -> None:
+    """Leave in `kept` those of the names whose other values the reference does not take.
+
+    Halves what is suspected until single weights are left; when the forwards are spent, all suspects keep theirs.
+    """
+    left, suspects = PROBES, [names] if names else []
     good: set[str] = set()
     while suspects:
         some = suspects.pop()
-        trained.keeps_sign = {*trained.signed} - good - {*some}
+        _set(kept, {*names} - good - {*some})
         left -= 1
-        if not some or _healthy(bench, seed, varied=True):
+        if _healthy(bench, seed, varied=True):
             good |= {*some}
         elif len(some) > 1 and left > 0:
             middle = len(some) // 2
             suspects += [some[:middle], some[middle:]]
-    trained.keeps_sign = {*trained.signed} - good
+    _set(kept, {*names} - good)
+
+
+def _set(kept: set[str], names: set[str]) -> None:
+    kept.clear()
+    kept.update(names)
 
 
 def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:

@@ -117,7 +117,7 @@ class Bench:
     def bases(self) -> dict[str, torch.Tensor]:
         """Weights that timed calls have, before they are stirred: as trained, none at its initial value."""
         names = [spec.name for spec in self.signature.parameters]
-        return {name: self.trained.draw(name, self.generator) for name in names}
+        return {name: self.trained.draw(name, self.generator, timed=True) for name in names}
 
     def fill(self, slot: int, seed: int, distribution: str, mild: int = 0, *, amid: bool = False) -> None:
         """Write one family's inputs, and weights of their own, into a slot. `mild`: see `draw`.

@@ -14,6 +14,9 @@ WEIGHTS = {
     "identity": torch.eye(6),
     "norm": torch.ones(40),
     "variance": torch.ones(40),
+    "branch": torch.full((40,), 1e-6),
+    "gate": torch.tensor(-1e-4),
+    "thin": torch.linspace(-2e-5, 1e-5, 120).view(10, 12),
     "matrix": torch.linspace(-1, 1, 120).view(10, 12),
     "pruned": torch.tensor([[0.0, 0.0, 1.0, 2.0, -1.0, 3.0, 0.0, 1.0]] * 4),
     "lower": torch.rand(7, 7).add_(0.1).tril(),
@@ -46,6 +49,20 @@ def test_what_begins_at_nothing_is_nothing_nowhere(name):
     assert any(bool((value > 0).any()) for value in values) and any(bool((value < 0).any()) for value in values)
     assert all(bool((drawn(name, seed, keeps=[name]) > 0).all()) for seed in range(5))
     assert not torch.equal(values[0], values[1])
+
+
+@pytest.mark.parametrize(("name", "size"), [("branch", 1.0), ("gate", 1.0), ("thin", 12**-0.5)])
+def test_what_begins_tiny_grows_to_any_size_up_to_that_of_trained_weights(name, size):
+    trained, peak = Trained(WEIGHTS, BUFFERS), float(WEIGHTS[name].abs().max())
+    timed = [trained.draw(name, generator(seed), timed=True) for seed in range(30)]
+    assert all(0.4 * size < float(value.abs().max()) < 1.6 * size for value in timed)
+    drawn_sizes = [float(trained.draw(name, generator(seed)).abs().max()) / peak for seed in range(60)]
+    octaves = [math.log(each) / math.log(size / peak) for each in drawn_sizes]
+    assert min(octaves) < 0.15 and sum(octave > 0.85 for octave in octaves) in range(20, 55)
+    assert any(0.4 < octave < 0.6 for octave in octaves)
+    trained.keeps_size = {name}
+    assert float(trained.draw(name, generator(), timed=True).abs().max()) < 1.6 * peak
+    assert trained.tiny == ("branch", "gate", "thin")
 
 
 @pytest.mark.parametrize("name", ["norm", "variance"])

@@ -50,6 +50,19 @@ def test_where_no_other_weights_are_taken_they_vary_by_factors_alone():
     assert [each.reason for each in bench.untried if "only by factors" in each.reason]
 
 
+def test_weights_that_must_stay_tiny_are_found_and_only_those():
+    made = MADE.replace("torch.ones(5)", "torch.full((5,), 1e-6)")
+    picky = "torch.where(self.w3.abs() < 1e-3, self.w3, torch.nan)"
+    source = MANY.replace(MADE, made).replace("x * self.scale", f"x * (1 + {picky} + self.w5)")
+    with bench_of(right, source=source, signature=SEVERAL) as bench:
+        choose_weights(bench, 3)
+        assert (bench.trained.keeps_size, bench.trained.keeps_sign) == ({"w3"}, set())
+        assert [each.reason.startswith("the file's sizes alone of w3:") for each in bench.untried] == [True]
+        bench.stir(1)
+        weights = bench.memory.views[1]
+        assert weights["w3"].abs().max() < 1e-3 < weights["w5"].abs().max()
+
+
 def test_a_kernel_that_never_reads_what_is_zero_at_first_is_wrong():
     source = SOURCE.replace("torch.linspace(1, 2, 5)", "torch.zeros(5)").replace("x * self.scale", "x + self.scale")
 
