@@ -319,11 +319,11 @@ class Mcp:
 class Skill:
     """Of `cutegen skill`."""
 
+    action: Annotated[
+        Literal["print", "install"], typer.Argument(help="Show it, or put it where an agent looks for skills.")
+    ] = "print"
     agent: Annotated[
-        Literal["claude", "codex", "opencode"] | None,
-        typer.Option("--for", help="Install it where this agent looks for skills.", show_default="print it"),
+        Literal["claude", "codex", "opencode"] | None, typer.Option("--for", help="With install: which agent.")
     ] = None
-    user: Annotated[
-        bool, typer.Option("--user", help="For all projects, in your home folder, instead of this one.")
-    ] = False
+    user: Annotated[bool, typer.Option("--user", help="With install: for all projects, in your home folder.")] = False
     json: ClassVar[bool] = False

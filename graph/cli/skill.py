@@ -1,4 +1,4 @@
-"""`cutegen skill`: the skill for coding agents, printed or put where an agent looks for it."""
+"""`cutegen skill`: the skill for coding agents, printed, or installed where an agent looks for it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 from graph.cli.errors import IMPROVED
 from graph.cli.options import Skill
 from graph.runs.folder import machine_error, replace_file
+from harness.nouns.errors import UserError
 
 NAME = "cutegen"
 FILE = "SKILL.md"
@@ -17,8 +18,10 @@ USER_FOLDERS = {**FOLDERS, "opencode": ".config/opencode/skills"}
 
 
 def run(options: Skill) -> int:
-    """Do the command; its exit code."""
+    """Do the command; its exit code. Raises `UserError` where nothing says for whom it is installed."""
     text = (files("knowledge") / "skills" / NAME / FILE).read_text(encoding="utf-8")
+    if (options.action == "install") != (options.agent is not None):
+        raise UserError("A skill is installed for an agent.", "For instance: cutegen skill install --for claude.")
     if options.agent is None:
         print(text, end="")
         return IMPROVED

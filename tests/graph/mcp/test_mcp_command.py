@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 from free_port import free_port
 from mcp import Client, StdioServerParameters
+from typer.testing import CliRunner
 
+from graph.cli.main import app
 from graph.mcp.server import MOST_BODY_BYTES, Door
 
 SMALL = """import torch
@@ -129,11 +131,17 @@ def test_beyond_this_machine_a_token_is_needed(tmp_path):
 def test_the_skill_lies_where_the_agent_looks(tmp_path, options, folder):
     (tmp_path / "project").mkdir()
     env = {**os.environ, "HOME": str(tmp_path / "home")}
-    subprocess.run([*CUTEGEN, "skill", *options], cwd=tmp_path / "project", env=env, check=True, timeout=60)
+    subprocess.run([*CUTEGEN, "skill", "install", *options], cwd=tmp_path / "project", env=env, check=True, timeout=60)
     text = (tmp_path / folder / "cutegen" / "SKILL.md").read_text()
     assert text.startswith("---\nname: cutegen\ndescription: ")
     printed = subprocess.run([*CUTEGEN, "skill"], env=env, check=True, timeout=60, capture_output=True, text=True)
     assert printed.stdout == text
+
+
+@pytest.mark.parametrize("given", [("install",), ("--for", "claude")])
+def test_a_skill_is_installed_for_somebody(given):
+    done = CliRunner().invoke(app, ["skill", *given])
+    assert done.exit_code == 2 and "cutegen skill install --for claude" in done.stderr
 
 
 def test_the_skill_names_the_tools_that_there_are():
