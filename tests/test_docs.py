@@ -1,16 +1,17 @@
-"""Every command that the pages show is one: its options, modules and make targets are looked up, none is run."""
+"""Every command that the pages show is one: those to copy run up to their work, which other tests do."""
 
 from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from graph.cli.main import app
 from graph.cli.settings import markdown
@@ -22,17 +23,27 @@ NOW = tuple(page for page in PAGES if page.stem != "suites")
 """That page tells what was run, by commits of then."""
 
 
-def shown(page: Path) -> Iterator[str]:
+def shown(page: Path) -> list[str]:
     """The commands of a page: the lines of its shell blocks, and what stands between backticks."""
-    text = page.read_text(encoding="utf-8")
-    for block in re.findall(r"```(?:sh|bash|console)?\n(.*?)```", text, re.S):
-        yield from block.replace("\\\n", " ").splitlines()
-    yield from re.findall(r"`((?:cutegen|python -m|make) [^`\n]+)`", re.sub(r"```.*?```", "", text, flags=re.S))
+    return [*in_blocks(page), *in_words(page)]
 
 
-def cutegens(page: Path) -> Iterator[list[str]]:
+def in_blocks(page: Path) -> Iterator[str]:
+    """Those that a reader copies."""
+    for language, block in re.findall(r"^ *```(\w*)\n(.*?)^ *```", page.read_text(encoding="utf-8"), re.S | re.M):
+        if language in ("", "sh", "bash", "console"):
+            yield from block.replace("\\\n", " ").splitlines()
+
+
+def in_words(page: Path) -> Iterator[str]:
+    """Those that are spoken of, often in part."""
+    text = re.sub(r"^ *```.*?^ *```", "", page.read_text(encoding="utf-8"), flags=re.S | re.M)
+    yield from re.findall(r"`((?:cutegen|python -m|make) [^`\n]+)`", text)
+
+
+def cutegens(lines: Iterable[str]) -> Iterator[list[str]]:
     """The arguments of each `cutegen` command; an ellipsis and what is optional are left out."""
-    for line in shown(page):
+    for line in lines:
         found = re.match(r"(?:\$ )?(?:[A-Z_]+=\S+ )*(?:echo .*\| )?(?:\S*/)?cutegen ([^#|>;]*)", line)
         if found and (
             given := [each for each in shlex.split(re.sub(r"[\[\]]|\.\.\.", "", found[1])) if each != "--help"]
@@ -41,8 +52,8 @@ def cutegens(page: Path) -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_its_commands_take_what_they_are_given(page: Path) -> None:
-    for name, *given in cutegens(page):
+def test_commands_that_are_spoken_of_exist_with_their_options(page: Path) -> None:
+    for name, *given in cutegens(in_words(page)):
         if name.startswith("-") or name.isupper():
             continue
         assert name in COMMANDS.commands, f"{page.name}: there is no command {name}"
@@ -51,6 +62,23 @@ def test_its_commands_take_what_they_are_given(page: Path) -> None:
         except Exception as error:  # noqa: BLE001 (typer has its own copy of click, which has no public name)
             # Any other complaint is about a placeholder where a number or a file belongs.
             assert type(error).__name__ != "NoSuchOption", f"{page.name}: cutegen {name} {' '.join(given)}: {error}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_to_copy_run_up_to_their_work(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is typed as it stands: all its options are taken, and it begins what it was asked for."""
+    begun: list[object] = []
+
+    def begin(work: object, as_json: bool) -> int:
+        begun.append(work)
+        return 0
+
+    monkeypatch.setattr("graph.cli.errors.guarded", begin)
+    typed = list(cutegens(line for line in in_blocks(page) if not re.search(r"\[|\w\|\w|\bN\b", line)))
+    for arguments in typed:
+        done = CliRunner().invoke(app, arguments)
+        assert done.exit_code == 0, f"{page.name}: cutegen {' '.join(arguments)}: {done.output}"
+    assert len(begun) == len(typed)
 
 
 @pytest.mark.parametrize("page", NOW, ids=lambda page: page.stem)
