@@ -17,7 +17,7 @@ Kind = Literal[
 ]
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
-    "cleared", "lowered", "few", "renewed",
+    "cleared", "lowered", "few", "renewed", "rows set", "rows cleared",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
@@ -46,7 +46,8 @@ class Shown:
     @property
     def ways(self) -> tuple[Way, ...]:
         """Variations to try, as trials take turns at them."""
-        return WAYS[self.kind]
+        ways = WAYS[self.kind]
+        return ways if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
 
     @property
     def timed(self) -> tuple[Way, ...]:
@@ -56,10 +57,10 @@ class Shown:
 
 WAYS: dict[Kind, tuple[Way, ...]] = {
     "values": ("moved", "redrawn", "repeated"),
-    "flags": ("flipped", "moved", "cleared", "set"),
-    "triangle": ("flipped", "cleared", "set", "few"),
-    "prefix": ("recut", "flipped", "cleared", "set"),
-    "suffix": ("recut", "flipped", "cleared", "set"),
+    "flags": ("flipped", "moved", "cleared", "set", "rows cleared", "rows set"),
+    "triangle": ("flipped", "cleared", "set", "few", "rows cleared", "rows set"),
+    "prefix": ("recut", "flipped", "cleared", "set", "rows cleared", "rows set"),
+    "suffix": ("recut", "flipped", "cleared", "set", "rows cleared", "rows set"),
     "one_hot": ("moved", "reversed"),
     "positions": ("moved", "reversed"),
     "distinct": ("moved", "reversed"),
@@ -80,6 +81,9 @@ TIMED: dict[Kind, tuple[Way, ...]] = {
     "full": ("lowered",),
     "fixed": (),
 }
+BY_ROWS: frozenset[Way] = frozenset({"rows set", "rows cleared"})
+"""Nothing of a row is hidden, or all of it. Not in timed calls: what they find is like what the file shows. Of a single
+row nothing would be left."""
 SWAPPED: frozenset[Kind] = frozenset({"values", "flags", "one_hot", "positions", "distinct"})
 """Kinds whose slices may change places."""
 
@@ -328,6 +332,22 @@ def _cleared(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> t
     return given.bool() & ~_chosen(given, generator)
 
 
+def _some_rows(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A quarter of the rows along the last axis, one at least."""
+    rows = given.shape[:-1].numel()
+    chosen = torch.randperm(rows, generator=generator, device=generator.device) < max(1, rows // 4)
+    return chosen.view(*given.shape[:-1], 1)
+
+
+def _rows_set(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    """Some rows true as a whole: where that hides, nothing of them is left."""
+    return given.bool() | _some_rows(given, generator)
+
+
+def _rows_cleared(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
+    return given.bool() & ~_some_rows(given, generator)
+
+
 def _lowered(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
     """Between a half of the one value and itself: lengths that are all full, say."""
     return _between((shown.high + 1) // 2, shown.high, given.shape, generator)
@@ -346,5 +366,5 @@ _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Te
     "moved": _moved, "redrawn": _redrawn, "repeated": _repeated, "reversed": _reversed, "nudged": _nudged,
     "reflected": _reflected, "respread": _respread, "recut": _recut, "flipped": _flipped, "set": _set,
     "cleared": _cleared, "lowered": _lowered, "few": _few,
-    "renewed": _renewed,
+    "renewed": _renewed, "rows set": _rows_set, "rows cleared": _rows_cleared,
 }  # fmt: skip

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.checks.discrete import WAYS, base_of, change_few, show, swap_few, vary
+from harness.checks.discrete import BY_ROWS, WAYS, base_of, change_few, show, swap_few, vary
 
 EXAMPLES = {
     "positions": lambda g: torch.arange(12).repeat(3, 1),
@@ -47,7 +47,7 @@ def test_every_variation_keeps_type_shape_and_range(kind, seed):
     low, high = (bound.long() for bound in (shown.low, shown.high))
     for way, values in changed.items():
         assert (values.dtype, values.shape) == (drawn(kind, seed).dtype, drawn(kind, seed).shape)
-        if way not in ("lowered", "flipped", "set", "cleared", "few"):
+        if way not in {"lowered", "flipped", "set", "cleared", "few", *BY_ROWS}:
             assert ((values.long() >= low) & (values.long() <= high)).all(), way
     if kind == "full":
         assert ((changed["lowered"] >= 16) & (changed["lowered"] <= 32)).all()
@@ -56,7 +56,7 @@ def test_every_variation_keeps_type_shape_and_range(kind, seed):
 @given(st.sampled_from(["ascending", "distinct", "positions", "one_hot", "prefix", "suffix"]), st.integers(0, 1 << 30))
 def test_a_kind_stays_what_it_is(kind, seed):
     _, changed = variations(kind, seed)
-    kept = {way: values for way, values in changed.items() if way not in ("flipped", "set", "cleared")}
+    kept = {way: values for way, values in changed.items() if way not in {"flipped", "set", "cleared", *BY_ROWS}}
     assert kept
     for way, values in kept.items():
         rows, told = values.long(), drawn(kind, seed).long()
@@ -86,6 +86,18 @@ def test_flags_are_set_or_cleared_in_some_places_and_no_other_way(way, before, a
         changed = vary(mask, show([mask]), way, torch.Generator().manual_seed(1))
         assert 8 < int((changed != mask).sum()) < 200
         assert (changed[changed != mask] == after).all()
+
+
+@pytest.mark.parametrize("kind", ["flags", "triangle", "prefix", "suffix"])
+def test_rows_of_a_mask_are_hidden_as_a_whole(kind):
+    _, changed = variations(kind, 3)
+    given = drawn(kind, 3)
+    for way, value in (("rows cleared", False), ("rows set", True)):
+        whole = (changed[way] == value).all(-1)
+        assert torch.equal(changed[way][~whole], given[~whole])
+        assert whole.any() and int(whole.sum() - (given == value).all(-1).sum()) <= max(1, whole.numel() // 4)
+    for alone in (torch.arange(9) % 3 > 0, (torch.arange(9) > 5).expand(4, 9)):
+        assert not BY_ROWS & {*show([base_of(alone)]).ways}, "of a single row nothing would be left"
 
 
 @pytest.mark.parametrize("kind", ["values", "flags", "ascending", "distinct", "prefix", "full"])
