@@ -28,8 +28,6 @@ from harness.nouns.tier import Tier
 from harness.wire.telling import tell
 
 LIBRARY = "kernel.so"
-WITH_LINES = "kernel.lines.so"
-"""The same library with the line tables that `LIBRARY` goes without, where a toolchain makes one."""
 OBJECT = "kernel.o"
 LIBRARIES = Store("builds")
 _MESSAGES = "messages.json"
@@ -138,7 +136,7 @@ def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits
     if completed.exit_code != 0 or not (folder / LIBRARY).is_file():
         return failed_build(completed, messages.diagnostics, output)
     found = {"load_time": toolchain.load_time(folder), "machine_code": fingerprint(folder / LIBRARY)}
-    _keep_only(folder, {LIBRARY, WITH_LINES, toolchain.source_name})
+    _keep_only(folder, {LIBRARY, toolchain.source_name})
     kept = tuple(diagnostic for diagnostic in messages.diagnostics if diagnostic.severity != "error")
     write_text(folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept, **found}).model_dump_json())
     return None

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from harness.building.compilation import LIBRARY, OBJECT, WITH_LINES, Messages, Toolchain
+from harness.building.compilation import LIBRARY, OBJECT, Messages, Toolchain
 from harness.building.disassembly import COMMAND
 from harness.building.gcc import parse_messages
 from harness.building.loop_remarks import loop_remarks
@@ -30,9 +30,9 @@ _FLAGS = (
     "-fno-math-errno", "-fno-trapping-math", "-Wall", "-Wno-unknown-pragmas", "-fdiagnostics-plain-output",
     "-fno-diagnostics-show-option", "-fmax-errors=10",
 )  # fmt: skip
-# Line tables beside the code, which they leave as it is. They tell loops of the source apart: to remarks on the object,
-# and to a profile on a library of its own. The judged library goes without.
-_LINES, _WITHOUT_LINES = "-g1", "-Wl,--strip-debug"
+# Line tables beside the code, which they leave as it is; a process that loads the library does not read them. They tell
+# loops of the source apart, to remarks and to a profile.
+_LINES = "-g1"
 _REMARKS, _DISASSEMBLY = "remarks.txt", "disassembly.txt"
 _DISASSEMBLY_BYTES = 32 << 20
 """Ten times what the largest exemplar's takes."""
@@ -71,7 +71,7 @@ class CpuToolchain(Toolchain):
     @property
     def identity(self) -> tuple[str, ...]:
         """Flags, prelude, and the processor because of -march=native: a cache may be shared between machines."""
-        remarks = (_LINES, _WITHOUT_LINES, str(disassembler()))
+        remarks = (_LINES, str(disassembler()))
         return (*compile_flags(), *link_flags(), *remarks, PRELUDE, processor().identity)
 
     @property
@@ -92,7 +92,7 @@ class CpuToolchain(Toolchain):
         return (precompiled_prelude(self, tier).parent,)
 
     def edges(self) -> Sequence[Edge]:
-        """Compile, with the vectorizer's remarks on the side, then link, with and without lines, and disassemble.
+        """Compile, with the vectorizer's remarks on the side, then link and disassemble.
 
         The last needs objdump.
         """
@@ -102,8 +102,7 @@ class CpuToolchain(Toolchain):
         found = disassembler()
         return (
             Edge("compile", (*compiling, "-c", self.source_name, "-o", OBJECT), (self.source_name,), OBJECT),
-            Edge("link", (*linking, _WITHOUT_LINES, "-o", LIBRARY), (OBJECT,), LIBRARY),
-            Edge("link_lines", (*linking, "-o", WITH_LINES), (OBJECT,), WITH_LINES),
+            Edge("link", (*linking, "-o", LIBRARY), (OBJECT,), LIBRARY),
             *([_disassembling(found)] if found else []),
         )
 

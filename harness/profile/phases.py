@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.building.compilation import WITH_LINES, library_of
+from harness.building.compilation import library_of
 from harness.building.cpu_build import CpuToolchain
 from harness.building.line_table import MOST_ADDRESSES, kernel_lines
 from harness.building.source_loops import SourceLoop, source_loops
@@ -91,20 +91,19 @@ def sample_phases(
     by a rule, again and again.
     """
     library = library_of(build)
-    lined = library.with_name(WITH_LINES) if library else None
-    if lined is None or not lined.is_file():
-        raise UnsampledError("its library has no line table")
+    if library is None or not library.is_file():
+        raise UnsampledError("its library does not lie here")
     if call_ms > limit_s * 1e3:
         raise UnsampledError(f"a call takes {call_ms / 1e3:.2g} s, and no more than {limit_s:.2g} s are sampled")
-    ticks = _sampled(lined, signature, calls=1 if call_ms < _WARM_MS else 0, limit_s=limit_s, tier=tier)
+    ticks = _sampled(library, signature, calls=1 if call_ms < _WARM_MS else 0, limit_s=limit_s, tier=tier)
     if ticks.total < LEAST:
         raise UnsampledError(f"it was met {ticks.total} times in {limit_s:.2g} s of calls")
     name = CpuToolchain.source_name
-    lines = kernel_lines(lined, list(ticks.kernel), kernel_file=name, tier=tier)
+    lines = kernel_lines(library, list(ticks.kernel), kernel_file=name, tier=tier)
     if not any(lines.values()):
         raise UnsampledError("no addr2line that knows its lines")
     loops = {remark.line for remark in build.remarks}
-    phases = split(ticks, lines, lined.with_name(name).read_text(encoding="utf-8"), loops)
+    phases = split(ticks, lines, library.with_name(name).read_text(encoding="utf-8"), loops)
     return Sampled(phases, ticks.total, ticks.held_up)
 
 
