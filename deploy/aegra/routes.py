@@ -2,7 +2,7 @@
 
 from fastapi import FastAPI
 
-from graph.server.artifacts import app as artifacts
+from graph.server.artifacts import ARTIFACTS
 
 app = FastAPI()
-app.router.routes.extend(artifacts.routes)
+app.router.routes.extend(ARTIFACTS)

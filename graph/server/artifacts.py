@@ -20,6 +20,7 @@ from graph.pages.report import render
 from graph.runs.record import RunRecord
 from graph.server.live import ROUTES
 from graph.server.records import record_of_thread
+from graph.server.tool_calls import ToolCalls
 from harness.nouns.errors import CutegenError
 from nodes.state import Best, require
 
@@ -76,5 +77,7 @@ def _refused(status: int, why: str) -> Response:
     return JSONResponse({"detail": why}, status_code=status)
 
 
-app = Starlette(routes=[*ROUTES, Route("/cutegen/threads/{thread_id}/{file}", artifact)])
-"""Mounted by `langgraph.json` beside the server's own routes, behind the same token."""
+ARTIFACTS = (*ROUTES, Route("/cutegen/threads/{thread_id}/{file}", artifact))
+"""Beside the server's own routes, behind the same token."""
+app = Starlette(routes=[*ARTIFACTS, Route("/mcp", ToolCalls(), methods=["POST"])])
+"""Mounted by `langgraph.json`."""

@@ -76,7 +76,8 @@ def _told(wrong: ErrorDetails, known: list[str], part: str) -> str:
     """What is wrong in a sentence: pydantic's own words where they say it."""
     where = printable(".".join(map(str, wrong["loc"])))[:LONGEST_SHOWN]
     if not where:
-        return "The input is not valid: it is no JSON object with named fields."
+        whole = "settings are" if part == "setting" else "input is"
+        return f"The {whole} not valid: what is given is no JSON object with named fields."
     if wrong["type"] == "missing":
         return f"{where} is not valid: it is missing."
     if wrong["type"] == "extra_forbidden":

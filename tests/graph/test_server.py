@@ -472,7 +472,7 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ({"source": 7}, "source is not valid: Input should be a valid string."),
     ({"source": SOURCE, "name": ["a"]}, "name is not valid: Input should be a valid string."),
     ({"source": "x" * (MOST_SOURCE_BYTES + 1)}, f", of at most {MOST_SOURCE_BYTES}."),
-    ("softsign", "The input is not valid: it is no JSON object with named fields."),
+    ("softsign", "The input is not valid: what is given is no JSON object with named fields."),
 )
 WRONG_FOR_ONE = (
     ("cutegen", {"source": SOURCE, "only_plan": True}, "only_plan is not valid: no field of the input has that name."),
@@ -503,6 +503,30 @@ def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str, graph
         assert status == 422 and said in body, (given, body)
     assert by_assistant == refused[1]
     assert runs == []
+
+
+def test_graphs_are_tools_whose_results_are_json_and_whose_errors_are_sentences(url: str) -> None:
+    def ask(method: str, headers: dict[str, str] = KNOWN, **params: Any) -> Any:
+        message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        accepts = {"accept": "application/json, text/event-stream"}
+        answer = httpx.post(f"{url}/mcp", json=message, headers=headers | accepts, timeout=LONG_S)
+        return answer.json().get("result", answer.json()) if answer.is_success else answer.status_code
+
+    assert {tool["name"] for tool in ask("tools/list")["tools"]} >= set(INPUTS)
+    assert ask("tools/call", {}, name="cutegen", arguments={}) == 401
+    for graph in INPUTS:
+        missing = ask("tools/call", name=graph, arguments={"name": "softsign"})
+        assert missing["isError"] and missing["content"][0]["text"] == "source is not valid: it is missing."
+    misspelt = ask("tools/call", name="model", arguments={"source": SOURCE}, context={"max_dept": 1})
+    assert misspelt["isError"] and "max_depth is near" in misspelt["content"][0]["text"]
+    assert "Unknown tool" in str(ask("tools/call", name="nobody", arguments={}))
+    task, spent = {"source": SOURCE, "name": "softsign"}, {"target": "cpu", "max_wall_s": 1e-3}
+    ended = ask("tools/call", name="cutegen", arguments=task, context=spent)
+    assert ended["isError"] is False
+    assert json.loads(ended["content"][0]["text"]) == ended["structuredContent"]
+    assert Result.model_validate(ended["structuredContent"]).best is None
+    empty = ask("tools/call", name="cutegen", arguments={"source": ""}, context={"target": "cpu"})
+    assert empty["isError"] and "there is no Model in it" in empty["content"][0]["text"]
 
 
 def test_no_path_leads_out_of_the_threads(url: str) -> None:
