@@ -9,6 +9,8 @@ from graph.model.plan import LEAST_SHARE, Plan, PlannedRegion
 from graph.pages.sheet import Sheet
 
 HEAD = ("region", "where", "operations", "times", "ms", "share", "floor ms", "written by", "at best")
+MOST_TIMES = 100.0
+"""No bound beyond it says anything: the floor of what a cache holds leaves its bytes out."""
 BUSY = 0.3
 """Where so much of a call passes between operations on a processor, the times tell little."""
 _MOST_NAMES = 5
@@ -27,10 +29,10 @@ def sentences_of(plan: Plan, *, playbook_alone: bool) -> list[str]:
     by_playbook = [region for region in plan.regions if region.writer == "playbook"]
     said = [
         f"One eager call of {plan.name} on {plan.target}: {_ms(plan.whole_ms)} ms{_memory(plan)}.",
-        f"At best, if every region took its floor's time: {plan.bound(plan.regions):.2f}x; those that the playbook "
-        f"writes: {plan.bound(by_playbook):.2f}x.",
+        f"At best, if every region took its floor's time: {in_times(plan.bound(plan.regions))}; those that the "
+        f"playbook writes: {in_times(plan.bound(by_playbook))}.",
         f"Worth a kernel (each could save {LEAST_SHARE:.0%} or more): {len(chosen)} of {len(plan.regions)} "
-        f"regions, {plan.bound(chosen):.2f}x at best.",
+        f"regions, {in_times(plan.bound(chosen))} at best.",
     ]
     if plan.target == "cpu" and plan.between_ms > BUSY * plan.whole_ms:
         said.append(
@@ -69,7 +71,7 @@ def _row(plan: Plan, region: PlannedRegion) -> tuple[str, ...]:
         f"{plan.share(region):.1%}",
         _ms(region.floor_ms),
         writer,
-        f"{plan.bound([region]):.2f}x",
+        in_times(plan.bound([region])),
     )
 
 
@@ -83,6 +85,11 @@ def _rest(plan: Plan) -> list[tuple[str, ...]]:
         for what, ms in rest
         if plan.whole_ms and ms >= plan.whole_ms * 5e-4
     ]
+
+
+def in_times(bound: float) -> str:
+    """A bound on a speed-up, for people."""
+    return f"{bound:.2f}x" if bound < MOST_TIMES else f"over {MOST_TIMES:.0f}x"
 
 
 def _few(names: list[str], most: int) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from graph.model.plan import Plan, PlannedRegion
-from graph.model.plan_table import left_out_of, places_in_words, sentences_of
+from graph.model.plan_table import in_times, left_out_of, places_in_words, sentences_of
 from graph.model.state import RegionOutcome
 from graph.pages.sheet import markdown
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
@@ -78,7 +78,7 @@ def _row(plan: Plan, region: PlannedRegion, outcome: RegionOutcome | None, insid
         f"{plan.share(region):.1%}",
         _factor(outcome.speedup, outcome.interval) if outcome else "",
         _factor(inside.speedup, inside.interval) if inside else "",
-        f"{plan.bound([region]):.2f}x",
+        in_times(plan.bound([region])),
         _fate(outcome, inside),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from graph.model.plan import Plan, PlannedRegion
+from graph.model.plan_table import in_times
 from graph.model.state import RegionOutcome
 from harness.nouns.acceptance import Acceptance, Inside
 
@@ -25,7 +26,7 @@ class Leaf:
     share: float
     alone: float | None
     inside: float | None
-    bound: float
+    bound: str
 
 
 @dataclass
@@ -61,7 +62,7 @@ def tree_of(plan: Plan, outcomes: tuple[RegionOutcome, ...], acceptance: Accepta
             share=plan.share(region) / len(region.places),
             alone=outcome.speedup if outcome else None,
             inside=within.speedup if within else None,
-            bound=plan.bound([region]),
+            bound=in_times(plan.bound([region])),
         )
         for place in region.places:
             _branch(root, common(place.modules)).leaves.append(leaf)

@@ -130,11 +130,15 @@ def _results(name: str, value: Any) -> tuple[TensorSpec, ...]:
     """One spec named like the operation, or "name.0", "name.1" for an operation with several results."""
     if isinstance(value, torch.Tensor):
         return (spec_of(name, value),)
+    if not isinstance(value, list | tuple):
+        raise UntraceableError(f"{name} is a number that follows from values")
     return tuple(spec_of(f"{name}.{i}", part) for i, part in enumerate(value) if isinstance(part, torch.Tensor))
 
 
 def spec_of(name: str, tensor: torch.Tensor) -> TensorSpec:
-    """A tensor's spec. Raises `UntraceableError` for an element type that no kernel is given."""
+    """A tensor's spec. Raises `UntraceableError` for an element type that no kernel is given, and unknown sizes."""
     if tensor.dtype not in DTYPES:
         raise UntraceableError(f"{name} has the unsupported type {tensor.dtype}")
+    if not all(isinstance(each, int) for each in (*tensor.shape, *tensor.stride())):
+        raise UntraceableError(f"{name} has sizes that follow from values")
     return TensorSpec(name=name, shape=tuple(tensor.shape), strides=tuple(tensor.stride()), dtype=DTYPES[tensor.dtype])

@@ -15,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.errors import MachineError
 from harness.trusted.devices import open_device
+from harness.trusted.facts.recurrent_shapes import by_shapes
 from harness.trusted.facts.watching import flop_counter
 from harness.trusted.models.exporting import Exported, Failed, export_model
 from harness.trusted.models.footprint import FollowedEnough, Footprint, bytes_of, free_bytes
@@ -76,7 +77,7 @@ def capture(job: ReferenceJob) -> dict[str, Any]:
 def _size(job: ReferenceJob) -> _Size:
     """Told on tensors that have a shape and no memory."""
     try:
-        with FakeTensorMode(), torch.no_grad(), warnings.catch_warnings(action="ignore"):
+        with FakeTensorMode(), by_shapes(), torch.no_grad(), warnings.catch_warnings(action="ignore"):
             reference = Reference(job.source, job.name, variant=job.variant)
             inputs = reference.inputs(0)
             given = [value for value in inputs if isinstance(value, torch.Tensor)]

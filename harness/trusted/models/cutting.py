@@ -10,6 +10,7 @@ import torch
 from torch.export.passes import move_to_device_pass
 
 from harness.nouns.errors import UserError
+from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.models.exporting import Exported, export_model
 from harness.trusted.reference import Reference
 from harness.wire.job import CutJob, RegionCut
@@ -62,7 +63,8 @@ def _write(exported: Exported, region: RegionCut, values: dict[str, torch.Tensor
     folder.mkdir()
     given = tuple(_alone(values[name]) for name in region.inputs)
     try:
-        made = torch.export.export(module_of(exported, region, values).eval(), given)
+        with without_steps():
+            made = torch.export.export(module_of(exported, region, values).eval(), given)
     except (KeyError, RuntimeError) as error:
         raise UserError(f"{region.name} could not be cut out: {error}. {_CHANGED}", "Capture it again.") from error
     torch.export.save(move_to_device_pass(made, "cpu"), folder / program)

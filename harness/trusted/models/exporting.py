@@ -12,6 +12,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind
 from torch.utils._pytree import tree_flatten
 
+from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.reference import Reference, Value
 
 MOST_PARTS = 64
@@ -105,7 +106,7 @@ def _noting(path: str, seen: dict[str, Call]) -> Any:
 def _export(path: str, call: Call, already: ExportedProgram | None = None) -> Exported | Failed:
     """Functionalized, so that every value is written once; no operation is taken apart."""
     try:
-        with torch.no_grad(), warnings.catch_warnings(action="ignore"):
+        with torch.no_grad(), without_steps(), warnings.catch_warnings(action="ignore"):
             program = already or torch.export.export(call.module, call.args, call.kwargs, strict=False)
             program = program.run_decompositions({})
             drop_copies(program.graph_module)

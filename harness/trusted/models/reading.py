@@ -16,6 +16,7 @@ from harness.nouns.capture import Operation, Part
 from harness.nouns.task import TensorSpec, TracedOp
 from harness.trusted.facts.keeping import gives_nothing
 from harness.trusted.facts.programs import Reader, UntraceableError, spec_of
+from harness.trusted.facts.recurrent_shapes import by_shapes
 from harness.trusted.facts.watching import draws, flop_counter
 from harness.trusted.models.exporting import Exported
 
@@ -28,7 +29,8 @@ def part_of(exported: Exported, ms: Mapping[str, float]) -> Part:
     placeholders = [node for node in graph.nodes if node.op == "placeholder"]
     kinds = dict(zip(placeholders, (spec.kind for spec in signature.input_specs), strict=True))
     specs = {node: spec for node in placeholders if (spec := _spec(node)) is not None}
-    reader = _ModelReader({node.name: node.name for node in placeholders}, exported.path, ms)
+    held = {node.name for node in specs}
+    reader = _ModelReader({node.name: node.name for node in placeholders}, held, exported.path, ms)
     returned = next(node for node in graph.nodes if node.op == "output").args[0]
     operations = tuple(reader.operations(node for node in graph.nodes if node.op == "call_function"))
     return Part(
@@ -41,11 +43,14 @@ def part_of(exported: Exported, ms: Mapping[str, float]) -> Part:
 
 
 class _ModelReader(Reader):
-    """Reads on where an operation is none that a task could have: that one is hindered, the others are not."""
+    """Reads on where an operation is none that a task could have: that one is hindered, and who reads what it gives.
 
-    def __init__(self, known: dict[str, str], path: str, ms: Mapping[str, float]) -> None:
+    `held` are the names of the values that a task could have.
+    """
+
+    def __init__(self, known: dict[str, str], held: set[str], path: str, ms: Mapping[str, float]) -> None:
         super().__init__(known, "export")
-        self._path, self._ms = path, ms
+        self._held, self._path, self._ms = held, path, ms
 
     def operations(self, nodes: Iterator[torch.fx.Node]) -> Iterator[Operation]:
         for node in nodes:
@@ -73,7 +78,9 @@ class _ModelReader(Reader):
         except UntraceableError as error:
             reads = tuple(self.argument(each) for each in node.all_input_nodes)
             return TracedOp(target=str(node.target), args=reads, results=()), str(error)
-        return op, _hindrance(node)
+        self._held.update(result.name for result in op.results)
+        strange = [name for each in node.all_input_nodes if (name := self.names[each.name]) not in self._held]
+        return op, f"no task could be given {strange[0]}, which it reads" if strange else _hindrance(node)
 
 
 def _flops(node: torch.fx.Node) -> int:
@@ -83,7 +90,7 @@ def _flops(node: torch.fx.Node) -> int:
     mode = next((each.fake_mode for each in tree_leaves((args, kwargs)) if isinstance(each, FakeTensor)), None)
     if mode is None:
         return 0
-    with mode, flop_counter() as counter, suppress(Exception):
+    with mode, by_shapes(), flop_counter() as counter, suppress(Exception):
         node.target(*args, **kwargs)
     return int(counter.get_total_flops())
 

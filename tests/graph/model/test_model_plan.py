@@ -203,6 +203,14 @@ def test_the_table_names_layers_once_and_tells_what_was_missed() -> None:
     assert any("control flow on data" in sentence for sentence in sentences_of(plan, playbook_alone=True))
 
 
+def test_a_model_that_a_cache_holds_has_no_bound_that_says_anything() -> None:
+    relu = operation("r", "relu.default", "x", shape=(ROWS, WIDTH), ms=22.0)
+    plan = planned(captured(part(relu, inputs=(packed("x", ROWS, WIDTH),), weights=[]), whole_ms=22.0))
+    assert plan.regions[0].floor_ms == 0.0
+    assert sheet_of(plan).rows[0][-1] == "over 100x"
+    assert "playbook writes: over 100x." in " ".join(sentences_of(plan, playbook_alone=True))
+
+
 def test_a_plan_is_the_same_every_time() -> None:
     capture = captured(two_layers(), whole_ms=22.0)
     assert planned(capture) == planned(Capture.model_validate_json(capture.model_dump_json()))

@@ -110,10 +110,24 @@ def test_memory_that_ends_while_it_is_measured_is_the_machines_fault() -> None:
         captured(source)
 
 
-def test_random_numbers_and_sizes_by_values_are_hindered() -> None:
-    source = NET.replace("return self.layers(x)", "return self.layers(x) + torch.rand(64, 32)")
-    (part,) = captured(source).parts
-    assert [each.hindrance for each in part.operations if each.name == "rand"] == ["it draws random numbers"]
+def test_random_numbers_sizes_by_values_and_types_of_no_kernel_are_hindered_and_the_rest_planned() -> None:
+    drawn = "self.layers(x) + torch.rand(64, 32)"
+    picked = "x = self.layers(x)\n        y = x[x > 0] * 2\n        x = x * x.sum().item()"
+    source = NET.replace(
+        "return self.layers(x)",
+        f"{picked}\n        return {drawn}, y.sum(), y[: y.numel() // 2], torch.fft.rfft(x).abs()",
+    )
+    capture = captured(source)
+    (part,) = capture.parts
+    hindered = {each.name: each.hindrance for each in part.operations if each.hindrance}
+    assert hindered.pop("rand") == "it draws random numbers"
+    assert "sizes that follow from values" in hindered["index"]
+    assert "type torch.complex64" in hindered["fft_rfft"]
+    assert "no task could be given" in hindered["sum"]
+    assert "no task could be given fft_rfft" in hindered["abs"]
+    planned = [name for region in plan_of(capture, "cpu", DEVICE).regions for name in region.operations]
+    assert {"layer_norm", "linear"} <= set(planned)
+    assert not hindered.keys() & set(planned) - {"sum"}
 
 
 def test_a_check_that_export_adds_is_no_operation() -> None:
