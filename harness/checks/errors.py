@@ -249,6 +249,7 @@ class _Ruler:
     def __init__(self, expected: Expected, mapped: Mapped = map) -> None:
         self.scope = expected.scope
         self._mapped = mapped
+        self._is_own = expected.oracle is expected.reference
         self._pieces = [*zip(_pieces(expected.oracle), _pieces(expected.reference), strict=True)]
         oracles = [oracle for oracle, _ in self._pieces]
         self.scale = _rms(oracles, mapped) if self.scope == "all" else _typical(oracles)
@@ -277,22 +278,21 @@ class _Ruler:
         (oracle, reference), piece = pair
         exact = oracle.double()
         weight = exact.abs().add_(self.scale)  # a NaN in it is one in both errors
-        errors = (reference.double() - exact).abs_(), (piece.double() - exact).abs_()
-        squares, skipped = (_squares(errors[0]), _squares(errors[1])), 0
-        if not math.isfinite(sum(squares)) or self._is_undefined(errors[0], weight):
+        results = (piece,) if self._is_own else (reference, piece)  # the reference is off by nothing from itself
+        errors = [(result.double() - exact).abs_() for result in results]
+        squares, skipped = [*map(_squares, errors)], 0
+        if not math.isfinite(sum(squares)) or (not self._is_own and self._is_undefined(errors[0], weight)):
             weight = self._weight(exact)
             skip = self._out_of_scope(exact, reference)
             skipped = int(skip.sum())
-            errors = (
-                self._error(reference, exact, reference).masked_fill_(skip, 0.0),
-                self._error(piece, exact, reference).masked_fill_(skip, 0.0),
-            )
-            squares = _squares(errors[0]), _squares(errors[1])
-        own, theirs = (
+            errors = [self._error(result, exact, reference).masked_fill_(skip, 0.0) for result in results]
+            squares = [*map(_squares, errors)]
+        measured = [
             _Measured(self.scale, float(error.div_(weight).amax()), each, error.numel())
             for error, each in zip(errors, squares, strict=True)
-        )
-        return own, theirs, skipped
+        ]
+        own = _Measured(self.scale, count=exact.numel()) if self._is_own else measured[0]
+        return own, measured[-1], skipped
 
     def wrong(self, result: torch.Tensor, most: float) -> torch.Tensor:
         """Which elements are off by more than allowed, in the shape of the result."""

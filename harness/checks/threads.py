@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import torch
 
 Mapped = Callable[..., Iterable[Any]]
 """`map`, or one that works on several pieces at a time."""
+
+SHARES = 4
+"""Of each thread: who has waited for a processor leaves the rest to others."""
 
 
 @contextmanager
@@ -35,4 +40,14 @@ def side_by_side(whole: torch.Tensor, piece: int) -> Iterator[Mapped]:
             yield map
         else:
             with ThreadPoolExecutor(threads) as pool:
-                yield pool.map
+                yield partial(_in_shares, pool, threads)
+
+
+def _in_shares(
+    pool: ThreadPoolExecutor, threads: int, function: Callable[[Any], Any], pieces: Iterable[Any]
+) -> Iterable[Any]:
+    """A thread's share is handed over as a whole: for each piece alone that took as long as some pieces do."""
+    waiting = [*pieces]
+    size = -(-len(waiting) // (SHARES * threads)) or 1
+    shares = [waiting[start : start + size] for start in range(0, len(waiting), size)]
+    return chain.from_iterable(pool.map(lambda share: [function(piece) for piece in share], shares))

@@ -8,6 +8,7 @@ from python_kernels import SIGNATURE, SOURCE, bench_of, right
 
 from harness.nouns.task import TensorSpec
 from harness.trusted.admission import PROBES, WEIGHTS, choose_weights
+from harness.trusted.reference import all_finite
 from harness.trusted.trials import run_trial
 
 NAMES = [f"w{number}" for number in range(12)]
@@ -77,3 +78,13 @@ def test_a_kernel_that_never_reads_what_is_zero_at_first_is_wrong():
             bench.stir(1)
             assert bench.memory.views[1]["scale"].all()
         assert torch.equal(bench.weights["scale"], torch.zeros(5))
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_a_single_element_that_is_no_number_is_found(dtype):
+    good = torch.linspace(-60000, 60000, 5000).to(dtype).view(50, 100).mT
+    assert all_finite([good, good[:0], torch.arange(3), torch.tensor(True), torch.tensor(0.0, dtype=dtype)])
+    for bad in (torch.nan, torch.inf, -torch.inf):
+        spoilt = good.clone()
+        spoilt[77, 31] = bad
+        assert not all_finite([good, spoilt])
