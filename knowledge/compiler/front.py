@@ -11,6 +11,7 @@ from knowledge.compiler.ops_einsum import EINSUM
 from knowledge.compiler.ops_gradients import GRADIENTS
 from knowledge.compiler.ops_moving import MOVING
 from knowledge.compiler.ops_recurrent import RECURRENT
+from knowledge.compiler.ops_sampling import SAMPLING
 from knowledge.compiler.ops_scattering import SCATTERING
 from knowledge.compiler.ops_sorting import SORTING
 from knowledge.compiler.ops_windows import WINDOWS
@@ -20,7 +21,7 @@ from knowledge.playbook.problem import ByContent, Problem
 
 OPERATIONS = {
     **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
-    **SORTING,
+    **SORTING, **SAMPLING,
 }  # fmt: skip
 
 

@@ -1,8 +1,10 @@
-"""Losses that choose among classes or triplets, and normalization by a batch's own statistics."""
+"""Losses that choose among classes or triplets, distances, and normalization by a batch's own statistics."""
 
 from __future__ import annotations
 
-from knowledge.compiler.index import computed
+from math import inf
+
+from knowledge.compiler.index import Index, computed, number
 from knowledge.compiler.ops_moving import places, values_of
 from knowledge.compiler.picking import picked
 from knowledge.playbook.expressions import Node, UnwritableError
@@ -89,7 +91,26 @@ def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> 
         return rows.result(rows.reduce("sum", f("abs", gap)), False)
     if p == 2:
         return rows.result(f("sqrt", rows.reduce("sum", f("mul", gap, gap))), False)
+    if p == inf:
+        return rows.result(rows.reduce("amax", f("abs", gap)), False)
     return rows.result(f("pow", rows.reduce("sum", f("pow", f("abs", gap), p)), 1 / p), False)
+
+
+def _cdist(state: Lowering, op: Op) -> Node:
+    """Each row of one from each of the other, in batches that are broadcast."""
+    graph, dtype, shape = values_of(state), result_dtype(op), op.results[0].shape
+    p = float(state.argument(op, 2, "p", 2.0))  # type: ignore[arg-type]
+    if p == 0:
+        raise UnwritableError(f"{op.target} that counts what differs")
+    *lead, row, column, inner = places((*shape, state.value(op.args[0]).shape[-1]))
+
+    def spread(argument: Argument, place: Index) -> Node:
+        node = state.operand(argument, dtype)
+        own = lead[len(lead) - len(node.shape) + 2 :]
+        outer = (number(0) if size == 1 else at for size, at in zip(node.shape[:-2], own, strict=True))
+        return graph.map((*shape, node.shape[-1]), graph.read(node, (*outer, place, inner)))
+
+    return _distance(state, spread(op.args[0], row), spread(op.args[1], column), p, 0.0)
 
 
 def _triplet(state: Lowering, op: Op) -> Node:
@@ -154,5 +175,5 @@ CHOOSING: dict[str, Lower] = {
     **dict.fromkeys(("nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"), _nll),
     "cross_entropy_loss": _cross_entropy,
     "triplet_margin_loss": _triplet, "cosine_embedding_loss": _cosine_embedding, "batch_norm": _batch_norm,
-    "native_batch_norm": _batch_norm, "sum": _sum,
+    "native_batch_norm": _batch_norm, "sum": _sum, "cdist": _cdist,
 }  # fmt: skip

@@ -24,6 +24,15 @@ def _whole(high: int, *shape: int) -> torch.Tensor:
     return torch.randint(high, shape, generator=torch.Generator().manual_seed(high))
 
 
+def _sampled(mode: str, padding: str, aligned: bool) -> Case:
+    """At points within an image and beyond it; none of them halfway between two elements, where rounding decides."""
+    return Case(
+        lambda x, grid: F.grid_sample(x, grid, mode, padding, align_corners=aligned), (IMAGE, 1.3 * _randn(2, 5, 4, 2))
+    )
+
+
+SORTED = torch.tensor([-1.5, -0.5, -0.5, 0.0, 0.25, 2.0, 3.5])
+SOUGHT = torch.tensor([[-2.0, -0.5, 0.0, 0.1], [3.5, 4.0, torch.nan, torch.inf]])
 X, IMAGE, VOLUME = _randn(5, 7), _randn(2, 3, 9, 7), _randn(2, 4, 5, 6, 7)
 
 ODD = _randn(3, 19, 2)
@@ -63,6 +72,29 @@ CASES: dict[str, Case] = {
     "index_select": Case(lambda x, y: x.index_select(1, y).tanh(), (X, _whole(7, 3))),
     "embedding": Case(lambda w, y: F.embedding(y, w), (X, _whole(5, 2, 3))),
     "index": Case(lambda x, y: x[:, y], (X, _whole(7, 2, 2))),
+    "cdist": Case(torch.cdist, (_randn(2, 5, 3), _randn(2, 4, 3))),
+    "cdist of broadcast batches": Case(lambda x, y: torch.cdist(x, y, 1.0), (_randn(3, 1, 5, 6), _randn(2, 4, 6))),
+    "cdist of cubes": Case(lambda x, y: torch.cdist(x, y, 3.0) * 2, (_randn(5, 3), _randn(4, 3))),
+    "cdist by the largest": Case(lambda x, y: torch.cdist(x, y, torch.inf), (_randn(5, 3), _randn(4, 3))),
+    "grid": _sampled("bilinear", "zeros", False),
+    "grid aligned": _sampled("bilinear", "zeros", True),
+    "grid to the border": _sampled("bilinear", "border", False),
+    "grid of nearest": _sampled("nearest", "zeros", True),
+    "grid of nearest to the border": _sampled("nearest", "border", False),
+    "affine grid": Case(lambda m: F.affine_grid(m, [2, 3, 5, 4], align_corners=False), (_randn(2, 2, 3),)),
+    "affine grid aligned": Case(lambda m: F.affine_grid(m, [2, 3, 1, 4], align_corners=True), (_randn(2, 2, 3),)),
+    "affine grid of a volume": Case(
+        lambda m: F.affine_grid(m, [2, 1, 3, 4, 5], align_corners=True), (_randn(2, 3, 4),)
+    ),
+    "spatial transformer": Case(
+        lambda x, m: F.grid_sample(x, F.affine_grid(m, [2, 3, 4, 6], align_corners=False), align_corners=False),
+        (IMAGE, _randn(2, 2, 3)),
+    ),
+    "bucketize": Case(lambda x, b: torch.bucketize(x, b), (SOUGHT, SORTED)),
+    "bucketize right": Case(lambda x, b: torch.bucketize(x, b, right=True, out_int32=True), (SOUGHT, SORTED)),
+    "searchsorted": Case(
+        lambda b, x: torch.searchsorted(b, x, side="right"), (torch.stack((SORTED, SORTED * 2)), SOUGHT)
+    ),
     "one hot": Case(lambda y: F.one_hot(y, 6), (_whole(6, 3, 4),)),
     "repeat": Case(lambda x: x.repeat(2, 3) + 1, (X,)),
     "flip": Case(lambda x: x.flip(0, 1), (X,)),
