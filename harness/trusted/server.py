@@ -22,7 +22,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import networkx  # noqa: F401 (half of what describing a task would take: export imports it, too)
 import torch  # what the warmth is for
 import torch._dynamo  # export imports it on first use, which takes a second and fails once locked down
 

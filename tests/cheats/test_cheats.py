@@ -7,8 +7,10 @@ KERNELS = entries("kernels")
 
 
 def each(found: tuple[Entry, ...]):
+    """Those of one task beside each other: each process that judges some of them describes it once."""
     marks = {True: [pytest.mark.gpu], False: []}
-    return [pytest.param(entry, id=entry.path.name, marks=marks[entry.gpu]) for entry in found]
+    by_task = sorted(found, key=lambda entry: entry.task)
+    return [pytest.param(entry, id=entry.path.name, marks=marks[entry.gpu]) for entry in by_task]
 
 
 @pytest.mark.parametrize("entry", each(KERNELS))
