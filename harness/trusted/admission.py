@@ -6,12 +6,12 @@ import torch
 
 from harness.checks.emptiness import emptiness
 from harness.checks.families import STIRRED
+from harness.checks.finite import all_finite
 from harness.checks.stirring import MANNERS
 from harness.nouns.errors import UserError
 from harness.nouns.task import TensorSpec
 from harness.nouns.verdict import Untried
 from harness.trusted.bench import Bench
-from harness.trusted.reference import all_finite
 
 PROBES = 24
 """Forwards spent on finding the weights whose sign, or size, must stay: enough for four among some forty."""

@@ -13,6 +13,7 @@ import torch
 
 from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
 from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
+from harness.checks.finite import all_finite
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
@@ -24,7 +25,7 @@ from harness.trusted.discrete_arguments import DiscreteArguments, Ways
 from harness.trusted.link import Numbers, RunnerLink
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.oracle import Oracle
-from harness.trusted.reference import Reference, Value, all_finite
+from harness.trusted.reference import Reference, Value
 from harness.trusted.scalar_arguments import ScalarArguments
 
 

@@ -7,7 +7,6 @@ import copy
 import inspect
 import json
 import linecache
-import math
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -349,18 +348,6 @@ class Reference:
         except Exception as error:  # the user's code may raise anything; its message is the answer
             remedy = _IN_PLACE if "inplace operation" in str(error) else ""
             raise self.error(f"{what} raised {one_line(error)}", remedy) from error
-
-
-def all_finite(results: Sequence[torch.Tensor]) -> bool:
-    """Whether every element of these is a finite number."""
-    return all(map(_is_finite, results))
-
-
-def _is_finite(result: torch.Tensor) -> bool:
-    """By both ends, of which one is NaN where any element is: one pass that writes nothing."""
-    if not result.is_floating_point() or not result.numel():
-        return True
-    return all(math.isfinite(end) for end in result.aminmax())
 
 
 def _named(model: torch.nn.Module) -> dict[str, torch.Tensor]:

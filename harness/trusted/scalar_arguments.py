@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 import torch
 from torch._subclasses.fake_tensor import FakeTensor
 
+from harness.checks.finite import all_finite
 from harness.nouns.errors import UserError
 from harness.nouns.task import ScalarSpec, Signature
 from harness.trusted.link import Numbers
-from harness.trusted.reference import Reference, Value, all_finite
+from harness.trusted.reference import Reference, Value
 
 STEPS = 64
 """Different values of a number with a fraction while timed."""

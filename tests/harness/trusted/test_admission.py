@@ -6,9 +6,9 @@ import pytest
 import torch
 from python_kernels import SIGNATURE, SOURCE, bench_of, right
 
+from harness.checks.finite import all_finite
 from harness.nouns.task import TensorSpec
 from harness.trusted.admission import PROBES, WEIGHTS, choose_weights
-from harness.trusted.reference import all_finite
 from harness.trusted.trials import run_trial
 
 NAMES = [f"w{number}" for number in range(12)]
