@@ -41,7 +41,7 @@ def contracted(
 def _shares(graph: Values, shape: tuple[int, ...], over: Sequence[int]) -> int:
     """In how many equal shares a sum is made, so that tiles of its results are enough for the device."""
     wanted = min(graph.tiles * TILE // max(math.prod(shape), TILE), math.prod(over) // LEAST_SHARE)
-    return max((count for count in range(2, min(wanted, over[0]) + 1) if over[0] % count == 0), default=1)
+    return max((count for count in range(2, min(wanted, *over[:1], wanted) + 1) if over[0] % count == 0), default=1)
 
 
 def product(graph: Values, left: Node, right: Node) -> Node:
@@ -98,8 +98,11 @@ def _addmm(state: Lowering, op: Op) -> Node:
     f = Terms(state.graph, result_dtype(op))
     first, left, right = _operands(state, op, 0, 1, 2)
     made = product(values_of(state), left, right)
-    alpha, beta = (state.operand(op.kwargs.get(name, 1), f.dtype) for name in ("alpha", "beta"))
-    return f("add", f("mul", first, beta), f("mul", made, alpha))
+    alpha, beta = (op.kwargs.get(name, 1) for name in ("alpha", "beta"))
+    made = made if alpha == 1 else f("mul", made, state.operand(alpha, f.dtype))
+    if beta == 0:  # then PyTorch does not read it at all, NaN or not
+        return made
+    return f("add", made, first if beta == 1 else f("mul", first, state.operand(beta, f.dtype)))
 
 
 @dataclass(frozen=True)
@@ -253,7 +256,7 @@ def _repeated(graph: Values, node: Node, times: int) -> Node:
 
 CONTRACTING: dict[str, Lower] = {
     **dict.fromkeys(("matmul", "mm", "bmm", "mv", "dot"), _matmul),
-    **dict.fromkeys(("addmm", "baddbmm"), _addmm),
+    **dict.fromkeys(("addmm", "addmv", "baddbmm"), _addmm),
     **dict.fromkeys((f"conv{rank}d" for rank in (1, 2, 3)), _convolution(False)),
     **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), _convolution(True)),
     "linear": _linear, "convolution": _any_convolution,

@@ -9,7 +9,6 @@ from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.recipe import LoopsRecipe
 from knowledge.compiler.sizes_recipe import SizesRecipe
 from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.gemm_trace import AFTER, PRODUCTS
 from knowledge.playbook.lowering import WITHOUT_EFFECT, base_name
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
@@ -117,7 +116,7 @@ def _kernel(recipe: Recipe, problem: Problem, move: Move, max_sweep: int) -> str
 
 def writable_ops() -> tuple[str, ...]:
     """The aten operations, without overloads, that some recipe can write."""
-    return tuple(sorted(OPERATIONS.keys() | PRODUCTS.keys() | AFTER.keys()))
+    return tuple(sorted(OPERATIONS))
 
 
 def _refusal(problem: Problem, reason: str) -> str:

@@ -25,8 +25,6 @@ _SHARED_K = 256
 def first_plan(problem: Problem, form: Form) -> Plan | Decline:
     """The plain kernel of the type, on Hopper the tensor cores' own, or why the form is not covered."""
     device = problem.device
-    if form.kind == "scale":
-        return Decline("The GEMM recipe covers products with a diagonal matrix on the cpu only.")
     if form.second and not hopper.suits(problem, form):
         return Decline("A pair of products in one kernel needs Hopper, 16 bits, and rows at multiples of 16 bytes.")
     if form.dtype in NARROW and _is_ampere(device):

@@ -31,7 +31,7 @@ SHARED_BYTES = 227 << 10
 
 def suits(problem: Problem, form: Form) -> bool:
     """Whether the device is Hopper, and tensor copies can read both operands."""
-    narrow = problem.device.architecture == ARCHITECTURE and form.dtype in NARROW and form.kind == "contract"
+    narrow = problem.device.architecture == ARCHITECTURE and form.dtype in NARROW
     return narrow and len(form.batch) <= 1 and copyable(form, A) and copyable(form, B)
 
 

@@ -1,12 +1,11 @@
-"""The GEMM family's recipe: products of matrices, of a matrix and a vector, of a diagonal matrix and a dense one."""
+"""The GEMM family's recipe: products of matrices, of a matrix and a vector."""
 
 from __future__ import annotations
 
-from knowledge.playbook import cuda_gemm, gemm_diag, gemm_rows, gemm_tiled, gemm_tiled_source
-from knowledge.playbook.gemm_form import NARROW
-from knowledge.playbook.gemm_pairs import form_of
+from knowledge.compiler.product import form_of
+from knowledge.playbook import cuda_gemm, gemm_rows, gemm_tiled, gemm_tiled_source
+from knowledge.playbook.gemm_form import NARROW, UncoveredError
 from knowledge.playbook.gemm_source import render_frame
-from knowledge.playbook.gemm_views import UncoveredError
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 
@@ -15,7 +14,7 @@ class GemmRecipe:
     """Writes a forward that is one product of two operands, with what directly follows it fused in.
 
     Covers mm, bmm, mv, dot, matmul, addmm, baddbmm, linear and einsum of two operands, transposed and reshaped
-    operands without a copy, diag(a) @ B, triu and tril of a product: in float32 and float64 on the cpu, in float32,
+    operands without a copy, triu and tril of a product: in float32 and float64 on the cpu, in float32,
     float16 and bfloat16 on a GPU. On Hopper in 16 bits also two products of one operand, as gated layers have them.
     """
 
@@ -33,8 +32,6 @@ class GemmRecipe:
             return Decline("On the cpu the GEMM recipe covers one product.")
         if form.dtype in NARROW:
             return Decline(f"On the cpu the GEMM recipe covers float32 and float64; this is {form.dtype}.")
-        if form.kind == "scale":
-            return gemm_diag.first_plan()
         return gemm_rows.first_plan(form) if form.rows_only else gemm_tiled.first_plan(form, problem.device)
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
@@ -42,8 +39,6 @@ class GemmRecipe:
         form = form_of(problem)
         if problem.target == "cuda":
             return cuda_gemm.moves(problem, form, plan)
-        if form.kind == "scale":
-            return gemm_diag.moves(form, problem.device, plan)
         if form.rows_only:
             return gemm_rows.moves(form, problem.device, plan)
         return gemm_tiled.moves(form, problem.device, plan)
@@ -53,8 +48,5 @@ class GemmRecipe:
         form = form_of(problem)
         if problem.target == "cuda":
             return cuda_gemm.render(problem, form, plan)
-        if form.kind == "scale":
-            body = gemm_diag.body(form, plan)
-        else:
-            body = gemm_rows.body(form, plan) if form.rows_only else gemm_tiled_source.body(form, plan)
+        body = gemm_rows.body(form, plan) if form.rows_only else gemm_tiled_source.body(form, plan)
         return render_frame(problem, form, plan, body)

@@ -50,7 +50,7 @@ def member(form: Form) -> list[str]:
         f"    Vec const d{k} = neighbours(D{k}, LayoutD{k}{{}}, m, n, l);" for k, _ in enumerate(form.operands[3:])
     ]
     coordinates = ", ".join(f"[[maybe_unused]] int {name}" for name in "mnl")
-    steps = [f"    x = {code};" for code in _codes(form)]
+    steps = [f"    {code};" for code in _codes(form)]
     return [f"  Vec lanes(Vec x, {coordinates}) const {{", *loads, *steps, "    return x;", "  }"]
 
 

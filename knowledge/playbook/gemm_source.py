@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from string import Template
 
 from knowledge.playbook import gemm_lanes
-from knowledge.playbook.gemm_form import BYTES, NARROW, Axis, Form
-from knowledge.playbook.gemm_trace import SCALAR_PREFIX
+from knowledge.playbook.gemm_form import BYTES, NARROW, SCALAR_PREFIX, Axis, Form
 from knowledge.playbook.identifiers import identifiers
 from knowledge.playbook.problem import Problem, Scalar, Tensor
 from knowledge.playbook.recipe import Plan
@@ -188,16 +187,12 @@ def bound(problem: Problem, form: Form, scope: str = "") -> list[str]:
 def headline(form: Form) -> tuple[str, ...]:
     """What a kernel computes, of which sizes, with how many FLOPs and bytes."""
     a, b, c = form.operands[:3]
-    sizes = f"M={form.m.extent} N={form.n.extent}"
-    if form.kind == "contract":
-        what = f"{c}(m,n,l) = sum over k of {a}(m,k,l) * {b}(n,k,l)"
-        sizes += f" K={form.k.extent}"
-    else:
-        what = f"{c}(m,n,l) = {a}(m,n,l) * {b}(m,n,l), {a} being the stretched diagonal"
+    sizes = f"M={form.m.extent} N={form.n.extent} K={form.k.extent}"
+    what = f"{c}(m,n,l) = sum over k of {a}(m,k,l) * {b}(n,k,l)"
     if form.second:
         what += f", u = sum over k of {a}(m,k,l) * {form.second.operand}(n,k,l)"
-        what += "".join(f"; u = {code}" for code in form.second.codes)
-    what += "".join(f"; x = {code}" for code in form.codes)
+        what += "".join(f"; {code}" for code in form.second.codes)
+    what += "".join(f"; {code}" for code in form.codes)
     if form.triangle:
         sign = ">=" if form.triangle.half == "upper" else "<="
         what += f"; kept where n - m {sign} {form.triangle.offset}, else 0"
@@ -212,7 +207,7 @@ def headline(form: Form) -> tuple[str, ...]:
 def _touched(form: Form, place: int) -> int:
     """Elements of an operand: the product of the extents along which it moves."""
     count = 1
-    for axis in (form.m, form.n, form.k, *form.batch):
+    for axis in form.axes:
         count *= axis.extent if axis.strides[place] else 1
     return count
 
@@ -249,8 +244,8 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "", lanes: int = 1) 
     members = [f"  T const* D{i - 3};  // {form.operands[i]}" for i in places]
     members += [f"  {number} {name};" for name in scalars]
     loads = [f"    {number} const d{i - 3} = D{i - 3}[LayoutD{i - 3}{{}}(m, n, l)];" for i in places]
-    steps = [f"    u = {code};" for code in form.second.codes] if form.second else []
-    steps += [f"    x = {code};" for code in form.codes]
+    steps = [f"    {code};" for code in form.second.codes] if form.second else []
+    steps += [f"    {code};" for code in form.codes]
     if narrow:
         steps = [re.sub(r"\bT\(", "float(", step) for step in steps]
     last = "    return T(x);" if narrow else "    return x;"

@@ -152,7 +152,9 @@ def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
         state.values[result.name] = _as_traced(state, op, kept, result)
     for alias, source in aliases(op):
         state.roots[alias] = state.roots.get(source, source)
-    if in_place:
+    if in_place and name[:-1] in ALIASING and isinstance(op.args[0], Ref):
+        state.values[op.args[0].ref] = state.values[op.results[0].name]
+    elif in_place:
         _overwrite(state, op, state.values[op.results[0].name])
 
 

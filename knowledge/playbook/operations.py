@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from knowledge.playbook.cuda_diag import without_diagonals
 from knowledge.playbook.cuda_gemv import VECTOR_PRODUCTS
+from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.lowering import Lower, Lowered, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
 from knowledge.playbook.ops_losses import LOSSES
@@ -25,7 +25,5 @@ def lower_problem(problem: Problem) -> Lowered:
 
 @lru_cache(maxsize=8)
 def _lowered(key: ByContent) -> Lowered:
-    given = key.problem
-    if given.target == "cuda":
-        return lower(without_diagonals(given), TABLE | VECTOR_PRODUCTS)
-    return lower(given, TABLE)
+    given = without_diagonals(key.problem)
+    return lower(given, TABLE | VECTOR_PRODUCTS if given.target == "cuda" else TABLE)

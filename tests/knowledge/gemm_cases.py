@@ -63,14 +63,8 @@ PLAIN: dict[str, Case] = {
     "linear": (linear, (rand(2, 4, 5), rand(6, 5))),
     "flattened linear": (lambda a, b: linear(a.flatten(1), b), (rand(3, 2, 5), rand(6, 10))),
     "einsum": (lambda a, b: torch.einsum("bijl,lk->bijk", a, b), (rand(2, 3, 4, 5), rand(5, 6))),
-    "einsum outer": (lambda a, b: torch.einsum("i,j->ij", a, b), (rand(4), rand(5))),
     "einsum sideways": (lambda a, b: torch.einsum("bki,bkj->jbi", a, b), (rand(2, 5, 4), rand(2, 5, 6))),
     "einsum over two": (lambda a, b: torch.einsum("ikl,jkl->ij", a, b), (rand(4, 2, 3), rand(5, 2, 3))),
-    "diag left": (lambda a, b: torch.diag(a) @ b, (rand(4), rand(4, 6))),
-    "diag right": (lambda a, b: b @ torch.diag(a), (rand(6), rand(4, 6))),
-    "diag of a batch": (lambda a, b: torch.diag(a) @ b, (rand(4), rand(3, 4, 6))),
-    "diag and a vector": (lambda a, b: torch.diag(a) @ b, (rand(4), rand(4))),
-    "diag and a transposed matrix": (lambda a, b: torch.diag(a) @ b.T, (rand(4), rand(6, 4))),
 }
 
 STEPS: dict[str, Case] = {
@@ -85,7 +79,6 @@ STEPS: dict[str, Case] = {
     "transposed sum": (lambda a, b, c: (a @ b).T + c, (rand(4, 5), rand(5, 6), rand(6, 4))),
     "upper": (lambda a, b: torch.triu(a @ b), (rand(17, 9), rand(9, 19))),
     "lower below": (lambda a, b: torch.tril(a @ b, -2), (rand(3, 17, 9), rand(9, 19))),
-    "diag steps": (lambda a, b, c: torch.sigmoid(2 * (torch.diag(a) @ b) + c), (rand(4), rand(4, 37), rand(37))),
     "activations": (_activations, (rand(9, 5), rand(5, 6))),
     "swish by hand": (
         lambda a, b, c: (lambda x: x * torch.sigmoid(x) * 2)(linear(a, b, c)),

@@ -10,9 +10,10 @@ import pytest
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
+from knowledge.compiler.product import form_of
 from knowledge.playbook import cuda_gemm_simt as simt
 from knowledge.playbook.cuda_gemm import render
-from knowledge.playbook.gemm_form import Form, form_of
+from knowledge.playbook.gemm_form import Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Plan
 

@@ -13,12 +13,12 @@ from cuda_gemm_cases import H200, RECIPE, build, on_gpu
 from gemm_cases import rand, trace_fx
 
 from harness.machine.gpu import find_gpu
+from knowledge.compiler.product import form_of
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_hopper as hopper
 from knowledge.playbook import cuda_gemm_short as short
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
 

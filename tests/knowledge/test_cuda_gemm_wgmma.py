@@ -16,8 +16,8 @@ from harness.building.toolchain import cuda_compiler
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
+from knowledge.compiler.product import form_of
 from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.problem import Device
 from knowledge.playbook.recipe import Plan
 

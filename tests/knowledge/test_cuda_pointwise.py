@@ -15,7 +15,7 @@ from pointwise_cases import GROUPS
 
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.cuda_diag import without_diagonals
+from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Draft, Plan

@@ -13,8 +13,8 @@ from gemm_cases import EXPORTED, PLAIN, STEPS, doubled, rand
 from goldens import Golden
 from traced import Compiler, Kernel, call, trace
 
+from knowledge.compiler.product import form_of
 from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.gemm_tiled import fragment, tiles
 from knowledge.playbook.problem import Device, Problem, Ref, Scalar
 from knowledge.playbook.recipe import Plan
@@ -59,7 +59,7 @@ def run_all(
 
 PACKED = ("both transposed", "right transposed", "strided input", "attention scores", "einsum sideways")
 STEPPED = (
-    "addmm", "addmm without c", "gelu", "transposed sum", "lower below", "upper", "diag steps", "mv and bias",
+    "addmm", "addmm without c", "gelu", "transposed sum", "lower below", "upper", "mv and bias",
     "activations", "swish by hand", "softsign", "the product twice", *EXPORTED,
 )  # fmt: skip
 
@@ -68,14 +68,12 @@ LARGE = {
     "rows": (lambda a, b: a @ b, (rand(203, 2501), rand(2501))),
     "dot": (torch.dot, (rand(300_001), rand(300_001))),
     "vector and matrix": (lambda a, b: a @ b, (rand(500), rand(500, 1100))),
-    "diag": (lambda a, b: torch.diag(a) @ b, (rand(301), rand(301, 517))),
 }
 NAMES = {
     "gemm": {"SIMD", "register blocking", "threads", "tiling", "packing"},
     "rows": {"SIMD", "accumulators", "register blocking"},
     "dot": {"SIMD", "accumulators"},
     "vector and matrix": {"SIMD", "threads", "tiling"},
-    "diag": {"threads", "SIMD", "streaming stores"},
 }
 
 

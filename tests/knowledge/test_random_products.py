@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from traced import trace
 
-from knowledge.playbook.gemm_form import Axis, Form, form_of
-from knowledge.playbook.gemm_views import UncoveredError
+from knowledge.compiler.product import form_of
+from knowledge.playbook.gemm_form import Axis, Form, UncoveredError
 from knowledge.playbook.identifiers import identifiers
 from knowledge.playbook.problem import Problem, Tensor
 
@@ -43,10 +43,13 @@ STEPS: dict[str, Step] = {
 }
 
 
-def steps_of(form: Form) -> list[Callable[..., numpy.ndarray]]:
-    """The steps' C++ as functions of x and the operands: what stands in it here, Python spells alike but for `?:`."""
-    codes = (re.sub(r"\bd(\d+)\b", r"d['d\1']", code) for code in form.codes)
-    return [eval(f"lambda x, **d: {_python(code)}", {"T": float, "where": numpy.where}) for code in codes]
+def after(form: Form, values: numpy.ndarray, given: dict[str, numpy.ndarray]) -> numpy.ndarray:
+    """The steps' C++ done to the sums: what stands in it here, Python spells alike but for `?:`."""
+    known = {"T": float, "where": numpy.where, "x": values, **given}
+    for code in form.codes:
+        name, _, text = code.removeprefix("auto const ").partition(" = ")
+        known[name] = eval(_python(text), known)
+    return known["x"]  # type: ignore[return-value]
 
 
 def _python(code: str) -> str:
@@ -92,8 +95,7 @@ def interpreted(form: Form, problem: Problem, given: list[torch.Tensor]) -> torc
     axes = [*form.batch, form.m, form.n, form.k]
     values = (memory[form.operands[0]][offsets(axes, 0)] * memory[form.operands[1]][offsets(axes, 1)]).sum(-1)
     steps = {f"d{k}": memory[name][offsets(axes[:-1], 3 + k)] for k, name in enumerate(form.extras)}
-    for step in steps_of(form):
-        values = step(values, **steps)
+    values = after(form, values, steps)
     (output,) = problem.outputs
     result = torch.full((span(output),), torch.nan, dtype=torch.float64)
     result.numpy()[offsets(axes[:-1], 2)] = values
@@ -172,7 +174,7 @@ def test_the_loops_compute_what_torch_does(case: tuple[Callable[..., torch.Tenso
     except UncoveredError as refusal:
         event(f"declined: {re.sub('[0-9(].*', '', str(refusal))}")
         return
-    event(f"covered, {form.kind}")
+    event("covered")
     torch.testing.assert_close(interpreted(form, problem, given), wanted)
     loops = [axis.extent for axis in (form.m, form.n, form.k, *form.batch)]
     assert form.flops == 2 * sum(1 for _ in product(*map(range, loops)))

@@ -11,7 +11,7 @@ from evaluation import evaluate
 from gemm_cases import rand, trace_fx
 from gpu_kernels import traced
 
-from knowledge.playbook.cuda_diag import without_diagonals
+from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem

@@ -46,6 +46,8 @@ def _scaling(op: Op, spread: dict[str, Op], factor: int) -> list[Op]:
     """A product's operations with the diagonal factor replaced by its vector."""
     (diagonal,) = (arg.ref for arg in op.args[factor : factor + 1] if isinstance(arg, Ref))
     made = spread[diagonal].results[0]
+    if len(op.results[0].shape) == 1:  # beside a vector
+        return [Op(target="aten.mul.Tensor", args=(spread[diagonal].args[0], op.args[1 - factor]), results=op.results)]
     shape = (made.shape[0], 1) if factor == 0 else (1, made.shape[0])
     name = f"{op.results[0].name}_scale"
     vector = Tensor(name=name, shape=shape, strides=packed_strides(shape), dtype=made.dtype)
