@@ -11,9 +11,9 @@ from gpu_kernels import for_nvcc
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
+from knowledge.compiler.product import form_of
 from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_short as short
-from knowledge.playbook.gemm_form import form_of
 from knowledge.playbook.problem import Device
 
 
