@@ -41,7 +41,7 @@ def contracted(
 def _shares(graph: Values, shape: tuple[int, ...], over: Sequence[int]) -> int:
     """In how many equal shares a sum is made, so that tiles of its results are enough for the device."""
     wanted = min(graph.tiles * TILE // max(math.prod(shape), TILE), math.prod(over) // LEAST_SHARE)
-    return max((count for count in range(2, min(wanted, *over[:1], wanted) + 1) if over[0] % count == 0), default=1)
+    return max((count for count in range(2, wanted + 1) if over[0] % count == 0), default=1)
 
 
 def product(graph: Values, left: Node, right: Node) -> Node:

@@ -55,11 +55,15 @@ def _formed(key: ByContent) -> Form:
 
 @dataclass(frozen=True)
 class _Loops:
-    """The output's loops and the sums', the output's address over them, and elements over them: factors, then steps."""
+    """The output's loops and the sums', addresses over them, and elements over them: factors, then steps.
+
+    `output` is the output's address, `places` are the first sum's among all of its value.
+    """
 
     axes: tuple[Axis, ...]
     reduced: tuple[Axis, ...]
     output: Index
+    places: tuple[Index, ...]
     nodes: tuple[Node, ...]
 
     def split(self, graph: Values, axis: Axis, by: int) -> _Loops:
@@ -74,7 +78,8 @@ class _Loops:
             for loops in (self.axes, self.reduced)
         )
         nodes = tuple(graph.rewritten(node, places, lambda read: read) for node in self.nodes)
-        return _Loops(mine, summed, self.output.at(places, lambda data: data), nodes)
+        output, *own = (index.at(places, lambda data: data) for index in (self.output, *self.places))
+        return _Loops(mine, summed, output, tuple(own), nodes)
 
 
 class _Found:
@@ -138,7 +143,9 @@ class _Found:
         value = sums[0].value
         assert isinstance(value, Value)
         own = axes("i", self.tensor.shape)
-        made = _Loops(own, value.reduced, linear(map(along, own), self.tensor.strides), (*operands, body))
+        made = _Loops(
+            own, value.reduced, linear(map(along, own), self.tensor.strides), sums[0].indices, (*operands, body)
+        )
         while cut := next(self._cuts(made), None):
             made = made.split(self.graph, *cut)
         return made
@@ -172,10 +179,11 @@ class _Found:
         addresses = [*map(self._address, read[:2]), loops.output, *map(self._address, read[2:])]
         addresses += [self._address(second)] if second is not None else []
         found: dict[str, list[gemm_form.Axis]] = {role: [] for role in ("batch", "m", "n", "k")}
-        for axis in (*loops.axes, *loops.reduced):
-            if axis.extent != 1:
-                own = gemm_form.Axis(axis.extent, tuple(_step(index, axis) for index in addresses))
-                found[_role(own, axis in loops.reduced, axis, cut)].append(own)
+        wide = (axis for axis in (*loops.axes, *loops.reduced) if axis.extent != 1)
+        own = {axis: gemm_form.Axis(axis.extent, tuple(_step(index, axis) for index in addresses)) for axis in wide}
+        # Where an operand is expanded neither moves: that is a row or a column like any other, looked at last.
+        for axis in sorted(own, key=lambda axis: axis not in loops.reduced and not any(own[axis].strides[:2])):
+            found[_role(own[axis], axis, loops, cut, found)].append(own[axis])
         _check(addresses)
         sources = [self.names[each.value.op] for each in read if each.value is not None]
         operands = (*sources[:2], self.names[self.tensor.name], *sources[2:])
@@ -227,16 +235,20 @@ def _mirrored(cut: Cut, found: Mapping[str, list[gemm_form.Axis]], loops: _Loops
     return triangle if straight else triangle.mirrored
 
 
-def _role(own: gemm_form.Axis, summed: bool, axis: Axis, cut: Cut | None) -> str:
+def _role(
+    own: gemm_form.Axis, axis: Axis, loops: _Loops, cut: Cut | None, found: Mapping[str, list[gemm_form.Axis]]
+) -> str:
     """What a loop is to the product, by who moves along it."""
     a, b = (step != 0 for step in own.strides[:2])
-    if summed:
+    if axis in loops.reduced:
         return "k"
-    if not (a or b):
+    if not (a or b) and not any(place.uses(axis) for place in loops.places):
         raise UncoveredError("repeating the product along a new dimension is not covered.")
     if cut and axis not in cut[:2]:
         return "batch"
-    return "batch" if a and b else "m" if a else "n"
+    if a or b:
+        return "batch" if a and b else "m" if a else "n"
+    return next((role for role in ("m", "n") if not found[role]), "batch")
 
 
 def _step(index: Index, axis: Axis) -> int:

@@ -6,7 +6,7 @@ from knowledge.playbook.lowering import base_name
 from knowledge.playbook.problem import Op, Problem, Ref, Tensor
 from knowledge.playbook.strided import packed_strides
 
-_PRODUCTS = frozenset(("mm", "matmul"))
+_PRODUCTS = frozenset(("mm", "mv", "matmul"))
 
 
 def without_diagonals(problem: Problem) -> Problem:

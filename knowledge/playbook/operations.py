@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from knowledge.compiler.ops_einsum import WITHOUT_SUMS
 from knowledge.playbook.cuda_gemv import VECTOR_PRODUCTS
 from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.lowering import Lower, Lowered, lower
@@ -15,7 +16,7 @@ from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.ops_windows import WINDOWS
 from knowledge.playbook.problem import ByContent, Problem
 
-TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **WINDOWS}
+TABLE: dict[str, Lower] = {**POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **WINDOWS, **WITHOUT_SUMS}
 
 
 def lower_problem(problem: Problem) -> Lowered:

@@ -64,6 +64,9 @@ PLAIN: dict[str, Case] = {
     "flattened linear": (lambda a, b: linear(a.flatten(1), b), (rand(3, 2, 5), rand(6, 10))),
     "einsum": (lambda a, b: torch.einsum("bijl,lk->bijk", a, b), (rand(2, 3, 4, 5), rand(5, 6))),
     "einsum sideways": (lambda a, b: torch.einsum("bki,bkj->jbi", a, b), (rand(2, 5, 4), rand(2, 5, 6))),
+    "left expanded": (lambda a, b: a.expand(4, 5) @ b, (rand(1, 5), rand(5, 6))),
+    "right expanded": (lambda a, b: a @ b.expand(5, 6), (rand(4, 5), rand(5, 1))),
+    "both expanded": (lambda a, b: a.expand(3, 4, 5) @ b.expand(3, 5, 6), (rand(1, 5), rand(5, 6))),
     "einsum over two": (lambda a, b: torch.einsum("ikl,jkl->ij", a, b), (rand(4, 2, 3), rand(5, 2, 3))),
 }
 

@@ -122,6 +122,9 @@ CASES: dict[str, Case] = {
         lambda x, y, z: F.cosine_embedding_loss(x, y, z), (X, X + 1, torch.tensor([1.0, -1, 1, -1, 1]))
     ),
     "matmul": Case(lambda x, y: (x @ y).relu(), (_randn(2, 5, 7), _randn(7, 3))),
+    "addmm of beta 0": Case(
+        lambda c, x, y: torch.addmm(c, x, y, beta=0, alpha=3), (_randn(3) * torch.nan, X, _randn(7, 3))
+    ),
     "einsum of one": Case(lambda x: torch.einsum("bij->jb", x), (_randn(2, 5, 7),)),
     "einsum of a diagonal": Case(lambda x, y: torch.einsum("bii,...i->...b", x, y), (_randn(2, 5, 5), _randn(3, 4, 5))),
     "einsum of broadcasts": Case(

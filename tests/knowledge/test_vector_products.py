@@ -14,7 +14,9 @@ from gpu_kernels import traced
 from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.operations import lower_problem
+from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
+from knowledge.playbook.recipe import Plan
 
 Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]
 
@@ -74,6 +76,9 @@ DIAGONALS: dict[str, Case] = {
     "both sides": (lambda v, x: torch.diag(v) @ x @ torch.diag(v), (rand(4), rand(4, 4))),
     "of what is computed": (lambda v, x: torch.diag(v.exp()) @ x + 1, (rand(4), rand(4, 6))),
     "used twice": (lambda v, x: (lambda d: d @ x + x @ d)(torch.diag(v)), (rand(4), rand(4, 4))),
+    "before a vector": (lambda v, x: torch.diag(v) @ x, (rand(4), rand(4))),
+    "before a batch": (lambda v, x: torch.diag(v) @ x, (rand(4), rand(3, 4, 6))),
+    "before a transposed matrix": (lambda v, x: torch.diag(v) @ x.T, (rand(4), rand(6, 4))),
     "embedded": (lambda v, x: torch.diag_embed(v) @ x, (rand(4), rand(4, 6))),
 }
 KEPT: dict[str, Case] = {
@@ -86,8 +91,36 @@ KEPT: dict[str, Case] = {
 }
 
 
-# make_fx takes an embedded one apart.
-TRACED = [(name, way) for name in DIAGONALS for way in (traced, trace_fx) if (name, way) != ("embedded", trace_fx)]
+EQUATIONS: dict[str, Case] = {
+    "outer": (lambda a, b: torch.einsum("i,j", a, b), (rand(4), rand(5))),
+    "outer, turned": (lambda a, b: torch.einsum("bi,jb->jbi", a, b), (rand(3, 4), rand(5, 3))),
+    "element by element": (lambda a, b: torch.einsum("ij,ji->ij", a, b) + 1, (rand(4, 5), rand(5, 4))),
+    "scaled": (lambda a, b: torch.einsum("...i,...->...i", a, b), (rand(2, 3, 4), rand(3))),
+    "of extent 1": (lambda a, b: torch.einsum("ij,ij->ji", a, b), (rand(4, 1), rand(4, 5))),
+    "of three": (lambda a, b: torch.einsum("i,j,i->ij", a, b, a), (rand(4), rand(5))),
+    "of one": (lambda a: torch.einsum("ij->ji", a), (rand(4, 5),)),
+}
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("name", EQUATIONS)
+def test_an_equation_without_sums_is_a_multiplication(name: str, target: str) -> None:
+    function, inputs = EQUATIONS[name]
+    problem = traced(function, *inputs).model_copy(update={"target": target})
+    assert "einsum" in problem.ops[0].target
+    assert_means(problem, EQUATIONS[name])
+    assert isinstance(PointwiseRecipe().first_plan(problem), Plan)
+
+
+@pytest.mark.parametrize("equation", ["ij,jk->ik", "ii,ij->ij", "ij,ij->i"])
+def test_an_equation_with_sums_or_diagonals_is_left_to_the_other_recipes(equation: str) -> None:
+    with pytest.raises(UnwritableError, match="einsum"):
+        lower_problem(traced(lambda a, b: torch.einsum(equation, a, b), rand(4, 4), rand(4, 4)))
+
+
+# make_fx takes these apart.
+APART = ("embedded", "before a batch")
+TRACED = [(name, way) for name in DIAGONALS for way in (traced, trace_fx) if way is traced or name not in APART]
 
 
 @pytest.mark.parametrize(("name", "way"), TRACED)
@@ -96,7 +129,7 @@ def test_a_diagonal_factor_scales_rows_or_columns(name: str, way: Callable[..., 
     problem = trace_fx(function, inputs) if way is trace_fx else traced(function, *inputs)
     after = without_diagonals(problem.model_copy(update={"target": "cuda"}))
     named = [op.target.split(".")[1] for op in after.ops]
-    assert not {"diag", "diag_embed", "mm", "matmul"} & set(named) and "mul" in named
+    assert not {"diag", "diag_embed", "mm", "mv", "matmul"} & set(named) and "mul" in named
     assert_means(after, DIAGONALS[name])
 
 
