@@ -68,6 +68,9 @@ def test_the_loops_compute_the_product(name, tracer):
     ("einsum over two", 4, 5, 6, 1),
     ("dot", 1, 1, 7, 1),
     ("column vector", 4, 1, 5, 1),
+    ("left expanded", 4, 6, 5, 1),
+    ("right expanded", 4, 6, 5, 1),
+    ("both expanded", 12, 6, 5, 1),
 ])  # fmt: skip
 def test_loops_are_merged(name, m, n, k, batches):
     function, inputs = PLAIN[name]
