@@ -1,4 +1,4 @@
-"""Products with a vector or a diagonal matrix for GPUs, brought to sums and scalings: they mean what torch computes."""
+"""Products with a vector or a diagonal matrix, and equations without sums: scalings and sums, as torch computes them."""
 
 from __future__ import annotations
 
