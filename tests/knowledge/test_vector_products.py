@@ -1,4 +1,4 @@
-"""Products with a vector or a diagonal matrix, and equations without sums: scalings and sums, as torch computes them."""
+"""Products with a vector or a diagonal matrix, and equations without sums: scalings and sums that mean the same."""
 
 from __future__ import annotations
 
