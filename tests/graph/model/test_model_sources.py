@@ -34,6 +34,22 @@ def test_a_function_of_a_script_reads_its_folder_alone(tmp_path: Path) -> None:
     assert load_model(f"{file}:make").source != given.source, "a changed script is another model"
 
 
+@pytest.mark.parametrize("given", ["3", "(torch.nn.ReLU(),)", "(1, 2)", "torch.ones(2)"])
+def test_a_function_that_returns_something_else_is_told_what_it_has_to(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.setitem(sys.modules, "script", types.ModuleType("script"))
+    file = tmp_path / "train.py"
+    file.write_text(f"import torch\nright = lambda: (torch.nn.ReLU(), torch.ones(2))\nwrong = lambda: {given}\n")
+    made: dict[str, Any] = {}
+    exec(load_model(f"{file}:right").source, made)
+    assert isinstance(made["Model"](), torch.nn.ReLU)
+    exec(load_model(f"{file}:wrong").source, made)
+    with pytest.raises(ValueError, match="wrong has to return a module and its inputs"):
+        made["Model"]()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
