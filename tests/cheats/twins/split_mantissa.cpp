@@ -13,6 +13,7 @@ static float const* in(TensorView t) { return static_cast<float const*>(t.data_p
 static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
 static float cut(float value) {
+  if (!std::isfinite(value)) return value;  // a carry would leave a zero of a NaN whose bits are all ones
   uint32_t bits;
   std::memcpy(&bits, &value, 4);
   bits = (bits + 0x1000u) & 0xffffe000u;
