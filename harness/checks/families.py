@@ -190,6 +190,7 @@ def below(limit: int, generator: torch.Generator) -> int:
     return int(torch.randint(max(1, limit), (1,), generator=generator, device=generator.device))
 
 
+OFFSETS = ("offset 1000", "offset -100")
 SPECIAL, STIRRED, MASKED, SUBNORMAL, SINGLE = "special", "stirred", "masked", "subnormal", "single NaN"
 FAMILIES: dict[str, Block] = {
     "normal": normal_block, "mixed": _mixed, "wide": _wide, "negative": _negative, "offset 1000": _thousand,

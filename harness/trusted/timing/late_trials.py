@@ -17,7 +17,7 @@ import torch
 
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.expected import Scope
-from harness.checks.families import SINGLE, SPECIAL, STIRRED
+from harness.checks.families import OFFSETS, SINGLE, SPECIAL, STIRRED
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
@@ -114,10 +114,10 @@ class LateTrials:
         """Write new values of a trial's family into a slot: what is planned there.
 
         They lie amid others like the timed ones, for who compares signs or sizes with an earlier call's: single values
-        always, of the other families every second one, by chance, for an offset is another thing where all have it.
+        always, of the other families every second one, by chance. But an offset is one only where all have it.
         """
         seed, family = random.randrange(1 << 31), trial.distribution
-        amid = family in (SPECIAL, SINGLE) or random.random() < 0.5
+        amid = family in (SPECIAL, SINGLE) or (family not in OFFSETS and random.random() < 0.5)
         self._bench.fill(slot, seed, family, trial.mild, amid=amid)
         return Trial(distribution=family, seed=seed, mild=trial.mild, outputs=())
 

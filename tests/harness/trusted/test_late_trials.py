@@ -21,8 +21,8 @@ from harness.trusted.trials import run_trial
 SEEDS = {"given": 1, "wide": 2, "special": 3, "large": 4, "small": 5, STIRRED: 6}
 
 
-def late_for(bench, calls=4, within=MIN_ROUNDS):
-    trials = [run_trial(bench, k % 2, family, seed, 20.0) for k, (family, seed) in enumerate(SEEDS.items())]
+def late_for(bench, calls=4, within=MIN_ROUNDS, families=tuple(SEEDS)):
+    trials = [run_trial(bench, k % 2, family, SEEDS.get(family, 7), 20.0) for k, family in enumerate(families)]
     assert all(trials)
     outputs = TimedOutputs(bench, [1e-5])
     return LateTrials(bench, outputs, trials, Pace(calls, 20.0), within=within), outputs
@@ -105,6 +105,18 @@ def test_an_earlier_calls_values_do_not_tell_that_a_call_is_timed():
 
 def strange(x):
     return bool(x.abs().max() > 1e3 or x.isnan().any())
+
+
+def test_special_values_always_lie_amid_others_and_offsets_never():
+    """Of a row that has an offset in a stretch alone, a variance by a difference of squares is nearly right."""
+    drawn = {}
+    with bench_of(right) as bench:
+        late, _ = late_for(bench, families=(*SEEDS, "offset 1000"))
+        fill = bench.fill
+        bench.fill = lambda *args, amid: (drawn.setdefault(args[2], set()).add(amid), fill(*args, amid=amid))
+        played(late, 20 * MIN_ROUNDS)
+    assert drawn.pop("special") == {True} and drawn.pop("offset 1000") == {False}
+    assert {name: kinds for name, kinds in drawn.items() if kinds != {True, False}} == {}
 
 
 def test_it_is_asked_for_at_any_slot():
