@@ -28,9 +28,8 @@ def without_steps() -> Iterator[None]:
         if not isinstance(x, FakeTensor):
             return walked(x, hidden, *rest)
         first = hidden[0][0] if isinstance(hidden[0], tuple) else hidden[0]
-        places: tuple[int, ...] = x.shape[
-            :-1
-        ]  # steps and batch, in either order, or both as one where the batch is packed
+        # Steps and batch, in either order, or both as one where the batch is packed.
+        places: tuple[int, ...] = x.shape[:-1]
         if batch_first:
             places = (places[1], places[0])
         for layer in range(layers):
