@@ -20,6 +20,7 @@ from knowledge.exemplars.source import load
 from knowledge.playbook.emission import STORED_TYPES
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.problem import Device, Problem
+from knowledge.playbook.recipe import PRODUCTS
 from knowledge.playbook.source_text import indented
 
 # Multiplications below which loops are as good.
@@ -77,7 +78,7 @@ def products_of(problem: Problem, made: Contraction, knobs: Mapping[str, object]
     """TF32 products for one: of float32 three for its accuracy, one where the precision allows it; else one."""
     if "float32" not in (made.left.dtype, made.right.dtype):
         return 1
-    once = problem.precision == "default" and made.total.convolves and knobs.get("products") == 1
+    once = problem.precision == "default" and made.total.convolves and knobs.get(PRODUCTS) == 1
     return 1 if once or problem.precision == "tf32" else 3
 
 

@@ -23,7 +23,7 @@ from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.identifiers import identifiers, tensor_names
 from knowledge.playbook.lowering import base_name
 from knowledge.playbook.problem import ByContent, Problem, Scalar, Tensor
-from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.playbook.recipe import PRODUCTS, Decline, Move, Plan
 from knowledge.playbook.sizes import FLOOR
 from knowledge.playbook.source_text import BYTES, SCALAR_TYPES
 
@@ -61,19 +61,19 @@ class LoopsRecipe:
     name = "loops"
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
-        """The plan without knobs, or what the front cannot trace."""
+        """The plan without knobs but for convolutions in TF32 where they may be, or what the front cannot trace."""
         try:
             compiled(problem)
         except UnwritableError as failure:
             return Decline(str(failure))
-        return Plan(self.name)
+        return Plan(self.name, {PRODUCTS: 1} if _rounded(problem) else {})
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
         if problem.target == "cpu":
             return ()
         products = _on_tensor_cores(problem)
-        moves = (*_once(problem, plan, products), *(() if "bm" in plan.knobs else _tiles(problem, plan, products)))
+        moves = () if "bm" in plan.knobs else tuple(_tiles(problem, plan, products))
         if "threads" in plan.knobs:
             return moves
         why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
@@ -96,15 +96,16 @@ def _on_tensor_cores(problem: Problem) -> list[Contraction]:
     return [found for nest in made.nests if (found := matches(problem, nest, made.graph))]
 
 
-def _once(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
-    """What PyTorch does by default where cuDNN has a kernel in TF32: only the judge can tell where it has none."""
-    if (
-        problem.precision == "default"
-        and "products" not in plan.knobs
-        and any(p.total.convolves and p.left.dtype == "float32" for p in products)
-    ):
-        why = "PyTorch's convolutions round their operands to TF32 by default: one product instead of three"
-        yield Move("convolutions in TF32", why, plan.with_knobs(products=1))
+def _rounded(problem: Problem) -> bool:
+    """Whether PyTorch rounds a convolution's operands to TF32: by default, where cuDNN has a kernel for that.
+
+    Where it has none only the judge can tell, and a kernel that it finds wrong goes back to three products.
+    """
+    return (
+        problem.target == "cuda"
+        and problem.precision == "default"
+        and any(each.total.convolves and each.left.dtype == "float32" for each in _on_tensor_cores(problem))
+    )
 
 
 def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:

@@ -61,6 +61,14 @@ def first_draft(problem: Problem) -> Draft | Decline:
     return Decline(_refusal(problem, reason))
 
 
+def more_exact(problem: Problem, source: str) -> str | None:
+    """The kernel `source` with float32's accuracy where it multiplies in TF32; None where it does not."""
+    plan = Plan.read(source)
+    after = plan.more_exact if plan is not None else None
+    recipe = next((each for each in recipes() if after is not None and each.name == after.recipe), None)
+    return recipe.render(problem, after) if after is not None and recipe is not None else None
+
+
 def _outdone(recipe: Recipe, problem: Problem) -> bool:
     """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory."""
     if not isinstance(recipe, StagesRecipe) or problem.target == "cpu":

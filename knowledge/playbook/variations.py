@@ -5,17 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from knowledge.playbook.author import first_draft, recipes
+from knowledge.playbook.author import first_draft, more_exact, recipes
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Move, Plan, Recipe
 from knowledge.playbook.sweeping import within
 
 
 def translations(problem: Problem, max_sweep: int) -> Iterator[Draft]:
-    """The plain first kernel, then what one move makes of it. Nothing where no recipe can write the problem."""
+    """The first kernel, more exact where it multiplies in TF32, then what one move makes of it.
+
+    Nothing where no recipe can write the problem.
+    """
     first = first_draft(problem)
     if not isinstance(first, Decline):
         yield first
+        if exact := more_exact(problem, first.source):
+            yield Draft(exact, "three TF32 products", "where PyTorch does not round to TF32, one would be wrong")
         yield from mutations(problem, first.source, max_sweep)
 
 

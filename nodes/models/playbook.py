@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Program, Workload
-from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.author import first_draft, more_exact, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from knowledge.playbook.variations import crossings, mutations, translations
@@ -179,9 +179,17 @@ def _diagnose(request: Request) -> Diagnosis:
         cause=f"The check that failed is {check}."
         + (f' The kernel passed before the move "{moves[-1]}".' if moves else " No move precedes it."),
         evidence=(verdict.message if verdict else "") or "The verdict carries no message.",
-        fix=f'Take back the move "{moves[-1]}".' if moves else "None that a rule can give; set a language model.",
+        fix=_fix(plan, moves),
         proof=f"The kernel passes {check} and every check after it.",
     )
+
+
+def _fix(plan: Plan | None, moves: Sequence[str]) -> str:
+    if moves:
+        return f'Take back the move "{moves[-1]}".'
+    if plan is not None and plan.more_exact is not None:
+        return "Three TF32 products instead of one: here PyTorch does not round to TF32."
+    return "None that a rule can give; set a language model."
 
 
 def _repair(request: Request) -> str:
@@ -191,6 +199,7 @@ def _repair(request: Request) -> str:
     if candidate is None:
         return _declined("CANNOT", Decline("There is no kernel to repair."))
     origin = origin_of(problem, candidate.source, request.history, candidate.digest, max_sweep=request.max_sweep)
-    if origin is None:
+    after = origin.source if origin else more_exact(problem, candidate.source)
+    if after is None:
         return _declined("CANNOT", Decline("The playbook can only take back a move, and no move of its own led here."))
-    return json.dumps({"edits": line_edits(candidate.source, origin.source)}, indent=1)
+    return json.dumps({"edits": line_edits(candidate.source, after)}, indent=1)

@@ -1,7 +1,7 @@
 """How the playbook finds its own way back: the kernel that a failing one was made from.
 
 A request carries the kernel at hand only. The playbook is deterministic, so the history's moves lead again from the
-first kernel to any later one.
+first kernel, or from what a repair made of it, to any later one.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knowledge.playbook.author import first_draft, next_draft
+from knowledge.playbook.author import first_draft, more_exact, next_draft
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline
 from nodes.history import path_to
@@ -43,13 +43,19 @@ def origin_of(
     first = first_draft(problem)
     if not steps or isinstance(first, Decline):
         return None
-    parent, kernel = "", first.source
+    for begun in filter(None, (first.source, more_exact(problem, first.source))):
+        parent, kernel = _replayed(problem, begun, steps, max_sweep)
+        if kernel.strip() == source.strip():
+            return Origin(steps[-1].move, parent.rstrip() + "\n")
+    return None
+
+
+def _replayed(problem: Problem, kernel: str, steps: Sequence[Step], max_sweep: int) -> tuple[str, str]:
+    """The kernel before the last of the steps, and after it; empty where the playbook has no such move."""
+    parent = ""
     for step in steps:
-        following = _apply(problem, kernel, step, max_sweep)
-        if following is None:
-            return None
-        parent, kernel = kernel, following
-    return Origin(steps[-1].move, parent.rstrip() + "\n") if kernel.strip() == source.strip() else None
+        parent, kernel = kernel, _apply(problem, kernel, step, max_sweep) or ""
+    return parent, kernel
 
 
 def _steps_to(history: Sequence[Step], digest: str) -> tuple[Step, ...]:

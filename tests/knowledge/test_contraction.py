@@ -21,6 +21,7 @@ from knowledge.compiler.index import Index
 from knowledge.compiler.recipe import LoopsRecipe, compiled
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Plan
+from knowledge.playbook.variations import translations
 
 
 def randn(*shape: int) -> torch.Tensor:
@@ -291,15 +292,17 @@ def test_by_default_convolutions_may_round_and_products_may_not() -> None:
     x, w, v = torch.empty(4, 64, 66, 66), torch.empty(64, 64, 3, 3), torch.empty(64, 64)
     recipe, plan = LoopsRecipe(), Plan("loops")
     problem = traced(lambda x, w, v: F.conv2d(x, w) @ v, x, w, v).model_copy(update={"precision": "default"})
-    (move,) = [move for move in recipe.moves(problem, plan) if move.name == "convolutions in TF32"]
-    structures = recipe.render(problem, move.plan).split("struct Contract")[1:]
+    first = recipe.first_plan(problem)
+    assert isinstance(first, Plan)
+    structures = recipe.render(problem, first).split("struct Contract")[1:]
     assert ["Products = 1;" in text for text in structures] == [True, False]
-    assert "Products = 1;" not in recipe.render(problem, plan), (
-        "that cuDNN has a kernel in TF32, only the judge can tell"
-    )
-    assert not [each for each in recipe.moves(problem, move.plan) if each.name == move.name]
+    assert first.more_exact is not None and first.more_exact.more_exact is None
+    assert "Products = 1;" not in recipe.render(problem, first.more_exact)
     held = problem.model_copy(update={"precision": "ieee"})
-    assert not [each for each in recipe.moves(held, plan) if each.name == move.name]
-    assert "Products = 1;" not in recipe.render(held, move.plan)
+    assert recipe.first_plan(held) == plan
+    assert "Products = 1;" not in recipe.render(held, first)
     product = traced(lambda x, v: x @ v, torch.empty(4096, 64), v).model_copy(update={"precision": "default"})
-    assert not [each for each in recipe.moves(product, plan) if each.name == move.name]
+    assert recipe.first_plan(product) == plan
+    begun, exact, *_ = translations(problem, 1)
+    assert (begun.move, exact.move) == ("first kernel", "three TF32 products")
+    assert "Products = 1;" in begun.source and "Products = 1;" not in exact.source

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from model_requests import candidate, crashed, prompt, request, task
+from model_requests import DEVICE, candidate, crashed, prompt, request, task
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Program, Ref, ScalarSpec, Task, TracedOp
+from harness.tasks.describing import describe_task
 from knowledge.playbook.problem import Problem, Scalar
 from knowledge.playbook.recipe import Decline, Plan
 from nodes.models.playbook import PlaybookModel, problem_of, tried_moves
@@ -38,11 +39,12 @@ def declined(asked: Request) -> str:
 class Run:
     """A history as the graph writes it, without the graph: which kernel came from which by what move."""
 
-    def __init__(self, of: Task) -> None:
+    def __init__(self, of: Task, **facts: object) -> None:
         self.task = of
+        self.facts = facts
         self.max_sweep = 1
         self.history: tuple[Step, ...] = ()
-        self.best = candidate(wrote(request("generator", task=of)).source)
+        self.best = candidate(wrote(request("generator", task=of, **facts)).source)
         self._tell("generator", self.best, "first kernel")
         self.test(self.best, "passed", improved=True)
 
@@ -59,7 +61,7 @@ class Run:
 
     def asked(self, role: str, kernel: Candidate) -> Request:
         facts = {"task": self.task, "candidate": kernel, "history": self.history, "max_sweep": self.max_sweep}
-        return request(role, **facts, verdict=crashed(kernel))  # type: ignore[arg-type]
+        return request(role, **facts | self.facts, verdict=crashed(kernel))  # type: ignore[arg-type]
 
     def _tell(self, agent: str, kernel: Candidate, move: str, **facts: object) -> None:
         step = {"depth": 0, "agent": agent, "candidate": kernel.digest, "parent": kernel.parent, "move": move} | facts
@@ -212,6 +214,48 @@ def test_a_repair_that_no_rule_gives_is_declined(run: Run) -> None:
     for kernel in (run.best, candidate("int main() {}", parent=run.best.digest)):
         answer = parse_patch(said(run.asked("repairer", kernel)))
         assert isinstance(answer, Declined)
+
+
+CONVOLUTION = """
+import torch
+from torch.nn import functional
+
+class Model(torch.nn.Module):
+    def forward(self, x, w):
+        return functional.conv2d(x, w).relu()
+
+def get_inputs():
+    return [torch.rand(4, 64, 66, 66), torch.rand(64, 64, 3, 3)]
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.fixture
+def rounded() -> Run:
+    """A convolution on a GPU at PyTorch's own precision: the first kernel multiplies in TF32."""
+    gpu = DEVICE.model_copy(update={"architecture": "sm_90a", "multiprocessors": 132, "shared_bytes": 227 << 10})
+    described = describe_task(CONVOLUTION, name="convolution", tier="none")
+    return Run(described, target="cuda", precision="default", device=gpu)
+
+
+def repaired(run: Run, kernel: Candidate) -> str:
+    patch = parse_patch(said(run.asked("repairer", kernel)))
+    assert isinstance(patch, Patch)
+    return patch.apply(kernel.source)
+
+
+def test_a_first_kernel_that_rounds_more_than_pytorch_does_goes_back_to_three_products(rounded: Run) -> None:
+    assert "Products = 1;" in rounded.best.source
+    assert "TF32" in parse_diagnosis(said(rounded.asked("diagnoser", rounded.best))).fix
+    exact = candidate(repaired(rounded, rounded.best), parent=rounded.best.digest)
+    assert "Products = 3;" in exact.source and "Products = 1;" not in exact.source
+    assert isinstance(parse_patch(said(rounded.asked("repairer", exact))), Declined)
+    rounded._tell("repairer", exact, "")
+    rounded.test(exact, "passed", improved=True)
+    moved = rounded.optimize()
+    assert repaired(rounded, moved) == exact.source, "a move from the mended kernel is taken back, not the mending"
 
 
 def test_a_kernel_that_was_changed_since_is_no_origin(run: Run) -> None:
