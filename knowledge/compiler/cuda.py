@@ -336,10 +336,9 @@ def source(
     if "sort_in_group" in functions:
         own += sorting.FIRST.format(device="__device__ ") + sorting.NETWORK
     far = any(part.far for part, _ in parts)
-    contracts = any(isinstance(part, ContractText) for part, _ in parts)
-    if contracts:
-        own = f"{engine()}\n{own}"
-    exemplar = load("contract_3xtf32" if contracts else "pointwise")
+    contracts = sorted({part.exemplar for part, _ in parts if isinstance(part, ContractText)})
+    own = "\n".join([*map(engine, contracts), own])
+    exemplar = load(contracts[-1] if contracts else "pointwise")
     return load("pointwise").with_sections(
         includes=exemplar.section("includes"),
         header=frame.header(comment, plan),

@@ -1,6 +1,7 @@
 """The schedule for products on tensor cores: an implicit GEMM over the operands' index maps (exemplar contract_3xtf32).
 
-Knobs: `bm`, `bn` (a block's tile). Without them each kernel takes the tile that should need the fewest cycles.
+Knobs: `bm`, `bn` (a block's tile). Without them each kernel takes the tile that should need the fewest cycles, or on
+Hopper, where there is enough to do, the schedule of `cuda_contract_wgmma.py`.
 `products`: 1 rounds a convolution's operands to TF32 where the precision says that PyTorch may; where cuDNN then does
 not, the judge refuses it.
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from knowledge.compiler.contraction import INT_SPAN, TILE, Contraction, contraction
 from knowledge.compiler.cpu import decoded
@@ -78,8 +80,16 @@ def products_of(problem: Problem, made: Contraction, knobs: Mapping[str, object]
     """TF32 products for one: of float32 three for its accuracy, one where the precision allows it; else one."""
     if "float32" not in (made.left.dtype, made.right.dtype):
         return 1
-    once = problem.precision == "default" and made.total.convolves and knobs.get(PRODUCTS) == 1
-    return 1 if once or problem.precision == "tf32" else 3
+    return 1 if problem.precision == "tf32" or (knobs.get(PRODUCTS) == 1 and rounded(problem, made)) else 3
+
+
+def rounded(problem: Problem, made: Contraction) -> bool:
+    """Whether PyTorch rounds to TF32 by default: a convolution that cuDNN has such a kernel for.
+
+    Of images with three channels it had none on an H200 (cuDNN of PyTorch 2.11), of those with 64 or more it had.
+    """
+    even = any(axis.extent % 4 == 0 for axis in made.k)
+    return problem.precision == "default" and made.total.convolves and made.left.dtype == "float32" and even
 
 
 def chosen(made: Contraction, device: Device) -> Tile:
@@ -103,20 +113,26 @@ def ranked(made: Contraction, device: Device) -> list[Tile]:
 class ContractText:
     """One kernel on tensor cores: what the engine is told of it."""
 
+    who = "tile"
+    results = 1
+    exemplar = "contract_3xtf32"
+    space = "contract"
+
     def __init__(
         self, name: str, made: Contraction, problem: Problem, stems: Mapping[str, str], scalars: Mapping[str, str],
         device: str, knobs: Mapping[str, object],
     ) -> None:  # fmt: skip
         self.name = f"Contract{name.removeprefix('loops')}"
-        self.made, self.nest = made, made.nest
-        self.stems, self.scalars, self.device = stems, scalars, device
-        tile = chosen(made, problem.device)
-        wanted = (knobs.get("bm", tile.bm), knobs.get("bn", tile.bn))
+        self.made, self.nest, self.problem = made, made.nest, problem
+        self.stems, self.scalars, self.device, self.knobs = stems, scalars, device, knobs
         self.products = products_of(problem, made, knobs)
-        self.tile = next((each for each in TILES if (each.bm, each.bn) == wanted), tile)
 
-    who = "tile"
-    results = 1
+    @cached_property
+    def tile(self) -> Tile:
+        """As the knobs say, else the one that should need the fewest cycles."""
+        tile = chosen(self.made, self.problem.device)
+        wanted = (self.knobs.get("bm", tile.bm), self.knobs.get("bn", tile.bn))
+        return next((each for each in TILES if (each.bm, each.bn) == wanted), tile)
 
     @property
     def far(self) -> bool:
@@ -126,33 +142,44 @@ class ContractText:
 
     def launch(self, arguments: str) -> str:
         """The statement of `run` that starts it."""
-        held = f"Arena const held(contract::HeldBytes<{self.name}>, {self.device});"
-        checked = "".join(f"contract::check_aligned(p{stem}); " for stem in self._aligned)
-        return f"{{ {checked}{held} contract::launch({self.name}{{{arguments}}}, held.start(), stream); }}"
+        held = f"Arena const held({self.space}::HeldBytes<{self.name}>, {self.device});"
+        checked = "".join(f"{self.space}::check_aligned(p{stem}); " for stem in self._aligned)
+        return f"{{ {checked}{held} {self.space}::launch({self.name}{{{arguments}}}, held.start(), stream); }}"
 
     def text(self, parameters: str) -> str:
         """The structure that tells the engine its operands, its tile and its stores."""
         made, (batches, m, n, k) = self.made, self.made.sizes
-        tile = self.tile
         loops = ", ".join(f"{kind} = {_names(axes)}" for kind, axes in
                           (("batch", made.batch), ("m", made.m), ("n", made.n), ("k", made.k)) if axes)  # fmt: skip
         body = [
             *(f"{each};" for each in parameters.split(", ")),
             f"static constexpr int M = {m}, N = {n}, K = {k}, Batches = {batches};",
-            *(f"using {name} = Int<{value}>;" for name, value in
-              (("BLK_M", tile.bm), ("BLK_N", tile.bn), ("WARP_M", tile.wm), ("WARP_N", tile.wn))),
-            f"static constexpr int Stages = {STAGES}, MinBlocks = {tile.blocks};",
             f"static constexpr int Products = {self.products};  // of float32; 1 is plain TF32",
-            f"static constexpr bool Packs = {_bool(not made.direct)}, k_major = {_bool(made.k_major)};",
-            f"static constexpr int StrideA = {self._row_stride}, CopyRight = {4 if made.wide else 1}, "
-            f"Columns = {self._columns}, Apart = {made.apart};",
+            f"static constexpr bool Packs = {_bool(not made.direct)};",
+            f"static constexpr int StrideA = {self._row_stride}, Columns = {self._columns}, Apart = {made.apart};",
+            *self._own(),
             *self._row(), *self._left(), *self._step(), *self._store(),
         ]  # fmt: skip
-        shared = f"the larger of ({tile.bm} + {tile.bn}) x {TILE} x {STAGES} x 4 and {tile.bm} x {tile.bn} x 4"
         return "\n".join([
-            f"// {loops}; shared memory: {shared} = {tile.shared_bytes} bytes",
-            f"struct {self.name} {{", *indented(body), "};",
+            f"// {loops}; shared memory: {self._budget}", f"struct {self.name} {{", *indented(body), "};"
         ])  # fmt: skip
+
+    def _own(self) -> list[str]:
+        """What this engine alone is told."""
+        tile = self.tile
+        return [
+            *(f"using {name} = Int<{value}>;" for name, value in
+              (("BLK_M", tile.bm), ("BLK_N", tile.bn), ("WARP_M", tile.wm), ("WARP_N", tile.wn))),
+            f"static constexpr bool k_major = {_bool(self.made.k_major)};",
+            f"static constexpr int CopyRight = {4 if self.made.wide else 1}, Stages = {STAGES}, "
+            f"MinBlocks = {tile.blocks};",
+        ]  # fmt: skip
+
+    @property
+    def _budget(self) -> str:
+        tile = self.tile
+        stages = f"({tile.bm} + {tile.bn}) x {TILE} x {STAGES} x 4"
+        return f"the larger of {stages} and {tile.bm} x {tile.bn} x 4 = {tile.shared_bytes} bytes"
 
     @property
     def _row_stride(self) -> int:
@@ -166,10 +193,14 @@ class ContractText:
     @property
     def _aligned(self) -> list[str]:
         """What is read or written four elements at a time."""
-        operands = ((self.made.left, self.made.direct), (self.made.right, self.made.wide))
-        tensors = [self.nest.tensor(read) for read, whole in operands if whole]
+        tensors = [self.nest.tensor(read) for read in self._read_in_words]
         tensors += [store.tensor for store in self.nest.stores if self._together(store)]
         return list(dict.fromkeys(self.stems[tensor.name] for tensor in tensors))
+
+    @property
+    def _read_in_words(self) -> list[Element]:
+        operands = ((self.made.left, self.made.direct), (self.made.right, self.made.wide))
+        return [read for read, whole in operands if whole]
 
     def _pointer(self, read: Element) -> str:
         return f"p{self.stems[self.nest.tensor(read).name]}"
@@ -261,7 +292,7 @@ class ContractText:
             f"float {', '.join(f'y{number}[4]' for number in numbers)};",
             *self._decoded(("n", (*outer, first))),
             "UNROLL", "for (int j = 0; j < 4; ++j) {",
-            *indented([f"Index const {last.name} = {first.name} + j;", *body]), "}",
+            *indented([f"[[maybe_unused]] Index const {last.name} = {first.name} + j;", *body]), "}",
             f"Index const {last.name} = {first.name};", *after,
         ]  # fmt: skip
 
@@ -289,10 +320,10 @@ class ContractText:
         return [f"[[maybe_unused]] {line}" for name, axes in loops for line in decoded(tuple(axes), name, 1, "Index")]
 
 
-def engine() -> str:
-    """What all kernels on tensor cores share."""
-    exemplar = load("contract_3xtf32")
-    return "\n".join(exemplar.section(name) for name in ("steps", "fragments", "engine"))
+def engine(exemplar: str) -> str:
+    """What all kernels of a schedule on tensor cores share."""
+    loaded = load(exemplar)
+    return "\n".join(loaded.section(name) for name in ("steps", "fragments", "engine") if name in loaded.sections)
 
 
 def _names(axes: tuple[Axis, ...]) -> str:

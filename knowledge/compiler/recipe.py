@@ -10,7 +10,8 @@ from math import prod
 
 from knowledge.compiler import cpu, cpu_source, cuda, sorting
 from knowledge.compiler.contraction import Contraction
-from knowledge.compiler.cuda_contract import ContractText, matches, ranked
+from knowledge.compiler.cuda_contract import ContractText, matches, ranked, rounded
+from knowledge.compiler.cuda_contract_wgmma import BackgroundText, fitting
 from knowledge.compiler.cuda_sorting import LongSortText
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
@@ -97,23 +98,19 @@ def _on_tensor_cores(problem: Problem) -> list[Contraction]:
 
 
 def _rounded(problem: Problem) -> bool:
-    """Whether PyTorch rounds a convolution's operands to TF32: by default, where cuDNN has a kernel for that.
-
-    Where it has none only the judge can tell, and a kernel that it finds wrong goes back to three products.
+    """Whether to begin with convolutions in TF32: where only the judge can tell that cuDNN does not, three products
+    are the repair.
     """
-    return (
-        problem.target == "cuda"
-        and problem.precision == "default"
-        and any(each.total.convolves and each.left.dtype == "float32" for each in _on_tensor_cores(problem))
-    )
+    return problem.target == "cuda" and any(rounded(problem, each) for each in _on_tensor_cores(problem))
 
 
 def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
     if not products:
         return
     largest = max(products, key=lambda each: prod(each.sizes))
+    first = 0 if fitting(problem, largest, plan.knobs) else 1
     why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
-    for tile in ranked(largest, problem.device)[1:4]:
+    for tile in ranked(largest, problem.device)[first : first + 3]:
         yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
 
 
@@ -160,7 +157,8 @@ class File:
             return LongSortText(name, nest, graph, stems, self.scalars, device, place)
         if product is None:
             return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
-        return ContractText(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
+        kind = BackgroundText if fitting(self.problem, product, self.plan.knobs) else ContractText
+        return kind(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
 
     def _for_the_processor(self) -> str:
         lanes = self.lanes

@@ -324,7 +324,10 @@ struct Contract0 {
   };
   CUTE_DEVICE float const* right_start() const { return pX; }
   CUTE_DEVICE float const* left_start(int) const { return pWeight; }
-  CUTE_DEVICE float left(int, int m, int k) const { return pWeight[m * 576 + k]; }
+  CUTE_DEVICE float left(int, int m, int k) const {
+    int const channel = k / 144 * 16 + k % 16, tap = k / 16 % 9;
+    return pWeight[m * 576 + channel * 9 + tap];
+  }
   CUTE_DEVICE Row row(int, int n) const {
     int const image = n / 3136, row = n / 56 % 56, column = n % 56;
     return {pX + (image * 200704 + row * 56 + column - 57), row - 1, column - 1, n < N};

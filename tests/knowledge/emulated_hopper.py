@@ -31,7 +31,7 @@ _REPLACED = {
         "machine::StripCopy::copy(from + rank * part, barrier, to + rank * part, bytes, uint16_t((1 << Cluster) - 1));",
     r"cutlass::arch::fence_view_async_shared\(\);": "",
     r"alignas\(1024\) ": "",
-    r"(?:if constexpr \(Blocks == 1\) )?cutlass::arch::warpgroup_reg_(?:de)?alloc<[^>]+>\(\);": "",
+    r"(?:if constexpr \(Blocks == 1\) )?cutlass::arch::warpgroup_reg_(?:de)?alloc<[^;]+>\(\);": "",
     r"cutlass::arch::Cluster(?:Transaction)?Barrier": "machine::CountingBarrier",
     r"cutlass::arch::NamedBarrier": "machine::NamedBarrier",
     r"uint64_t\(TMA::CacheHintSm90::\w+\)": "uint64_t(0)",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import torch
 from emulated import emulated
+from emulated_hopper import emulated_hopper
 from goldens import Golden
 from gpu_kernels import H200, compiled_as_it_is, for_nvcc, traced
 from hypothesis import assume, example, given, settings
@@ -15,7 +17,7 @@ from ir_evaluation import Body
 from torch.nn import functional as F
 from traced import Compiler, assert_close, call, spec
 
-from knowledge.compiler import cuda_contract
+from knowledge.compiler import cuda_contract, cuda_contract_wgmma
 from knowledge.compiler.contraction import Contraction, contraction
 from knowledge.compiler.index import Index
 from knowledge.compiler.recipe import LoopsRecipe, compiled
@@ -209,6 +211,58 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler) -> 
         assert_close(mine, theirs, oracle, f"output {number}")
 
 
+@pytest.fixture
+def _all_in_the_background(_all_pays: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cuda_contract_wgmma, "BUSY", 0)
+
+
+@pytest.mark.usefixtures("_all_in_the_background")
+@pytest.mark.parametrize(
+    ("products", "place"), [(p, i) for p, tiles in cuda_contract_wgmma.TILES.items() for i in range(len(tiles))]
+)
+def test_each_tile_in_the_background_computes_what_torch_does(
+    golden: Golden, compiler: Compiler, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, products: int, place: int
+) -> None:
+    tile = cuda_contract_wgmma.TILES[products][place]
+    monkeypatch.setattr(cuda_contract_wgmma, "TILES", {products: (tile,)})
+    x, w = randn(2, 24, 17, 20), randn(140, 24, 3, 3)
+    problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+    problem = problem.model_copy(update={"precision": "ieee" if products == 3 else "tf32"})
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert f"BLK_M = Int<{tile.bm}>" in source and f"BLK_N = Int<{tile.bn}>" in source
+    if golden.holds([emulated_hopper(source), *for_nvcc([source], "sm_90a")], *compiler.flags):
+        return
+    (got,) = call(compiler.build(emulated_hopper(source)), problem, (x, w))
+    exact = F.conv2d(x.double(), w.double(), padding=1)
+    assert (got - exact).norm() < (1e-6 if products == 3 else 1e-3) * exact.norm()
+    assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
+
+
+@pytest.mark.usefixtures("_all_in_the_background")
+@pytest.mark.parametrize("precision", ["ieee", "tf32"])
+def test_hoppers_own_instructions_compute_what_torch_does(
+    golden: Golden, compiler: Compiler, precision: str, tmp_path: Path
+) -> None:
+    module, inputs = Several().eval(), (randn(2, 5, 19, 17), randn(2, 32, 7, 8))
+    problem = traced(module, *inputs).model_copy(update={"precision": precision})
+    source = LoopsRecipe().render(problem, Plan("loops"))
+    assert (source.count("background::launch"), source.count(" contract::launch")) == (3, 2)
+    assert f"Products = {1 if precision == 'tf32' else 3};" in source
+    if golden.holds([emulated_hopper(source), *for_nvcc([source], "sm_90a")], *compiler.flags):
+        return
+    with torch.no_grad():
+        wanted = module(*inputs)
+        exact = module.double()(*(each.double() for each in inputs))
+    weights = {k: v.detach() for k, v in Several().state_dict().items()}
+    got = call(compiler.build(emulated_hopper(source)), problem, inputs, weights)
+    for number, (mine, theirs, oracle) in enumerate(zip(got, wanted, exact, strict=True)):
+        if precision == "ieee":
+            assert_close(mine, theirs, oracle, f"output {number}")
+        else:
+            assert (mine - oracle).norm() < 1e-3 * oracle.norm()
+    assert compiled_as_it_is(tmp_path, source, "sm_90a") == ""
+
+
 def narrow(x: torch.Tensor, w: torch.Tensor, y: torch.Tensor) -> tuple[torch.Tensor, ...]:
     """Elements of two bytes: read one at a time, and four at a time."""
     return F.conv2d(x, w, padding=1).relu(), F.conv2d(x, w[:, :, :1, :1]), F.conv2d(y, y, stride=2, padding=1)
@@ -279,6 +333,23 @@ def test_other_tiles_are_moves_until_one_is_chosen() -> None:
     tiles = [move for move in recipe.moves(problem, Plan("loops")) if move.name.startswith("tiles")]
     assert len({first, *(recipe.render(problem, move.plan) for move in tiles)}) == 4
     assert [move.name for move in recipe.moves(problem, tiles[0].plan)] == ["block size"]
+
+
+def test_a_tile_in_the_background_is_as_large_as_the_multiprocessors_stay_busy_with() -> None:
+    def tile(x: torch.Tensor, w: torch.Tensor, **knobs: int) -> tuple[int, int] | None:
+        problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+        made = found(problem)
+        chosen = made and cuda_contract_wgmma.fitting(problem.model_copy(update={"precision": "tf32"}), made, knobs)
+        return (chosen.bm, chosen.bn) if chosen else None
+
+    many, few = torch.empty(16, 256, 28, 28), torch.empty(2, 64, 28, 28)
+    assert tile(many, torch.empty(256, 256, 3, 3)) == (128, 128)
+    assert tile(torch.empty(32, 64, 56, 56), torch.empty(64, 64, 3, 3)) == (64, 256)
+    assert tile(few, torch.empty(64, 64, 3, 3)) is None
+    assert tile(many, torch.empty(256, 256, 3, 3), bm=64, bn=64) is None
+    assert tile(many.to(memory_format=torch.channels_last), torch.empty(256, 256, 3, 3)) is None
+    for products, tiles in cuda_contract_wgmma.TILES.items():
+        assert all(each.stages(products) >= 3 and each.cycles(products) > 0 for each in tiles)
 
 
 def test_one_product_instead_of_three_where_the_precision_allows() -> None:

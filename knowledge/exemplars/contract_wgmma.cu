@@ -1,0 +1,470 @@
+// begin header
+// A convolution on Hopper's TF32 tensor cores, as an implicit GEMM: out(m,n) = sum over k of left(m,k) * right(n,k),
+// where m is a channel that comes out, n a place of an image, and k a channel that goes in with a tap of the window.
+// Here 16 images of 64 x 56 x 56, 128 channels out, windows of 3 x 3, a padding of 1, at float32 grade (3xTF32).
+// Nothing is copied into a matrix first: a row n of `right` is an address and its place in the image, a k adds a step
+// to each (a table that `prepare` writes). Producers read a tile of it, neighbouring threads neighbouring places, zeros
+// for what misses the image; they round it to TF32 and lay it out as wgmma reads it, K-major and swizzled, and beside
+// it, for three products, what rounding left over. The next two tiles travel meanwhile. The weights are packed once as
+// they have to lie in shared memory, so that one bulk copy brings a tile. Two warpgroups of consumers multiply. Blocks
+// stay and take one tile after the other, so that the next one is read while this one is stored.
+//   op class: gemm
+//   architecture: sm_90a
+//   layouts: mX (image,channel,row,column), mWeight (channel,k), mOut as mX
+//   tile: block 128 x 128 x 32, 2 consumer warpgroups of 64 x 128, 2 warpgroups of producers
+//   shared memory: left 128 x 32 x 2 x 4 x 3 = 98304 bytes, right 128 x 32 x 2 x 4 x 3 = 98304 bytes, barriers 8 x 2 x
+//     3 = 48 bytes; 196656 bytes of at most 232448
+// end header
+
+// begin includes
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <initializer_list>
+#include <limits>
+#include <type_traits>
+
+#include <cute/arch/copy_sm80.hpp>
+#include <cute/arch/mma_sm80.hpp>
+#include <cute/arch/mma_sm90.hpp>
+#include <cute/tensor.hpp>
+#include <cutlass/arch/barrier.h>
+#include <cutlass/arch/reg_reconfig.h>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/error.h>
+#include <tvm/ffi/extra/c_env_api.h>
+#include <tvm/ffi/function.h>
+
+#define UNROLL _Pragma("unroll")
+// end includes
+
+using namespace cute;
+
+namespace kernels {
+
+// knobs: as in contract_3xtf32.cu
+
+// begin engine
+namespace background {
+using T = float;
+using BLK_K = _32;
+constexpr int Producers = 256, Consumers = 256, Threads = Producers + Consumers;
+// Registers a thread, once producers have handed theirs over: 65536 in all.
+template <class P> constexpr uint32_t ProducerRegisters = P::Products == 3 ? 88 : 112;
+template <class P> constexpr uint32_t ConsumerRegisters = P::Products == 3 ? 168 : 144;
+
+template <class P> constexpr int TilesM = ceil_div(P::M, P::BLK_M::value);
+template <class P> constexpr int TilesN = ceil_div(P::N, P::BLK_N::value);
+template <class P> constexpr int TilesK = ceil_div(P::K, BLK_K::value);
+template <class P> constexpr int PaddedK = TilesK<P> * BLK_K::value;
+template <class P> constexpr int Works = TilesM<P> * TilesN<P> * P::Batches;
+
+// One operand's tiles in shared memory as wgmma reads them: rounded, and for three products what that left over.
+template <class P, class Rows_>
+struct Operand {
+  using Rows = Rows_;
+  static constexpr int Parts = P::Products == 3 ? 2 : 1;
+  using Part = decltype(composition(Swizzle<3, 2, 3>{}, Layout<Shape<Rows, BLK_K>, Stride<BLK_K, _1>>{}));
+  using Shared = decltype(tile_to_shape(GMMA::Layout_K_SW128_Atom<tfloat32_t>{},
+                                        Shape<Rows, BLK_K, Int<Parts * P::Stages>>{}));  // (BLK,BLK_K,Parts*Stages)
+  static constexpr int part = Rows::value * BLK_K::value, size = Parts * part;           // elements of one tile
+
+  CUTE_DEVICE static int at(int row, int k) { return typename Operand::Part{}(row, k); }
+};
+template <class P> using Left = Operand<P, typename P::BLK_M>;
+template <class P> using Right = Operand<P, typename P::BLK_N>;
+// What `prepare` writes: the steps along K, then the left operand tile by tile.
+template <class P> constexpr int64_t StepBytes = int64_t(PaddedK<P>) * sizeof(int4);
+template <class P> constexpr int64_t PackedTiles = int64_t(P::Batches) * TilesM<P> * TilesK<P>;
+template <class P> constexpr int64_t HeldBytes = StepBytes<P> + PackedTiles<P> * Left<P>::size * int64_t(sizeof(T));
+
+template <class P>
+struct Shared {
+  T A[P::Stages * Left<P>::size];   // (BLK_M,BLK_K,Parts*Stages)
+  T B[P::Stages * Right<P>::size];  // (BLK_N,BLK_K,Parts*Stages)
+  uint64_t full[P::Stages], empty[P::Stages];
+};
+
+template <class P>
+using Mma = decltype(make_tiled_mma(
+    GMMA::ss_op_selector<tfloat32_t, tfloat32_t, float,
+                         Shape<_64, Int<P::BLK_N::value * P::BLK_M::value / 128>, BLK_K>>(),
+    Layout<Shape<Int<P::BLK_M::value / 64>, Int<128 / P::BLK_M::value>, _1>>{}));
+
+// Round to nearest, ties away from zero; NaN stays what it is where the carry would make a zero of it.
+CUTE_DEVICE float rounded(float x) {
+  uint32_t const bits = (__float_as_uint(x) + 0x1000u) & 0xffffe000u;
+  return x == x ? __uint_as_float(bits) : x;
+}
+
+// The left operand as tiles of (BLK_M,BLK_K), zeros beyond its edges, and what each k adds to a row of the right one.
+template <class P>
+__global__ void __launch_bounds__(kThreads) prepare(P const p, T* packed, int4* steps) {
+  using X = Left<P>;
+  int64_t const first = int64_t(blockIdx.x) * kThreads + threadIdx.x;
+  for (int64_t at = first; at < PackedTiles<P> * X::part; at += int64_t(gridDim.x) * kThreads) {
+    int64_t const tile = at / X::part;
+    int const row = int(at % X::part) / BLK_K::value, near = int(at % BLK_K::value);
+    int const m = int(tile / TilesK<P> % TilesM<P>) * P::BLK_M::value + row;
+    int const k = int(tile % TilesK<P>) * BLK_K::value + near;
+    T const x = m < P::M && k < P::K ? p.left(int(tile / (TilesK<P> * TilesM<P>)), m, k) : T(0), big = rounded(x);
+    T* const to = packed + tile * X::size + X::at(row, near);
+    *to = big;
+    if constexpr (X::Parts == 2) to[X::part] = x - big;
+  }
+  for (int64_t k = first; k < PaddedK<P>; k += int64_t(gridDim.x) * kThreads) {
+    steps[k] = k < P::K ? p.step(int(k)) : make_int4(0, 0, 0, 0);
+  }
+}
+
+// An infinity splits into infinity - infinity: where the sum is not finite, take what plain float32 gives.
+template <class P>
+__noinline__ __device__ float plain_sum(P const& p, int4 const* steps, int batch, int m, int n) {
+  typename P::Row const row = p.row(batch, n);
+  float sum = 0;
+  for (int k = 0; k < P::K; ++k) {
+    int4 const step = steps[k];
+    sum = fmaf(p.left(batch, m, k), P::inside(row, step) ? T(row.from[step.x]) : T(0), sum);
+  }
+  return sum;
+}
+
+// Tiles that read the same rows of the right operand run side by side, and so do those that write between each other.
+template <class P>
+struct Work {
+  int m0, n0, batch;
+
+  CUTE_DEVICE explicit Work(int index)
+      : m0(index % TilesM<P> * P::BLK_M::value),
+        n0(index / (TilesM<P> * P::Batches) * P::BLK_N::value),
+        batch(index / TilesM<P> % P::Batches) {}
+};
+
+// A thread's part of a tile of the right operand on its way: of one row; neighbouring threads read neighbouring rows.
+template <class P>
+struct Parcel {
+  using X = Right<P>;
+  static constexpr int Rows = P::BLK_N::value;
+  static_assert(Producers % Rows == 0, "a producer's thread keeps to one row");
+  static constexpr int words = X::part / 4 / Producers;  // of 4 k's
+  float4 values[words];
+
+  CUTE_DEVICE static int row(int thread) { return thread % Rows; }
+  CUTE_DEVICE static int k(int thread, int word) { return 4 * (thread / Rows * words + word); }
+
+  CUTE_DEVICE void load(typename P::Row const& at, int4 const* steps, int k0, int thread) {
+    CUTE_UNROLL
+    for (int word = 0; word < words; ++word) {
+      int const first = k0 + k(thread, word);
+      T v[4];
+      if constexpr (P::Apart != 0) {  // the 16 k's of one step
+        int4 const step = __ldg(steps + first / 16 * 16);
+        bool const inside = (P::K % BLK_K::value == 0 || first < P::K) && P::inside(at, step);
+        CUTE_UNROLL
+        for (int i = 0; i < 4; ++i) v[i] = inside ? __ldg(at.from + step.x + (first % 16 + i) * P::Apart) : T(0);
+      } else {
+        CUTE_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          int4 const step = __ldg(steps + first + i);
+          bool const inside = (P::K % BLK_K::value == 0 || first + i < P::K) && P::inside(at, step);
+          v[i] = inside ? __ldg(at.from + step.x) : T(0);
+        }
+      }
+      values[word] = make_float4(v[0], v[1], v[2], v[3]);
+    }
+  }
+
+  // What is left over is not rounded: the tensor core ignores its 13 lowest bits.
+  CUTE_DEVICE void store(T* shared, int thread) const {
+    CUTE_UNROLL
+    for (int word = 0; word < words; ++word) {
+      T* const to = shared + X::at(row(thread), k(thread, word));
+      float4 const x = values[word], big = make_float4(rounded(x.x), rounded(x.y), rounded(x.z), rounded(x.w));
+      *reinterpret_cast<float4*>(to) = big;
+      if constexpr (X::Parts == 2) {
+        *reinterpret_cast<float4*>(to + X::part) = make_float4(x.x - big.x, x.y - big.y, x.z - big.z, x.w - big.w);
+      }
+    }
+  }
+};
+
+using Barrier = cutlass::arch::ClusterTransactionBarrier;
+
+// Place in the ring of stages, and the parity of its round.
+template <class P>
+struct Stage {
+  int index = 0, phase = 0;
+
+  CUTE_DEVICE void next() {
+    index = index + 1 == P::Stages ? 0 : index + 1;
+    phase ^= index == 0;
+  }
+};
+
+// Fills the stages in turn; the loads of two tiles travel while the one before them is rounded.
+template <class P>
+CUTE_DEVICE void produce(Shared<P>& shared, P const& p, T const* packed, int4 const* steps) {
+  constexpr uint32_t bytes = Left<P>::size * sizeof(T);
+  int const thread = threadIdx.x;
+  Stage<P> stage;
+  Parcel<P> even, odd;
+  int loaded = 0, delivered = 0;
+  int index = blockIdx.x, oldest_k = 0;  // of the oldest parcel that is not delivered
+  Work<P> oldest(index);
+  auto const deliver = [&](Parcel<P> const& parcel) {
+    Barrier::wait(&shared.empty[stage.index], stage.phase ^ 1);
+    if (thread == 0) {
+      int64_t const tile = (int64_t(oldest.batch) * TilesM<P> + oldest.m0 / P::BLK_M::value) * TilesK<P> + oldest_k;
+      Barrier::arrive_and_expect_tx(&shared.full[stage.index], bytes);
+      SM90_BULK_COPY_G2S::copy(packed + tile * Left<P>::size, &shared.full[stage.index],
+                               shared.A + stage.index * Left<P>::size, bytes);
+    }
+    parcel.store(shared.B + stage.index * Right<P>::size, thread);
+    cutlass::arch::fence_view_async_shared();
+    Barrier::arrive(&shared.full[stage.index]);
+    stage.next();
+    ++delivered;
+    if (++oldest_k == TilesK<P>) {
+      oldest_k = 0, index += gridDim.x;
+      oldest = Work<P>(index);
+    }
+  };
+  for (int at = blockIdx.x; at < Works<P>; at += gridDim.x) {
+    Work<P> const work(at);
+    typename P::Row const row = p.row(work.batch, work.n0 + Parcel<P>::row(thread));
+    for (int k_tile = 0; k_tile < TilesK<P>; ++k_tile, ++loaded) {
+      if (loaded % 2 == 0) {
+        if (loaded >= 2) deliver(even);
+        even.load(row, steps, k_tile * BLK_K::value, thread);
+      } else {
+        if (loaded >= 2) deliver(odd);
+        odd.load(row, steps, k_tile * BLK_K::value, thread);
+      }
+    }
+  }
+  while (delivered < loaded) {
+    if (delivered % 2 == 0) {
+      deliver(even);
+    } else {
+      deliver(odd);
+    }
+  }
+}
+
+// Two neighbouring columns of rows 8 apart a thread become four of one row: threads trade with their neighbours.
+template <class P, class Fragment, class Places>
+CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Work<P> const& work, P const& p, int4 const* steps) {
+  int const odd = threadIdx.x % 2;
+  CUTE_UNROLL
+  for (int at = 0; at < size(tCrC); at += 4) {
+    float x[4] = {tCrC(at), tCrC(at + 1), tCrC(at + 2), tCrC(at + 3)};  // (column,row)
+    int const m = work.m0 + get<0>(tCcC(at)), n = work.n0 + get<1>(tCcC(at));
+    CUTE_UNROLL
+    for (int i = 0; i < 4; ++i) {
+      if (!isfinite(x[i]) && m + i / 2 * 8 < P::M && n + i % 2 < P::N) {
+        x[i] = plain_sum(p, steps, work.batch, m + i / 2 * 8, n + i % 2);
+      }
+    }
+    if constexpr (P::Columns == 4) {
+      float const first = __shfl_xor_sync(0xffffffffu, odd ? x[0] : x[2], 1);
+      float const second = __shfl_xor_sync(0xffffffffu, odd ? x[1] : x[3], 1);
+      float const four[4] = {odd ? first : x[0], odd ? second : x[1], odd ? x[2] : first, odd ? x[3] : second};
+      int const row = m + odd * 8, column = n - odd * 2;
+      if (row < P::M && column < P::N) p.store(work.batch, row, column, four);
+    } else {
+      CUTE_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        float const one[1] = {x[i]};
+        if (m + i / 2 * 8 < P::M && n + i % 2 < P::N) p.store(work.batch, m + i / 2 * 8, n + i % 2, one);
+      }
+    }
+  }
+}
+
+template <class P>
+CUTE_DEVICE void consume(Shared<P>& shared, P const& p, int4 const* steps) {
+  using BLK_M = typename P::BLK_M;
+  using BLK_N = typename P::BLK_N;
+  using OperandA = Left<P>;
+  using OperandB = Right<P>;
+  auto* const pA = reinterpret_cast<tfloat32_t*>(shared.A);
+  Tensor sA = make_tensor(make_smem_ptr(pA), typename OperandA::Shared{});  // (BLK_M,BLK_K,Parts*Stages)
+  auto* const pB = reinterpret_cast<tfloat32_t*>(shared.B);
+  Tensor sB = make_tensor(make_smem_ptr(pB), typename OperandB::Shared{});  // (BLK_N,BLK_K,Parts*Stages)
+  Mma<P> mma;
+  auto const thread_mma = mma.get_thread_slice(threadIdx.x - Producers);
+  Tensor tCrA = thread_mma.partition_fragment_A(sA);                        // (MMA,MMA_M,MMA_K,Parts*Stages)
+  Tensor tCrB = thread_mma.partition_fragment_B(sB);                        // (MMA,MMA_N,MMA_K,Parts*Stages)
+  Tensor tCrC = partition_fragment_C(mma, Shape<BLK_M, BLK_N>{});           // (MMA,MMA_M,MMA_N)
+  Tensor tCrT = make_fragment_like(tCrC);                                   // (MMA,MMA_M,MMA_N), of one tile
+  Tensor cC = make_identity_tensor(Shape<BLK_M, BLK_N>{});                  // (BLK_M,BLK_N) -> (m,n)
+  Tensor tCcC = thread_mma.partition_C(cC);                                 // (MMA,MMA_M,MMA_N) -> (m,n)
+  Stage<P> stage;
+  auto const leave = [&](int index) {
+    if (threadIdx.x % 32 == 0) Barrier::arrive(&shared.empty[index]);
+  };
+  for (int index = blockIdx.x; index < Works<P>; index += gridDim.x) {
+    Work<P> const work(index);
+    clear(tCrC);
+    for (int k_tile = 0; k_tile < TilesK<P>; ++k_tile) {
+      Barrier::wait(&shared.full[stage.index], stage.phase);
+      if constexpr (P::Products == 3) {
+        // From zero, the small ones first, and added in float32: tensor cores add with truncation.
+        warpgroup_fence_operand(tCrT);
+        warpgroup_arrive();
+        mma.accumulate_ = GMMA::ScaleOut::Zero;
+        CUTE_UNROLL
+        for (int product = 0; product < 3; ++product) {
+          int const a = 2 * stage.index + (product == 0), b = 2 * stage.index + (product == 1);
+          CUTE_UNROLL
+          for (int k = 0; k < size<2>(tCrA); ++k) {
+            gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrT);
+            mma.accumulate_ = GMMA::ScaleOut::One;
+          }
+        }
+        warpgroup_commit_batch();
+        warpgroup_wait<0>();
+        warpgroup_fence_operand(tCrT);
+        leave(stage.index);
+        CUTE_UNROLL
+        for (int i = 0; i < size(tCrC); ++i) tCrC(i) += tCrT(i);
+      } else {
+        int const a = stage.index, b = stage.index;
+        warpgroup_fence_operand(tCrC);
+        warpgroup_arrive();
+        mma.accumulate_ = k_tile == 0 ? GMMA::ScaleOut::Zero : GMMA::ScaleOut::One;
+        CUTE_UNROLL
+        for (int k = 0; k < size<2>(tCrA); ++k) {
+          gemm(mma, tCrA(_, _, k, a), tCrB(_, _, k, b), tCrC);
+          mma.accumulate_ = GMMA::ScaleOut::One;
+        }
+        warpgroup_commit_batch();
+        // One tile's products run while the next one is waited for.
+        warpgroup_wait<1>();
+        if (k_tile > 0) leave(stage.index == 0 ? P::Stages - 1 : stage.index - 1);
+      }
+      stage.next();
+    }
+    if constexpr (P::Products != 3) {
+      warpgroup_wait<0>();
+      warpgroup_fence_operand(tCrC);
+      leave(stage.index == 0 ? P::Stages - 1 : stage.index - 1);
+    }
+    write(tCrC, tCcC, work, p, steps);
+  }
+}
+
+template <class P>
+__global__ void __launch_bounds__(Threads, 1)
+contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps) {
+  extern __shared__ __align__(1024) uint8_t memory[];
+  Shared<P>& shared = *reinterpret_cast<Shared<P>*>(memory);
+  if (threadIdx.x == 0) {
+    CUTE_UNROLL
+    for (int stage = 0; stage < P::Stages; ++stage) {
+      Barrier::init(&shared.full[stage], Producers + 1);
+      Barrier::init(&shared.empty[stage], Consumers / 32);
+    }
+    cutlass::arch::fence_barrier_init();
+  }
+  __syncthreads();
+  if (threadIdx.x < Producers) {
+    cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters<P>>();
+    produce<P>(shared, p, packed, steps);
+  } else {
+    cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters<P>>();
+    consume<P>(shared, p, steps);
+  }
+}
+
+void granted(cudaError_t error) {
+  if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "shared memory: " << cudaGetErrorString(error); }
+}
+
+// For what is read or written four elements at a time.
+void check_aligned(void const* start) {
+  if (reinterpret_cast<uintptr_t>(start) % 16 == 0) return;
+  TVM_FFI_THROW(ValueError) << "an operand is not aligned to 16 bytes";
+}
+
+// `held` are HeldBytes<P>, aligned to 16.
+template <class P>
+void launch(P const& p, char* held, cudaStream_t stream) {
+  auto* const steps = reinterpret_cast<int4*>(held);
+  auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
+  int const some = int(std::min<int64_t>(PackedTiles<P> * Left<P>::part / kThreads + 1, 1024));
+  prepare<P><<<some, kThreads, 0, stream>>>(p, packed, steps);
+  constexpr int bytes = sizeof(Shared<P>), threads = Threads, blocks = std::min(Works<P>, P::Blocks);
+  granted(cudaFuncSetAttribute(contract<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes));
+  contract<P><<<blocks, threads, bytes, stream>>>(p, packed, steps);
+}
+}  // namespace background
+// end engine
+
+// begin kernel
+// What to contract: the operands' elements by batch, m, n and k, and where a sum goes.
+struct Contract0 {
+  float const* pX;
+  float const* pWeight;
+  float* pOut;
+  static constexpr int M = 128, N = 50176, K = 576, Batches = 1;
+  using BLK_M = Int<128>;
+  using BLK_N = Int<128>;
+  static constexpr int Stages = 3, Blocks = 132;  // at once: the multiprocessors
+  static constexpr int Products = 3;  // of float32; 1 is plain TF32
+  static constexpr int Columns = 4;  // neighbours stored
+  static constexpr int Apart = 3136;  // of 16 k's that are inside or not together; 0: each has a step of its own
+  // Where a row of the right operand begins; a k adds its step to it and to its place. Not kept: nothing is inside.
+  struct Row {
+    float const* from;
+    int at0, at1;
+    bool kept;
+  };
+  CUTE_DEVICE float left(int, int m, int k) const {
+    int const channel = k / 144 * 16 + k % 16, tap = k / 16 % 9;
+    return pWeight[m * 576 + channel * 9 + tap];
+  }
+  CUTE_DEVICE Row row(int, int n) const {
+    int const image = n / 3136, row = n / 56 % 56, column = n % 56;
+    return {pX + (image * 200704 + row * 56 + column - 57), row - 1, column - 1, n < N};
+  }
+  CUTE_DEVICE int4 step(int k) const {
+    int const channel = k / 144 * 16 + k % 16, row = k / 48 % 3, column = k / 16 % 3;
+    return make_int4(channel * 3136 + row * 56 + column, row, column, 0);
+  }
+  CUTE_DEVICE static bool inside(Row const& row, int4 const& step) {
+    return row.kept && uint32_t(row.at0 + step.y) < 56 && uint32_t(row.at1 + step.z) < 56;
+  }
+  CUTE_DEVICE void store(int, int m, int n, float const (&x)[4]) const {
+    int const image = n / 3136, place = n % 3136;
+    *reinterpret_cast<float4*>(pOut + (image * 401408 + m * 3136 + place)) = make_float4(x[0], x[1], x[2], x[3]);
+  }
+};
+// end kernel
+
+// require: as in pointwise.cu
+
+// launched: as in pointwise.cu
+
+}  // namespace kernels
+
+using namespace kernels;
+
+// begin entry
+void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {
+  require(X, "X", {16, 64, 56, 56}, {200704, 3136, 56, 1}, kDLFloat, 32);
+  require(Weight, "Weight", {128, 64, 3, 3}, {576, 9, 3, 1}, kDLFloat, 32);
+  require(Out, "Out", {16, 128, 56, 56}, {401408, 3136, 56, 1}, kDLFloat, 32);
+
+  cudaStream_t const stream = stream_of(Out);
+  auto* const pOut = static_cast<float*>(Out.data_ptr());
+  background::check_aligned(pOut);
+  auto const* const pX = static_cast<float const*>(X.data_ptr());
+  Contract0 const p{pX, static_cast<float const*>(Weight.data_ptr()), pOut};
+  auto const held = tvm::ffi::Tensor::FromEnvAlloc(TVMFFIEnvTensorAlloc, {background::HeldBytes<Contract0>},
+                                                   DLDataType{kDLUInt, 8, 1}, Out.device());
+  background::launch(p, static_cast<char*>(held.data_ptr()), stream);
+  launched();
+}
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
+// end entry
