@@ -49,10 +49,9 @@ class Tile:
         """Shared memory of a block."""
         return max(STAGES * (self.bm + self.bn) * TILE, self.bm * self.bn) * 4
 
-    @property
-    def speed(self) -> float:
+    def speed(self, lone: bool) -> float:
         """Products a cycle beside the best: small tiles read memory more often; a lone block waits at its ends."""
-        return self.bm * self.bn / (self.bm * self.bn + 16 * (self.bm + self.bn)) * (0.8 if self.blocks == 1 else 1)
+        return self.bm * self.bn / (self.bm * self.bn + 16 * (self.bm + self.bn)) * (0.8 if lone else 1)
 
 
 TILES = (
@@ -98,14 +97,13 @@ def chosen(made: Contraction, device: Device) -> Tile:
 
 
 def ranked(made: Contraction, device: Device) -> list[Tile]:
-    """Tiles by their cycles over all waves of blocks."""
+    """Tiles by their cycles on the multiprocessor that has most of them."""
     batches, m, n, _ = made.sizes
 
     def cycles(tile: Tile) -> float:
-        tiles = -(-m // tile.bm) * -(-n // tile.bn) * batches
-        at_once = max(device.multiprocessors, 1) * tile.blocks
-        waves = tiles / at_once if tiles > 4 * at_once else -(-tiles // at_once)
-        return waves * tile.blocks * tile.bm * tile.bn / tile.speed
+        tiles, own = -(-m // tile.bm) * -(-n // tile.bn) * batches, max(device.multiprocessors, 1)
+        each = tiles / own if tiles > 4 * own * tile.blocks else -(-tiles // own)
+        return each * tile.bm * tile.bn / tile.speed(lone=min(each, tile.blocks) == 1)
 
     return sorted(TILES, key=cycles)
 

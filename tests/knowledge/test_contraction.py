@@ -19,6 +19,7 @@ from traced import Compiler, assert_close, call, spec
 
 from knowledge.compiler import cuda_contract, cuda_contract_wgmma
 from knowledge.compiler.contraction import Contraction, contraction
+from knowledge.compiler.cuda_contract import ranked
 from knowledge.compiler.index import Index
 from knowledge.compiler.recipe import LoopsRecipe, compiled
 from knowledge.playbook.problem import Problem
@@ -377,3 +378,12 @@ def test_by_default_convolutions_may_round_and_products_may_not() -> None:
     begun, exact, *_ = translations(problem, 1)
     assert (begun.move, exact.move) == ("first kernel", "three TF32 products")
     assert "Products = 1;" in begun.source and "Products = 1;" not in exact.source
+
+
+def test_a_small_convolution_takes_tiles_that_it_fills() -> None:
+    x, w = torch.empty(8, 64, 32, 32), torch.empty(64, 64, 3, 3)
+    (nest,) = compiled(problem := traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)).nests
+    made = contraction(nest, compiled(problem).graph)
+    assert made is not None
+    best = ranked(made, problem.device)[0]
+    assert (best.bm, best.bn) == (64, 64), "128 tiles, one a multiprocessor; of 128 x 64 half would be empty"
