@@ -107,12 +107,32 @@ class Kept:
                 self._memory.free(address)
 
 
+class _Made:
+    """A tensor's description, from call to call; its memory is asked for each time."""
+
+    def __init__(self, asked: abi.DLTensor, shape: list[int], deleter: ctypes.c_void_p) -> None:
+        self.size = -(-math.prod(shape) * asked.dtype.bits * asked.dtype.lanes // 8)
+        self._arrays = (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_int64 * len(shape))(*_strides(shape))
+        self._managed = _ManagedTensor(major=1, deleter=deleter)
+        self._managed.tensor = asked
+        self.tensor = self._managed.tensor
+        self.tensor.shape, self.tensor.strides = self._arrays
+        self.tensor.byte_offset = 0
+        self.address = ctypes.addressof(self._managed)
+        self.spare: list[_Made] = []
+
+
 class Allocator:
-    """The allocator that a kernel's calls find."""
+    """The allocator that a kernel's calls find.
+
+    It is a part of each timed call: what it makes of a request is kept for the next one alike, so that it takes
+    as little as PyTorch's.
+    """
 
     def __init__(self, device: str, memory: Memory) -> None:
         self._device, self._memory = abi.DEVICES[device], memory
-        self._given: dict[int, tuple[_ManagedTensor, Any]] = {}
+        self._given: dict[int, _Made] = {}
+        self._spare: dict[tuple[int, ...], list[_Made]] = {}
         self._allocate_entry, self._delete_entry = _ALLOCATE(self._allocate), _DELETE(self._delete)
         for entry in (self._allocate_entry, self._delete_entry):  # freeing one would write into memory that is code
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(entry))
@@ -123,30 +143,30 @@ class Allocator:
 
     def _allocate(self, prototype: Any, out: Any, context: int | None, set_error: int) -> int:
         try:
-            out[0] = self._made(prototype.contents)
+            made = self._made(prototype.contents)
+            made.tensor.data = self._memory.allocate(made.size)
+            self._given[made.address] = made
+            out[0] = made.address
         except Exception as failure:  # noqa: BLE001  # nothing may be raised through the kernel's frames
             _SET_ERROR(set_error)(context, b"RuntimeError", str(failure).encode(errors="replace"))
             return _FAILED
         return 0
 
-    def _made(self, asked: abi.DLTensor) -> int:
-        if asked.device.device_type != self._device:
-            raise ValueError(f"scratch was asked for on device type {asked.device.device_type}, not {self._device}")
-        shape = asked.shape[: asked.ndim]
-        size = -(-math.prod(shape) * asked.dtype.bits * asked.dtype.lanes // 8)
-        made = _ManagedTensor(major=1, deleter=ctypes.cast(self._delete_entry, ctypes.c_void_p))
-        made.tensor = asked
-        made.tensor.data = self._memory.allocate(size)
-        arrays = (ctypes.c_int64 * len(shape))(*shape), (ctypes.c_int64 * len(shape))(*_strides(shape))
-        made.tensor.shape, made.tensor.strides = arrays
-        made.tensor.byte_offset = 0
-        address = ctypes.addressof(made)
-        self._given[address] = made, arrays
-        return address
+    def _made(self, asked: abi.DLTensor) -> _Made:
+        shape, dtype, device = asked.shape[: asked.ndim], asked.dtype, asked.device.device_type
+        spare = self._spare.setdefault((device, dtype.code, dtype.bits, dtype.lanes, *shape), [])
+        if spare:
+            return spare.pop()
+        if device != self._device:
+            raise ValueError(f"scratch was asked for on device type {device}, not {self._device}")
+        made = _Made(asked, shape, ctypes.cast(self._delete_entry, ctypes.c_void_p))
+        made.spare = spare
+        return made
 
     def _delete(self, address: int) -> None:
-        made, _ = self._given.pop(address)
+        made = self._given.pop(address)
         self._memory.free(made.tensor.data)
+        made.spare.append(made)
 
 
 def _strides(shape: list[int]) -> list[int]:

@@ -105,3 +105,20 @@ def test_what_lies_free_is_given_back_where_memory_ends() -> None:
     assert list(memory.held.values()) == [2048]
     with pytest.raises(MemoryError):
         kept.allocate(1)
+
+
+def test_a_description_is_used_again_for_the_same_request_and_no_other(runtime: ctypes.CDLL) -> None:
+    memory = Counted()
+    allocator = Allocator("cpu", memory)
+    allocator.install(runtime)
+    for _ in range(3):
+        held = [asked(runtime, shape, dtype) for shape, dtype in (((6,), "float32"), ((6,), "int32"), ((2, 3), "int32"),
+                                                                  ((6,), "float32"))]  # fmt: skip
+        made = [tensor_of(handle) for handle in held]
+        assert len({tensor.data for tensor in made}) == 4 == len(memory.held)
+        assert [tensor.shape[: tensor.ndim] for tensor in made] == [[6], [6], [2, 3], [6]]
+        assert [tensor.dtype.code for tensor in made] == [abi.DTYPE_CODES[each][0] for each in
+                                                          ("float32", "int32", "int32", "float32")]  # fmt: skip
+        for handle in held:
+            runtime.TVMFFIObjectDecRef(handle)
+        assert memory.held == {}
