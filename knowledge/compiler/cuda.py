@@ -6,7 +6,7 @@ one thread computes several. A scan along neighbours is a block's, tile by tile.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from knowledge.compiler import cpu, sorting
@@ -191,17 +191,20 @@ class KernelText(cpu.KernelText):
 
     def text(self, parameters: str) -> str:
         """The kernel."""
-        body = self._body()
-        tensors = self.tensors()
         step = f"{', ' if parameters else ''}Index const {self.nest.stepped.name}" if self.nest.stepped else ""
         head = f"__global__ void __launch_bounds__(kThreads) {self.name}({parameters}{step})"
-        return "\n".join([f"{head} {{", *indented([*tensors, *body]), "}"])
+        return "\n".join([f"{head} {{", *indented(self.inside()), "}"])
 
-    def tensors(self) -> list[str]:
-        """What the statements so far read and write."""
+    def inside(self, alone: bool = False, kept: Collection[str] = ()) -> list[str]:
+        """The kernel's statements; `alone`: those of a block that does all of it, with `kept` in shared memory."""
+        body = self._body(alone)
+        return [*self.tensors(kept), *body]
+
+    def tensors(self, kept: Collection[str] = ()) -> list[str]:
+        """What the statements so far read and write; `kept`: what lies in shared memory."""
         return [
-            f"Tensor m{view.name} = make_tensor(make_gmem_ptr(p{self.stem(view.tensor.name)}{_plus(view.offset)}), "
-            f"{view.layout()});  // {view.comment()}"
+            f"Tensor m{view.name} = make_tensor(make_{'s' if view.tensor.name in kept else 'g'}mem_ptr("
+            f"p{self.stem(view.tensor.name)}{_plus(view.offset)}), {view.layout()});  // {view.comment()}"
             for view in self.views.made.values()
         ]
 
@@ -232,25 +235,30 @@ class KernelText(cpu.KernelText):
         name = step.name
         return f"for (Index {name} = 0; {name} < {step.extent}; ++{name}) {{ {grid}({arguments}, {name}); }}"
 
-    def _body(self) -> list[str]:
+    def _body(self, alone: bool) -> list[str]:
         axes = [axis for axis in self.nest.axes if axis != self.nest.scanned]
+        lines = [*decoded(axes, "t", 1, "Index")]
+        if self.nest.sorts:
+            lines += sorting.on_a_gpu(self, self.who)
+        elif self.who != "thread" and self.nest.scanned:
+            lines += self._tiles(self.nest.scanned)
+        else:
+            lines += self._element()
+        if alone:
+            return [self._every(), *indented(lines), "}"]
         first = {
             "thread": "Index(blockIdx.x) * kThreads + threadIdx.x",
             "warp": "Index(blockIdx.x) * (kThreads / 32) + threadIdx.x / 32",
             "block": "blockIdx.x",
         }[self.who]
-        lines = [f"[[maybe_unused]] Index const t = {first};"]
-        if self.who != "block":
-            lines.append(f"if (t >= {self.results}) {{ return; }}")
-        lines += decoded(axes, "t", 1, "Index")
-        if self.nest.sorts:
-            return [*lines, *sorting.on_a_gpu(self, self.who)]
-        if self.who == "thread":
-            return [*lines, *self._element()]
-        if self.nest.scanned:
-            return [*lines, *self._tiles(self.nest.scanned)]
-        stores = self._element()
-        return [*lines, *stores]
+        ends = [] if self.who == "block" else [f"if (t >= {self.results}) {{ return; }}"]
+        return [f"[[maybe_unused]] Index const t = {first};", *ends, *lines]
+
+    def _every(self) -> str:
+        """Over all results, by one block."""
+        first, step = {"thread": ("threadIdx.x", "kThreads"), "warp": ("threadIdx.x / 32", "kThreads / 32"),
+                       "block": ("0", "1")}[self.who]  # fmt: skip
+        return f"for (Index t = {first}; t < {self.results}; t += {step}) {{"
 
     def _element(self) -> list[str]:
         if self.who == "thread" or not self.nest.totals:
@@ -320,7 +328,7 @@ def source(
     parts: list[tuple[KernelText | ContractText, str]], body: list[str], threads: int,
 ) -> str:  # fmt: skip
     """The whole file: sections that replace those of the exemplar `pointwise.cu`."""
-    functions = "\n\n".join(text for _, text in parts)
+    functions = "\n\n".join(text for _, text in parts if text)
     ops = dict.fromkeys(
         total.op
         for part, _ in parts

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from math import prod
 
 from knowledge.compiler import cpu, cpu_source, cuda, sorting
+from knowledge.compiler import launches as launching
 from knowledge.compiler.contraction import Contraction
 from knowledge.compiler.cuda_contract import ContractText, matches, ranked, rounded
 from knowledge.compiler.cuda_contract_wgmma import BackgroundText, fitting
 from knowledge.compiler.cuda_sorting import LongSortText
 from knowledge.compiler.front import traced
 from knowledge.compiler.fusion import Fused, fused
+from knowledge.compiler.launches import Launch
 from knowledge.compiler.loops import Nest, nest_of
 from knowledge.compiler.nodes import Element, Values, elements
 from knowledge.compiler.verify import verify
@@ -84,7 +86,7 @@ class LoopsRecipe:
     def nbytes(self, problem: Problem) -> int:
         """What the kernels read and write, each tensor once a kernel."""
         file = File(problem, Plan(self.name))
-        tensors = (each for nest in file.made.nests for each, _ in file.tensors(nest))
+        tensors = (each for nest in file.made.nests for each, _ in file.tensors([nest]))
         return sum(each.numel * BYTES[each.dtype] for each in tensors)
 
     def render(self, problem: Problem, plan: Plan) -> str:
@@ -134,19 +136,29 @@ class File:
         return text.replace(begins, f"{begins}\n{FLOOR}", 1) if "floor_" in text else text
 
     def _for_the_gpu(self) -> str:
-        parts = [self._for_a_gpu(same, nest, self.stems) for same, nest in zip(self.same, self.made.nests, strict=True)]
-        texts = [
-            (part, part.text(self._parameters(part.nest, self.stems)))
-            for number, part in enumerate(parts)
-            if self.same[number] == number
-        ]
+        texts: list[tuple[cuda.KernelText | ContractText, str]] = []
         body = self._pointers()
-        for part in parts:
-            if part.results:
-                body += [part.launch(self._arguments(part.nest)), "launched();"]
+        for number, each in enumerate(self.launches):
+            nests = [self.made.nests[at] for at in each.numbers]
+            if self.same[number] == number:
+                texts += self._parts(each, each.numbers[0], self.stems)
+            first = self._for_a_gpu(self.launches[self.same[number]].numbers[0], nests[0], self.stems)
+            if first.results:
+                body += [launching.start(first, each.alone, self._arguments(nests, each.kept)), "launched();"]
         names = source_text.argument_names(self.problem)
         threads = int(self.plan.knobs.get("threads", cuda.THREADS))
         return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
+
+    def _parts(
+        self, launch: Launch, number: int, stems: Mapping[str, str]
+    ) -> list[tuple[cuda.KernelText | ContractText, str]]:
+        """A launch's kernels, with the first one the text of all, named by a number."""
+        nests = [self.made.nests[at] for at in launch.numbers]
+        parts = [self._for_a_gpu(number, nest, stems) for nest in nests]
+        parameters = self._parameters(nests, stems, launch.kept)
+        loops = [each for each in parts if isinstance(each, cuda.KernelText)]
+        whole = parts[0].text(parameters) if len(parts) == 1 else launching.text(loops, launch, parameters)
+        return [*zip(parts, [whole, *[""] * (len(parts) - 1)], strict=True)]
 
     def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
         """On tensor cores what pays there, else loops."""
@@ -169,7 +181,7 @@ class File:
             if same == number
         ]
         names = source_text.argument_names(self.problem)
-        calls = [f"loops{number}({self._arguments(nest)});" for number, nest in nests]
+        calls = [f"loops{number}({self._arguments([nest])});" for number, nest in nests]
         entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
         code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
         return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
@@ -177,7 +189,7 @@ class File:
     def _on_the_processor(self, number: int, nest: Nest, stems: Mapping[str, str]) -> str:
         choice = cpu.chosen(nest, self.made.graph, self.lanes)
         part = cpu.KernelText(f"loops{number}", choice, stems, self.scalars, self.problem.device)
-        return "\n".join(part.lines(self._parameters(choice.nest, stems)))
+        return "\n".join(part.lines(self._parameters([choice.nest], stems)))
 
     @cached_property
     def lanes(self) -> int:
@@ -185,69 +197,97 @@ class File:
         return cpu.lanes_of(self.made.nests, self.problem.device)
 
     @cached_property
+    def launches(self) -> list[Launch]:
+        """The kernels, those together that one launch of a GPU serves."""
+        if self.problem.target == "cpu" or self.sizes:
+            return [Launch((number,)) for number in range(len(self.made.nests))]
+        parts = [self._for_a_gpu(number, nest, self.stems) for number, nest in enumerate(self.made.nests)]
+        found = launching.launches(parts, self._meet)
+        return [launching.keeping(each, self._own(each)) if each.alone else each for each in found]
+
+    def _own(self, launch: Launch) -> list[Tensor]:
+        """What passes between the kernels of a launch alone."""
+        nests = self.made.nests
+        others = self.tensors([nest for number, nest in enumerate(nests) if number not in launch.numbers])
+        elsewhere, between = {each.name for each, _ in others}, {each.name for each in self.made.fused.between}
+        own = self.tensors([nests[number] for number in launch.numbers])
+        return [each for each, _ in own if each.name in between - elsewhere]
+
+    @cached_property
+    def _between(self) -> list[Tensor]:
+        """What passes between launches, by way of memory."""
+        kept = frozenset[str]().union(*(each.kept for each in self.launches))
+        return [each for each in self.made.fused.between if each.name not in kept]
+
+    def _meet(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors have memory in common."""
+        places = self.made.fused.places
+        if one.name == other.name or not {one.name, other.name} <= places.keys():
+            return one.name == other.name
+        ends = [places[each.name] + each.numel * BYTES[each.dtype] for each in (one, other)]
+        return places[one.name] < ends[1] and places[other.name] < ends[0]
+
+    @cached_property
     def same(self) -> list[int]:
-        """For each kernel the number of the first that reads the same but for its tensors' names: it is called again.
+        """For each launch the number of the first that reads the same but for its tensors' names: it is called again.
 
         Models repeat their layers: a ResNet101 of 101 convolutions has 20 that differ.
         """
         first: dict[str, int] = {}
-        return [first.setdefault(self._nameless(nest), number) for number, nest in enumerate(self.made.nests)]
+        return [first.setdefault(self._nameless(each), number) for number, each in enumerate(self.launches)]
 
-    def _nameless(self, nest: Nest) -> str:
+    def _nameless(self, launch: Launch) -> str:
         """The kernel's text, its tensors numbered as it takes them."""
-        stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nest))}
+        nests = [self.made.nests[at] for at in launch.numbers]
+        stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
         if self.problem.target == "cpu":
-            return self._on_the_processor(0, nest, stems)
-        return self._for_a_gpu(0, nest, stems).text(self._parameters(nest, stems))
+            return self._on_the_processor(0, nests[0], stems)
+        return self._parts(launch, 0, stems)[0][1]
 
     def _comment(self) -> list[str]:
         operations = Counter(base_name(op.target) for op in self.problem.ops)
         words = ", ".join(name if times == 1 else f"{name} x{times}" for name, times in operations.items())
         lines = [f"{words}: {len(self.made.nests)} loop nest{'s' if len(self.made.nests) > 1 else ''}."]
-        for number, nest in enumerate(self.made.nests):
+        for number, launch in enumerate(self.launches):
             if (same := self.same[number]) != number:
-                lines.append(f"  loops{same} again")
+                lines.append(f"  loops{self.launches[same].numbers[0]} again")
                 continue
-            loops = " x ".join(str(axis.extent) for axis in nest.axes) or "1"
-            over = " x ".join(str(axis.extent) for axis in nest.reduced)
-            kinds = ", ".join(dict.fromkeys(total.op for total in nest.totals))
-            what = (
-                f", {kinds} along {nest.scanned.extent}" if nest.scanned else f", {kinds} over {over}" if over else ""
-            )
-            lines.append(f"  loops{number}: {loops}{what}; {len(nest.stores)} stored")
-        if self.made.fused.between:
+            first, *others = (_said(self.made.nests[at]) for at in launch.numbers)
+            lines += [f"  loops{launch.numbers[0]}: {first}", *(f"    then: {each}" for each in others)]
+        if self._between:
             lines.append(f"  between them: {self.made.fused.nbytes} bytes")
         return lines
 
-    def tensors(self, nest: Nest) -> list[tuple[Tensor, bool]]:
-        """What a kernel reads and writes, each with whether it writes it."""
-        read = {nest.tensor(node).name: nest.tensor(node) for node in elements(*nest.bodies)
+    def tensors(self, nests: Sequence[Nest]) -> list[tuple[Tensor, bool]]:
+        """What kernels of one launch read and write, each with whether they write it."""
+        read = {nest.tensor(node).name: nest.tensor(node) for nest in nests for node in elements(*nest.bodies)
                 if isinstance(node, Element) and node.kind == "read"}  # fmt: skip
-        written = {store.tensor.name: store.tensor for store in nest.stores}
+        written = {store.tensor.name: store.tensor for nest in nests for store in nest.stores}
         only = [(each, False) for name, each in read.items() if name not in written]
         return [*only, *((each, True) for each in written.values())]
 
-    def _used_scalars(self, nest: Nest) -> list[Scalar]:
-        used = {node.op for node in elements(*nest.bodies) if node.kind == "scalar"}
+    def _used_scalars(self, nests: Sequence[Nest]) -> list[Scalar]:
+        used = {node.op for nest in nests for node in elements(*nest.bodies) if node.kind == "scalar"}
         return [each for each in self.problem.inputs if isinstance(each, Scalar) and each.name in used]
 
-    def _parameters(self, nest: Nest, stems: Mapping[str, str]) -> str:
+    def _parameters(self, nests: Sequence[Nest], stems: Mapping[str, str], kept: Collection[str] = ()) -> str:
         tensors = [
             f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{stems[each.name]}"
-            for each, written in self.tensors(nest)
+            for each, written in self.tensors(nests)
+            if each.name not in kept
         ]
-        scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nest)]
+        scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nests)]
         sizes = [f"int64_t {size}" for size in self.sizes]
         return ", ".join([*tensors, *scalars, *sizes])
 
-    def _arguments(self, nest: Nest) -> str:
-        tensors = [f"p{self.stems[each.name]}" for each, _ in self.tensors(nest)]
-        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nest)), *self.sizes])
+    def _arguments(self, nests: Sequence[Nest], kept: Collection[str] = ()) -> str:
+        tensors = [f"p{self.stems[each.name]}" for each, _ in self.tensors(nests) if each.name not in kept]
+        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nests)), *self.sizes])
 
     def _pointers(self) -> list[str]:
         """Where every tensor begins."""
         outputs = {each.name for each in self.problem.outputs}
-        used = {tensor.name for nest in self.made.nests for tensor, _ in self.tensors(nest)}
+        used = {tensor.name for tensor, _ in self.tensors(self.made.nests)}
         lines = []
         for each in self.problem.arguments:
             if isinstance(each, Tensor) and each.name in used:
@@ -255,11 +295,20 @@ class File:
                 start = f"static_cast<{kind}*>({self.names[each.name]}.data_ptr())"
                 lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
         made = self.made.fused
-        if made.between:
+        if self._between:
             first = next(self.names[each.name] for each in self.problem.arguments if isinstance(each, Tensor))
             lines.append(f"Arena const arena({made.nbytes}, {first}.device());")
-        for each in made.between:
+        for each in self._between:
             kind = STORED_TYPES[each.dtype]
             start = f"reinterpret_cast<{kind}*>(arena.start() + {made.places[each.name]})"
             lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
         return lines
+
+
+def _said(nest: Nest) -> str:
+    """What a kernel computes, in a line."""
+    loops = " x ".join(str(axis.extent) for axis in nest.axes) or "1"
+    over = " x ".join(str(axis.extent) for axis in nest.reduced)
+    kinds = ", ".join(dict.fromkeys(total.op for total in nest.totals))
+    what = f", {kinds} along {nest.scanned.extent}" if nest.scanned else f", {kinds} over {over}" if over else ""
+    return f"{loops}{what}; {len(nest.stores)} stored"
