@@ -295,6 +295,7 @@ def test_keys_are_shared_where_multiprocessors_are_idle() -> None:
 
     decoding = first(32, 1, 8192)
     assert decoding.knobs["rows"] == 16 and decoding.knobs["warps"] == 1 and int(decoding.knobs["splits"]) == 16
+    assert first(8, 1, 8192).knobs["splits"] == 32, "64 are more than joining is worth"
     assert first(8, 128, 16384).knobs["splits"] != 1 and "kernel" in first(64, 128, 16384).knobs
     assert [first(heads, 1, 64).knobs["splits"] for heads in (1, 1024)] == [1, 1]
     names = [move.name for move in RECIPE.moves(traced(plain, *qkv(1, 1, 1, 4000, 128), device=H200), decoding)]
