@@ -50,6 +50,7 @@ constexpr int Batches = size<2>(LayoutC{});
 static_assert(Splits == 1 || !SkipZeros, "a tile whose range is found at run time is not shared");
 constexpr int StepK = 16;  // k's between two additions to C's fragment
 
+// begin operands
 // One operand seen as (rows, K): its tile in shared memory, and how threads copy it there.
 // A tile lies as the operand does. K-major: swizzled so that rows 16 apart differ in bank; else so that k's 4 apart do.
 template <class Layout_, class Rows_, class Block_, int Copy_>
@@ -101,6 +102,8 @@ CUTE_DEVICE void copy_tile(T const* x, T* shared, int row0, int k0, int thread) 
     }
   }
 }
+
+// end operands
 
 // begin fragments
 // Places in a group of 32 rows (of A, or of B): a lane's slot in the MMA goes with 4 neighbouring rows, `4 * spread`
@@ -271,6 +274,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   auto const [first_tile, last_tile] = range_of(tile, l, split, spans);
   int const first = first_tile, last = last_tile;
 
+// begin loop
   auto const fetch = [&](int k_tile, int stage) {
     if (k_tile < last) {
       copy_tile<OperandA>(mA, sA + stage * OperandA::size, m0, k_tile * BLK_K{}, thread);
@@ -306,6 +310,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
     }
     stage = stage + 1 == Stages ? 0 : stage + 1;
   }
+// end loop
 
   // A lane holds, for every group of 32 x 32, rows 4 * spread(lane / 4) + i and columns 16 * e + 4 * (lane % 4) + j.
   int const m_lane = m0 + warp_m + 4 * spread(lane / 4), n_lane = n0 + warp_n + 4 * (lane % 4);

@@ -18,8 +18,8 @@ from knowledge.playbook.gemm_form import NARROW, Form
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 
-# K from which sharing it pays: below, the plain kernel is done before a second one has begun.
-_SHARED_K = 256
+# K from which sharing it pays: below, the plain kernel is done before a second one has begun. A cluster has none.
+_SHARED_K, _CLUSTERED_K = 256, 64
 
 
 def first_plan(problem: Problem, form: Form) -> Plan | Decline:
@@ -41,8 +41,8 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
     if plan.knobs["kernel"] == hopper.KERNEL:
         return hopper.moves(problem, form, plan)
     if plan.knobs["kernel"] == decode.KERNEL:
-        return decode.moves(form, plan)
-    if plan.knobs["kernel"] == tensor.KERNEL:
+        return _of_clusters(problem, form, plan)
+    if plan.knobs["kernel"] in (tensor.KERNEL, tensor.CLUSTER):
         return (*_by_wgmma(problem, form), *tensor.moves(problem, form, plan))
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
         other, own = _split_beforehand(problem, form), fused.moves(problem, form, plan)
@@ -66,7 +66,7 @@ def render(problem: Problem, form: Form, plan: Plan) -> str:
         )
     if plan.knobs["kernel"] == decode.KERNEL:
         return render_exemplar(problem, decode.turned(form), plan, decode.knobs_text(plan), decode.describe(plan))
-    if plan.knobs["kernel"] == tensor.KERNEL:
+    if plan.knobs["kernel"] in (tensor.KERNEL, tensor.CLUSTER):
         return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
     if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
         lines = fused.describe(problem, form, plan)
@@ -82,7 +82,19 @@ def _hopper(problem: Problem, form: Form) -> Plan | None:
     """By wgmma, where tensor copies can read the operands: an H200 takes half of mma.sync's time."""
     if decode.pays(problem, form):
         return decode.first_plan(problem, form)
-    return hopper.first_plan(problem, form) if hopper.suits(problem, form) else None
+    if not hopper.suits(problem, form):
+        return None
+    plan, other = hopper.first_plan(problem, form), decode.few_tiles(problem, form)
+    cheaper = other and decode.cycles(form, other) < hopper.cycles(problem.device, form, plan)
+    return other if other and cheaper else plan
+
+
+def _of_clusters(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
+    """The moves of a plan whose clusters share K: where no operand is short, large tiles with a store apart, too."""
+    against = ("compute", "on_chip")
+    why = "Larger tiles, each element of which is read by fewer blocks; K is shared, if at all, through memory."
+    larger = Move("larger tiles", why, hopper.first_plan(problem, form), against)
+    return (*decode.moves(form, plan), *(() if decode.pays(problem, form) else (larger,)))
 
 
 def _tensor_cores(problem: Problem, form: Form) -> tuple[Move, ...]:
@@ -110,7 +122,8 @@ def _usual(problem: Problem, form: Form) -> tuple[Move, ...]:
 def is_small(problem: Problem, form: Form) -> bool:
     """Whether the plain kernel leaves most multiprocessors idle while K is long enough to be shared among them."""
     tiles = ceil(form.m.extent / 64) * ceil(form.n.extent / 64) * form.batches
-    few = 2 * tiles <= problem.device.multiprocessors and form.k.extent >= _SHARED_K
+    least = _CLUSTERED_K if tensor.has_clusters(problem.device) else _SHARED_K
+    few = 2 * tiles <= problem.device.multiprocessors and form.k.extent >= least
     return few and form.dtype == "float32" and form.triangle is None and _is_ampere(problem.device)
 
 
@@ -131,8 +144,9 @@ def _shared(problem: Problem, form: Form) -> tuple[Move, ...]:
 
 
 def _cycles(problem: Problem, form: Form, plan: Plan) -> float:
-    of_tensor = plan.knobs["kernel"] == tensor.KERNEL
-    return tensor.cycles(problem.device, form, plan) if of_tensor else fused.cycles(form, plan)
+    of_wgmma = plan.knobs["kernel"] == fused.KERNEL
+    own = fused.cycles(form, plan) if of_wgmma else tensor.cycles(problem.device, form, plan)
+    return own + tensor.asking(plan)
 
 
 def _by_wgmma(problem: Problem, form: Form) -> tuple[Move, ...]:

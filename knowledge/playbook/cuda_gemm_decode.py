@@ -1,16 +1,17 @@
-"""Products of float16 or bfloat16 operands of which one has few rows, on Hopper (exemplar gemm_decode_16bit).
+"""Products of float16 or bfloat16 operands with few tiles and a long K, on Hopper (exemplar gemm_decode_16bit).
 
-The long operand is the kernel's A, the short one its B. Knobs: `bn` (columns of a tile of 64 rows), `stages` (tiles in
-shared memory), `cluster` (blocks that share a tile's K).
+Where one operand has few rows it is the kernel's B, the long one its A; else A has the rows along which C lies in
+memory. The blocks of a cluster share a tile's K and add in shared memory: no second kernel, no scratch. Knobs: `bn`
+(columns of a tile of 64 rows), `stages` (tiles in shared memory), `cluster` (blocks that share a tile's K).
 """
 
 from __future__ import annotations
 
 from math import ceil
 
-from knowledge.playbook.cuda_gemm_hopper import BK, SHARED_BYTES, suits
+from knowledge.playbook.cuda_gemm_hopper import BK, SHARED_BYTES, step_cycles, suits
 from knowledge.playbook.cuda_gemm_text import contiguous
-from knowledge.playbook.gemm_form import B, Form, swapped
+from knowledge.playbook.gemm_form import B, C, Form, swapped
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Move, Plan
 
@@ -20,6 +21,11 @@ FEW = 64
 _BM = 64
 # Bytes that a block has on their way: enough of them for a multiprocessor's share of the bandwidth.
 _IN_FLIGHT = 96 << 10
+# The same where a block has its multiprocessor for itself.
+_IN_FLIGHT_ALONE = 160 << 10
+# Cycles before the first product and after the last one, for a cluster to wait for its blocks, and for an element that
+# a thread of 160 adds from all of them: counted, not fitted.
+_BEGINNING, _JOINED, _ADDED, _THREADS = 6000, 1500, 250, 160
 
 
 def pays(problem: Problem, form: Form) -> bool:
@@ -29,8 +35,31 @@ def pays(problem: Problem, form: Form) -> bool:
 
 
 def turned(form: Form) -> Form:
-    """The product with the long operand first."""
-    return form if form.m.extent >= form.n.extent else swapped(form)
+    """The product with the long operand first; where none is short, so that C's rows are neighbours in memory."""
+    if min(form.m.extent, form.n.extent) <= FEW:
+        return form if form.m.extent >= form.n.extent else swapped(form)
+    return form if form.m.strides[C] == 1 else swapped(form)
+
+
+def few_tiles(problem: Problem, form: Form) -> Plan | None:
+    """The cheapest tile and cluster for a product that leaves multiprocessors idle without sharing K."""
+    if form.second is not None or not suits(problem, form):
+        return None
+    form, plans = turned(form), []
+    for bn in (64, 128):
+        for cluster in (2, 4, 8):
+            at_once = _tile_count(form, bn) * cluster <= problem.device.multiprocessors
+            if at_once and ceil(form.k.extent / BK) >= 4 * cluster:
+                plan = Plan("gemm", {"kernel": KERNEL, "bn": bn, "stages": 1, "cluster": cluster})
+                plans.append(plan.with_knobs(stages=_stages(plan, _IN_FLIGHT_ALONE)))
+    return min(plans, key=lambda plan: cycles(form, plan), default=None)
+
+
+def cycles(form: Form, plan: Plan) -> float:
+    """The clock cycles that the model of `cuda_gemm_hopper` expects of tiles that all run at once, their adding too."""
+    bn, cluster = int(plan.knobs["bn"]), int(plan.knobs["cluster"])
+    added = ceil(_BM * bn / cluster / _THREADS) * _ADDED + _JOINED
+    return _BEGINNING + ceil(form.k.extent / BK / cluster) * step_cycles(_BM, bn, 1) + added
 
 
 def first_plan(problem: Problem, form: Form) -> Plan:

@@ -98,16 +98,20 @@ _BEGINNING, _STORE, _FUNCTION = 6000, 0.09, 0.25
 _FUNCTIONS = ("exp", "erf", "tanh", "log")
 
 
+def step_cycles(bm: int, bn: int, sharing: int) -> float:
+    """The clock cycles of 64 k's of a tile, as slow as its slowest part; so many blocks share what is read of B."""
+    products = bm * bn * BK / (_PRODUCTS_A_CYCLE * _REACHED)
+    # Tensor cores read A's rows once and B for every 64 of them; before that both are written.
+    shared = (bm + bn * bm / 64 + bm + bn) * BK * 2 / _SHARED_BYTES_A_CYCLE
+    brought = (bm + bn / sharing) * BK * 2 / _L2_BYTES_A_CYCLE
+    return max(products, shared, brought)
+
+
 def cycles(device: Device, form: Form, plan: Plan) -> float:
     """The clock cycles that the model expects of a plan: waves of tiles, each step of K as slow as its slowest part."""
     knobs = plan.knobs
     bm, bn, cluster = int(knobs["bm"]), int(knobs["bn"]), int(knobs["cluster"])
-    splits = int(knobs.get("splits", 1))
-    products = bm * bn * BK / (_PRODUCTS_A_CYCLE * _REACHED)
-    # Tensor cores read A's rows once and B for every 64 of them; before that both are written.
-    shared = (bm + bn * bm / 64 + bm + bn) * BK * 2 / _SHARED_BYTES_A_CYCLE
-    brought = (bm + bn / cluster) * BK * 2 / _L2_BYTES_A_CYCLE
-    step = max(products, shared, brought)
+    splits, step = int(knobs.get("splits", 1)), step_cycles(bm, bn, cluster)
     waves = ceil(_tile_count(form, plan) * splits / max(1, device.multiprocessors // cluster))
     if splits > 1:
         return _BEGINNING + waves * 2 * _STORE * bm * bn + sharing.cycles(form, ceil(form.k.extent / BK), step, splits)

@@ -86,18 +86,35 @@ def _tile(bm: int, bn: int, stages: int, cluster: int, splits: int, pingpong: in
     }  # fmt: skip
 
 
+def _clusters(bn: int, stages: int, cluster: int) -> dict[str, int | str]:
+    return {"kernel": "gemm_decode_16bit", "bn": bn, "stages": stages, "cluster": cluster}
+
+
+def _by_memory(splits: int) -> dict[str, int | str]:
+    """64 x 64 tiles of float32 whose K is shared through memory, and added by a second kernel."""
+    return {
+        "kernel": "gemm_3xtf32", "bm": 64, "bn": 64, "bk": 32, "wm": 32, "wn": 32, "stages": 3, "blocks": 4,
+        "splits": splits, "group": 8, "spans": 0, "products": 3,
+    }  # fmt: skip
+
+
 CASES: tuple[Case, ...] = (
     Case("linear + relu float32 64 x 1600 -> 128", linear_relu, ((64, 1600), (128, 1600), (128,)), F32,
-         ({"splits": 10}, {"splits": 50}, {"splits": 1})),
-    Case("float32 512 cubed", product, ((512, 512), (512, 512)), F32, ({"splits": 8}, {"splits": 2}, {"splits": 1})),
-    Case("float32 128 x 1000 x 4096", product, ((128, 4096), (4096, 1000)), F32, ({"splits": 8}, {"splits": 1})),
+         ({"splits": 4}, _by_memory(25))),
+    *(Case(f"linear float32 64 x {k} -> {n}", F.linear, ((64, k), (n, k), (n,)), F32, ({"splits": 2}, _by_memory(1)))
+      for k, n in ((128, 10), (128, 4096), (512, 128))),
+    Case("float32 512 cubed", product, ((512, 512), (512, 512)), F32, ({"splits": 8}, {"splits": 2}, _by_memory(4))),
+    Case("float32 128 x 1000 x 4096", product, ((128, 4096), (4096, 1000)), F32,
+         (_by_memory(8), {"kernel": "gemm_wgmma_fused", "bn": 128, "stages": 3, "producers": 256, "group": 8,
+                          "splits": 16, "spans": 0})),
     *(Case(f"bfloat16 {m} x {n} x {k}", product, ((m, k), (k, n)), turned=True,
            variants=(_tile(128, 128, 6, 2, 2), _tile(128, 128, 6, 1, 2)) if m == 256 else ())
       for m, n, k in SEVEN),
     Case("bfloat16 256 x 256 x 65536", product, ((256, 65536), (65536, 256)), turned=True,
-         variants=({"splits": 16}, {"splits": 1}, _tile(128, 256, 4, 2, 64))),
-    Case("bfloat16 512 x 512 x 4096", product, ((512, 4096), (4096, 512)), turned=True,
-         variants=(_tile(128, 128, 6, 2, 6), _tile(128, 128, 6, 1, 8))),
+         variants=(_clusters(64, 10, 8), _tile(128, 256, 4, 2, 64))),
+    *(Case(f"bfloat16 {m} x {n} x {k}", product, ((m, k), (k, n)), turned=True,
+           variants=(_clusters(64, 10, 2), _clusters(128, 6, 4), _tile(64, 64, 8, 2, 1, 1)))
+      for m, n, k in ((512, 512, 4096), (256, 1024, 4096), (128, 128, 8192))),
     Case("linear + silu bfloat16 4096 x 4096 -> 11008", linear_silu, ((4096, 4096), (11008, 4096)),
          variants=(_tile(128, 256, 4, 2, 1),)),
     Case("gated bfloat16 4096 x 4096 -> 11008", gated, ((4096, 4096), (11008, 4096), (11008, 4096)),

@@ -17,7 +17,7 @@ _LAUNCH = re.compile(
     r"(?P<kernel>(?P<name>\w+)(?:<\w+>)?)<<<(?P<grid>.+), (?P<block>\w+), (?P<memory>\w+), stream>>>"
     r"\((?P<arguments>.*)\);"
 )
-_CLUSTER = re.compile(r"__cluster_dims__\((\d+)\) (\w+)\(")
+_CLUSTER = re.compile(r"__cluster_dims__\((\w+)(?:, 1, 1)?\)(?: __launch_bounds__\([^)]*\))?\s+(\w+)\(")
 _SHARED = re.compile(r"__shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)(?P<extents>(?:\[[^;]*\])+);")
 _DYNAMIC = re.compile(r"extern __shared__ (?:__align__\(\d+\) )?(?P<type>\w+) (?P<name>\w+)\[\];")
 MACHINE = Path(__file__).with_name("emulated_machine.hpp")

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import torch
-from cuda_gemm_cases import LEVEL1, RECIPE, build, on_gpu, shaped, tensor_plan
+from cuda_gemm_cases import H200, LEVEL1, RECIPE, build, on_gpu, shaped, tensor_plan
 from gemm_cases import PLAIN, STEPS, rand, trace_fx
-from gpu_kernels import for_nvcc
+from gpu_kernels import A100, for_nvcc
 
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
@@ -104,23 +104,43 @@ def test_k_is_shared_where_tiles_are_few():
         assert "split K" not in [move.name for move in RECIPE.moves(LEVEL1[number], tensor_plan(LEVEL1[number]))]
 
 
-def test_a_small_product_begins_on_tensor_cores_and_sweeps_its_shares():
-    small = shaped(64, 128, 1600)
+@pytest.mark.parametrize(("device", "kernel", "splits", "others"), [
+    (H200, tensor.CLUSTER, 8, "2, 4, 6"), (A100, tensor.KERNEL, 25, "12, 18, 50"),
+])  # fmt: skip
+def test_a_small_product_begins_on_tensor_cores_and_sweeps_its_shares(device, kernel, splits, others):
+    small = on_gpu(shaped(64, 128, 1600), device=device)
     draft = first_draft(small)
     assert isinstance(draft, Draft)
     plan = Plan.read(draft.source)
-    assert plan is not None and plan.knobs["kernel"] == tensor.KERNEL and plan.knobs["splits"] == 25
+    assert plan is not None and (plan.knobs["kernel"], plan.knobs["splits"]) == (kernel, splits)
     moves = {move.name: move for move in RECIPE.moves(small, plan)}
-    assert "wgmma" in moves
+    assert ("wgmma" in moves) == (device is H200)
     swept = next_draft(small, draft.source, ("wgmma",))
-    assert isinstance(swept, Draft) and "Splits = 25;  // sweep: 12, 18, 50" in swept.source
-    after = Plan.read(swept.source.replace("Splits = 25;", "Splits = 12;"))
+    assert isinstance(swept, Draft) and f"Splits = {splits};  // sweep: {others}" in swept.source
+    after = Plan.read(swept.source.replace(f"Splits = {splits};", "Splits = 12;"))
     assert after is not None and after.knobs["splits"] == 12
     assert "shares of K" not in [move.name for move in RECIPE.moves(small, after)]
     # Many tiles, or little to share.
-    for other in (shaped(1024, 1024, 1600), shaped(64, 128, 128)):
-        first = first_draft(other)
+    for other in (shaped(1024, 1024, 1600), shaped(64, 128, 32)):
+        first = first_draft(on_gpu(other, device=device))
         assert isinstance(first, Draft) and "K shared" not in first.why
+
+
+def test_a_cluster_shares_k_where_that_needs_no_second_launch():
+    def first(m: int, n: int, k: int, **changes: object) -> dict[str, int | str]:
+        draft = first_draft(on_gpu(shaped(m, n, k, "N", "T"), **changes))
+        assert isinstance(draft, Draft)
+        plan = Plan.read(draft.source)
+        assert plan is not None
+        return plan.knobs
+
+    assert first(64, 10, 128)["kernel"] == first(64, 4096, 128)["kernel"] == tensor.CLUSTER
+    assert first(64, 10, 128)["splits"] == 4, "as many as there are tiles of K"
+    assert first(64, 10, 128, device=A100)["kernel"] == tensor.KERNEL
+    assert first(64, 10, 4096)["kernel"] == tensor.KERNEL, "16 tiles of K a block take longer than a second launch"
+    (more,) = (move for move in RECIPE.moves(shaped(64, 128, 1600), Plan("gemm", first(64, 128, 1600)))
+               if move.name == "K shared through memory")  # fmt: skip
+    assert (more.plan.knobs["kernel"], more.plan.knobs["splits"]) == (tensor.KERNEL, 25)
 
 
 def test_only_triangles_look_for_empty_ranges():

@@ -27,6 +27,8 @@ def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 SMALL = {"bm": 64, "bn": 64, "bk": 16}
 TENSOR = {**SMALL, "kernel": tensor.KERNEL, "wm": 32, "wn": 32, "stages": 3, "blocks": 1, "splits": 1, "group": 2,
           "spans": 0, "products": 3}  # fmt: skip
+CLUSTER = {**SMALL, "kernel": tensor.CLUSTER, "bk": 32, "wm": 32, "wn": 32, "stages": 3, "blocks": 4, "splits": 3,
+           "products": 3}  # fmt: skip
 VECTORIZED = {**SMALL, "kernel": simt.VECTORIZED, "blocks": 2, "group": 2}
 MULTISTAGE = {**VECTORIZED, "kernel": simt.MULTISTAGE, "stages": 3}
 SWIZZLED = {**MULTISTAGE, "kernel": simt.SWIZZLED}
@@ -58,6 +60,12 @@ CASES: dict[str, tuple[Case, dict[str, int | str]]] = {
     "tensor, a column added": (STEPS["column added"], TENSOR),
     "tensor, result transposed": (PLAIN["result transposed"], TENSOR),
     "tensor, sideways": (PLAIN["einsum sideways"], TENSOR | {"splits": 2}),
+    "cluster, odd": ((product, (rand(67, 131), rand(131, 33))), CLUSTER),
+    "cluster, a layer": ((lambda x, w, b: F.relu(F.linear(x, w, b)), (rand(64, 160), rand(12, 160), rand(12))),
+                         CLUSTER | {"splits": 4}),
+    "cluster, more blocks than tiles of K": ((product, (rand(5, 70), rand(70, 136))), CLUSTER | {"splits": 8}),
+    "cluster, batches across K": ((lambda a, b: torch.bmm(a, b.mT).T, (rand(2, 70, 100), rand(2, 40, 100))),
+                                  CLUSTER | {"splits": 2}),
 }  # fmt: skip
 
 
@@ -107,7 +115,7 @@ def test_sums_of_the_plain_form_stay_exact_over_a_long_k(name: str, changed: Emu
         assert (kernel(a, b) - exact).norm() <= 2e-7 * exact.norm()
 
 
-@pytest.mark.parametrize("name", ["tensor, primes", "tensor, k shared", "tensor, lower and sparse"])
+@pytest.mark.parametrize("name", ["tensor, primes", "tensor, k shared", "tensor, lower and sparse", "cluster, odd"])
 def test_infinities_and_nan_go_where_float32_puts_them(name: str, changed: Emulated) -> None:
     if not (kernel := changed(name)):
         return

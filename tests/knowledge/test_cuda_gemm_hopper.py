@@ -21,7 +21,7 @@ from knowledge.playbook import cuda_gemm_16bit as narrow
 from knowledge.playbook import cuda_gemm_decode as decode
 from knowledge.playbook import cuda_gemm_hopper as hopper
 from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.gemm_form import UncoveredError
+from knowledge.playbook.gemm_form import C, UncoveredError
 from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Decline, Draft, Plan
 from knowledge.playbook.sweeping import swept
@@ -67,6 +67,22 @@ def test_two_loops_of_batches_are_left_to_other_kernels():
     inputs = (rand(2, 16, 3, 64, dtype=B16), rand(2, 24, 3, 64, dtype=B16))
     problem = on_gpu(trace_fx(lambda q, k: q.transpose(1, 2) @ k.permute(0, 2, 3, 1), inputs))
     assert not hopper.suits(problem, form_of(problem)) and kernel(problem) == narrow.KERNEL
+
+
+@pytest.mark.parametrize(("m", "n", "k", "own"), [
+    (512, 512, 4096, decode.KERNEL), (128, 128, 8192, decode.KERNEL), (512, 512, 512, hopper.KERNEL),
+    (1024, 1024, 1024, hopper.KERNEL), (256, 256, 65536, hopper.KERNEL),
+])  # fmt: skip
+def test_clusters_share_k_where_tiles_are_few_and_k_is_neither_short_nor_endless(m, n, k, own):
+    problem = product(m, n, k)
+    plan = RECIPE.first_plan(problem)
+    assert isinstance(plan, Plan) and plan.knobs["kernel"] == own
+    names = [move.name for move in RECIPE.moves(problem, plan)]
+    assert ("larger tiles" in names) == (own == decode.KERNEL)
+    if own == decode.KERNEL:
+        form = decode.turned(form_of(problem))
+        assert form.m.strides[C] == 1, "neighbouring threads store neighbours"
+        assert decode._tile_count(form, plan.knobs["bn"]) * plan.knobs["cluster"] <= 132
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 4096), (16, 4096), (4096, 33), (64, 4096)])

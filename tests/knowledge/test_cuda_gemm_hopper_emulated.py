@@ -73,6 +73,12 @@ CASES: Cases = {
         (lambda a, b: F.silu(a @ b), (rand(5, 200, dtype=H16), rand(200, 136, dtype=H16))),
         WEIGHTS | {"bn": 8, "cluster": 4},
     ),
+    "few tiles": ((right_transposed, (rand(140, 328, dtype=B16), rand(75, 328, dtype=B16))),
+                  WEIGHTS | {"bn": 128, "cluster": 4}),
+    "few tiles across K, steps": (
+        (lambda a, b, c: F.gelu(a.T @ b) + c,
+         (rand(328, 72, dtype=H16), rand(328, 136, dtype=H16), rand(72, 136, dtype=H16))),
+        WEIGHTS | {"bn": 64, "cluster": 8}),
     "a vector": ((lambda a, b: a @ b, (rand(200, 328, dtype=B16), rand(328, dtype=B16))), WEIGHTS | {"cluster": 1}),
 }  # fmt: skip
 
