@@ -8,7 +8,7 @@ by element; what joins none is a kernel of its own. Kernels over the same loops 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from knowledge.compiler.arena import arena
@@ -288,14 +288,18 @@ class _Fusion:
             )
             for each in self.kernels
         )  # fmt: skip
-        returned = {tensor.name for tensor, _ in self.outputs}
-        made = {store.tensor.name: (number, store.tensor) for number, kernel in enumerate(kernels)
-                for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip
-        last = {self.memory[id(read.value)].name: number for number, kernel in enumerate(kernels)
-                for read in reads(*kernel.bodies)}  # fmt: skip
-        lives = [(number, last.get(name, number), tensor) for name, (number, tensor) in made.items()]
-        places, nbytes = arena(lives)
-        return Fused(kernels, tuple(tensor for _, _, tensor in lives), places, nbytes)
+        return allocated(kernels, {tensor.name for tensor, _ in self.outputs})
+
+
+def allocated(kernels: tuple[Kernel, ...], returned: Collection[str]) -> Fused:
+    """The kernels with places for what passes between them: all that they store but the tensors `returned`."""
+    made = {store.tensor.name: (number, store.tensor) for number, kernel in enumerate(kernels)
+            for store in kernel.stores if store.tensor.name not in returned}  # fmt: skip
+    last = {kernel.memory[id(read.value)].name: number for number, kernel in enumerate(kernels)
+            for read in reads(*kernel.bodies)}  # fmt: skip
+    lives = [(number, last.get(name, number), tensor) for name, (number, tensor) in made.items()]
+    places, nbytes = arena(lives)
+    return Fused(kernels, tuple(tensor for _, _, tensor in lives), places, nbytes)
 
 
 def _in_turns(order: tuple[Value, ...]) -> tuple[Value, ...]:

@@ -19,6 +19,7 @@ from knowledge.compiler.fusion import Fused, fused
 from knowledge.compiler.launches import Launch
 from knowledge.compiler.loops import Nest, nest_of
 from knowledge.compiler.nodes import Element, Values, elements
+from knowledge.compiler.pooling import pooled
 from knowledge.compiler.verify import verify
 from knowledge.playbook import source_text
 from knowledge.playbook.emission import STORED_TYPES
@@ -51,6 +52,8 @@ def _compiled(key: ByContent) -> Compiled:
     verify(node for _, node in lowered.outputs)
     made = fused(key.problem, lowered)
     assert isinstance(lowered.graph, Values)
+    if key.problem.target == "cuda":
+        made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
     nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
     for nest in nests:
         if nest.sorts:
