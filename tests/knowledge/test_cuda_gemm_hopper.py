@@ -274,6 +274,8 @@ CASES: dict[str, Case] = {
     "in turn": (lambda a, b: a @ b, (rand(517, 328, dtype=H16), rand(328, 520, dtype=H16)), TILE | hopper.TILES[3]),
     "few rows": (lambda x, w: x @ w.T, (rand(16, 520, dtype=B16), rand(1032, 520, dtype=B16)),
                  {"kernel": decode.KERNEL, "bn": 16, "stages": 8, "cluster": 2}),
+    "few tiles": (lambda a, b: a @ b, (rand(200, 1032, dtype=B16), rand(1032, 136, dtype=B16)),
+                  {"kernel": decode.KERNEL, "bn": 128, "stages": 6, "cluster": 4}),
 }  # fmt: skip
 
 

@@ -17,19 +17,21 @@ from gemm_cases import PLAIN, STEPS, rand, trace_fx
 from traced import scaled_error
 
 from harness.machine.gpu import find_gpu
+from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.recipe import Plan
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")]
 
 BUILT = "CUTEGEN_TEST_PRODUCTS"
 
-Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int]]
+Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int | str]]
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     return a @ b
 
 
+CLUSTER: dict[str, int | str] = {"kernel": tensor.CLUSTER, **tensor.TILES[-1].knobs(), "blocks": 2}
 # The forward, its inputs, and knobs of the tensor-core kernel other than its first.
 CASES: dict[str, Case] = {
     "odd": (product, (rand(205, 77), rand(77, 149)), {}),
@@ -39,6 +41,8 @@ CASES: dict[str, Case] = {
     "batches": (torch.bmm, (rand(3, 140, 36), rand(3, 36, 70)), {}),
     "k shared": (product, (rand(130, 1003), rand(1003, 131)), {"splits": 5}),
     "k shared, aligned": (product, (rand(128, 1024), rand(1024, 64)), {"splits": 4}),
+    "k shared by a cluster": (product, (rand(130, 1003), rand(1003, 131)), CLUSTER | {"splits": 8}),
+    "k shared by a small cluster, aligned": (product, (rand(64, 160), rand(160, 128)), CLUSTER | {"splits": 3}),
     "upper": (lambda a, b: torch.triu(a.triu() @ b.triu()), (rand(515, 515), rand(515, 515)), {"spans": 1}),
     "dense to upper": (lambda a, b: torch.triu(a @ b), (rand(260, 300), rand(300, 280)), {"spans": 1}),
     "lower": (lambda a, b: torch.tril(a @ b, -3), (rand(300, 300).tril(), rand(300, 300).tril()), {"spans": 1}),
