@@ -129,8 +129,14 @@ template <class Tile, class V> inline void stream(Tile&& tile, int64_t i, V v) {
   store(tile, i, v);
 }
 """,
+    "prefetch": """
+// Asks for element i's line in the second cache; where there is no such element, nothing happens.
+template <class Tile> inline void prefetch(Tile const& tile, int64_t i) {
+  if constexpr (steps_by<1, Tile>()) { __builtin_prefetch(raw_pointer_cast(tile.data()) + i, 0, 2); }
 }
-REQUIRES = {"load": ("Packed", "all"), "store": ("Packed",), "stream": ("Packed", "store")}
+""",
+}
+REQUIRES = {"load": ("Packed", "all"), "store": ("Packed",), "stream": ("Packed", "store"), "prefetch": ("Packed",)}
 
 _ROUNDING = """
 template <class V> inline V {name}(V a) {{

@@ -15,6 +15,8 @@ from knowledge.playbook.source_text import BYTES
 
 # A buffer of one row must leave room in the second cache and on a thread's stack.
 LARGEST_BUFFER_BYTES = 256 << 10
+# Processors fetch what follows by themselves, but no further than the page's end.
+PAGE_BYTES = 4 << 10
 
 
 class RowRecipe:
@@ -33,11 +35,11 @@ class RowRecipe:
         return Plan(self.name)
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
-        """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores."""
+        """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores, the next row fetched."""
         if problem.target == "cuda":
             return cuda_rows.moves(problem, plan)
         program = RowProgram(lower_problem(problem))
-        makers = (_threads, _exact, _simd, _keep, _accumulators, _streaming)
+        makers = (_threads, _exact, _simd, _keep, _accumulators, _streaming, _prefetch)
         moves = (maker(problem, plan, program) for maker in makers)
         return tuple(move for move in moves if move is not None)
 
@@ -109,3 +111,15 @@ def _accumulators(problem: Problem, plan: Plan, program: RowProgram) -> Move | N
 def _streaming(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     written = sum(each.tensor.numel * BYTES[each.tensor.dtype] for each in program.targets if program.is_full(each))
     return cpu_moves.streaming(problem, plan, _lanes(problem, plan, program), written)
+
+
+def _prefetch(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
+    """Where a row is a page at least, and leaves room in the second cache for the one before it and for its results."""
+    rows, columns = _extent(program)
+    row = sum(columns * BYTES[load.dtype] for load in program.by_rows)
+    if "prefetch" in plan.knobs or "lanes" not in plan.knobs or plan.knobs.get("threads") == "columns":
+        return None
+    if program.sweeps < 2 or not PAGE_BYTES <= row <= problem.device.l2_bytes // 4:
+        return None
+    why = "the next row is on its way from memory while this one is computed"
+    return Move("prefetch", why, plan.with_knobs(prefetch=1), sure=rows * row > problem.device.l3_bytes)

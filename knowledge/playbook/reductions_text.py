@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from knowledge.playbook import source_text
 from knowledge.playbook.cpu_text import helpers
@@ -10,6 +11,7 @@ from knowledge.playbook.emission import ELEMENT_TYPES, LANE_TYPES, Emitter
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.identifiers import tensor_names
 from knowledge.playbook.lowering import Lowered
+from knowledge.playbook.primitives import PRIMITIVES
 from knowledge.playbook.problem import Problem, Tensor
 from knowledge.playbook.recipe import Plan
 from knowledge.playbook.reducers import DECLARATIONS, REDUCERS, identity, total_type
@@ -18,6 +20,8 @@ from knowledge.playbook.source_text import indented
 
 # Columns after which partial sums move to a wider type: 64 additions a lane at 16 lanes and 4 registers.
 BLOCK = 4096
+# Instructions of a function such as exp, about.
+FUNCTION = 16
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Knobs:
     keep: bool
     streaming: bool
     accumulators: int
+    prefetch: bool
 
     @classmethod
     def of(cls, plan: Plan) -> Knobs:
@@ -42,6 +47,7 @@ class Knobs:
             keep=bool(get("keep", 0)),
             streaming=bool(get("streaming", 0)),
             accumulators=int(get("accumulators", 1)),
+            prefetch=bool(get("prefetch", 0)),
         )
 
 
@@ -71,6 +77,7 @@ class RowText:
         self.load_name = {id(node): name for node, name in zip(program.operands, loads, strict=True)}
         self.reduction_name = {id(node): f"{node.op.title()}{k}" for k, node in enumerate(program.reductions)}
         self.kept_name = {id(node): f"Kept{k}" for k, node in enumerate(program.kept if self.knobs.keep else ())}
+        self.ahead = [self.load_name[id(node)] for node in program.by_rows] if self.knobs.prefetch else []
         self.row = Emitter()
         for node in program.nodes:
             if node.kind == "scalar":
@@ -96,6 +103,18 @@ class RowText:
             available |= {id(node) for node in sweep.writes}
             sweeps.append(sweep)
         return sweeps
+
+    def _computed(self, sweep: Sweep) -> list[Node]:
+        """A sweep's column values but those that an earlier one left in a buffer."""
+        stop = frozenset(map(id, sweep.reads))
+        return [node for node in self.program.cone(self.program.wanted(sweep.index), stop) if id(node) not in stop]
+
+    @cached_property
+    def busiest(self) -> int:
+        """The sweep that computes most, the last of equals: it has time for the next row to come from memory. The
+        first is none where there are others, since it waits for its own row."""
+        work = [sum(map(_instructions, self._computed(sweep))) for sweep in self.sweeps]
+        return max(range(min(1, len(work) - 1), len(work)), key=lambda index: (work[index], index))
 
     def body(self) -> list[str]:
         """The statements of `run`; fills `functions`."""
@@ -127,6 +146,7 @@ class RowText:
         names += [self.stems[target.tensor.name] for target in self.program.targets if self.program.is_full(target)]
         count = self._count
         lines = [f"Tensor g{name} = m{name}(_, r);  // ({count})" for name in names]
+        lines += [f"Tensor next{name} = m{name}(_, r + 1);  // ({count})" for name in self.ahead]
         for sweep in self.sweeps:
             for node in sweep.writes:
                 name, kind = self.kept_name[id(node)], ELEMENT_TYPES[node.dtype]
@@ -181,8 +201,7 @@ class RowText:
             emitter.names[id(node)] = f"r{name}"
             parameters.append(f"{emitter.types[node.dtype]} r{name}")
         parameters += [f"{ELEMENT_TYPES[node.dtype]} {emitter.name(node)}" for node in sweep.numbers]
-        stop = frozenset(map(id, sweep.reads))
-        emitter.emit(node for node in self.program.cone(self.program.wanted(sweep.index), stop) if id(node) not in stop)
+        emitter.emit(self._computed(sweep))
         for name, node in self._results(sweep):
             parameters.append(f"{emitter.types[node.dtype]}& r{name}")
             emitter.lines.append(f"r{name} = {emitter.value(node, emitter.lanes)};")
@@ -294,6 +313,8 @@ class RowText:
         for node in sweep.writes:
             name = self.kept_name[id(node)]
             lines.append(f"store(g{name}, {at}, r{name}{count});")
+        if sweep.index == self.busiest and not count:
+            lines += [f"prefetch(next{name}, {at});" for name in self.ahead]
         return lines
 
     def _join_block(self, each: Node) -> list[str]:
@@ -317,6 +338,12 @@ class RowText:
         arguments += [self.row.name(node) for node in sweep.numbers]
         arguments += [f"r{name}" for name, _ in results]
         return [*lines, f"sweep{sweep.index}({', '.join(arguments)});"]
+
+
+def _instructions(node: Node) -> int:
+    """About how many one value takes."""
+    primitive = PRIMITIVES.get(node.op)
+    return 0 if node.kind != "compute" else 1 if primitive is None or primitive.lanes else FUNCTION
 
 
 def render(problem: Problem, plan: Plan, lowered: Lowered, program: RowProgram) -> str:

@@ -140,6 +140,12 @@ class RowProgram:
         return tuple(node for node in self.nodes if node.kind == "load")
 
     @cached_property
+    def by_rows(self) -> tuple[Node, ...]:
+        """The loads that have columns of their own for each row."""
+        rows = [dim for dim, extent in enumerate(self.shape) if dim not in self.dims and extent > 1]
+        return tuple(node for node in self.operands if not self.flat(node) and any(node.strides[dim] for dim in rows))
+
+    @cached_property
     def columns(self) -> Space:
         """The column dimensions merged, for the outputs and then the loads."""
         return self._space(self.dims, ordered=any(each.op in ("argmax", "argmin") for each in self.reductions))

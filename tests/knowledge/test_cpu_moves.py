@@ -99,6 +99,46 @@ def test_stores_bypass_the_cache_where_it_would_not_hold_them() -> None:
     assert "streaming stores" not in moves(ROWS, lambda x: x.sum(-1), (16, half)), "one number a row is written"
 
 
+def test_the_next_row_is_asked_for_where_it_fits_beside_this_one_and_is_more_than_a_page() -> None:
+    page, room = 1024, MACHINE.l2_bytes // 16
+
+    def norm(x: torch.Tensor) -> torch.Tensor:
+        return F.layer_norm(x, x.shape[1:])
+
+    def fetched(*shape: int, **knobs: int | str) -> bool | None:
+        move = moves(ROWS, norm, shape, **{"lanes": 8} | knobs).get("prefetch")
+        return move and move.sure
+
+    assert fetched(64, page) is False, "a trial tells, where a cache may hold all"
+    assert fetched(MACHINE.l3_bytes // 4096 + 1, page) is True
+    assert fetched(64, page - 1) is None and fetched(64, room) is not None and fetched(64, room + 1) is None
+    assert fetched(64, page, threads="columns") is None, "there is no next row for a thread"
+    assert fetched(64, page, prefetch=1) is None
+    assert "prefetch" not in moves(ROWS, norm, (64, page)), "a line is asked for once a register"
+    assert "prefetch" not in moves(ROWS, lambda x: x.sum(-1), (64, page), lanes=8), (
+        "its one sweep waits for its own row"
+    )
+
+
+@pytest.mark.parametrize(
+    ("function", "sweep"),
+    [
+        (lambda x, w: F.softmax(x, -1), 1),
+        (lambda x, w: F.log_softmax(x, -1), 1),
+        (lambda x, w: F.layer_norm(x, (1024,), w, w), 2),
+        (lambda x, w: x * torch.rsqrt((x * x).mean(-1, keepdim=True)) * w, 1),
+    ],
+)
+def test_the_sweep_that_computes_most_asks_for_the_next_row_of_what_has_rows(function: Any, sweep: int) -> None:
+    problem = trace(function, torch.empty(64, 1024), torch.empty(1024), device=MACHINE)
+    text = ROWS.render(problem, Plan("rows", {"lanes": 8, "exact": 1, "keep": 1, "accumulators": 4, "prefetch": 1}))
+    asking = re.findall(
+        r"sweep(\d)\((?:(?!sweep\d\().)*?prefetch\((\w+), c \+ i(?: \+ u \* kLanes)?\);", text, re.DOTALL
+    )
+    assert set(asking) == {(str(sweep), re.search(r"Tensor (next\w+) = \w+\(_, r \+ 1\)", text)[1])}
+    assert len(asking) == 2, "in the unrolled loop and in the one after it"
+
+
 def test_unrolling_and_accumulators_follow_simd() -> None:
     assert "unroll" not in moves(POINTWISE, torch.neg, (64,))
     assert moves(POINTWISE, torch.neg, (64,), lanes=8)["unroll"].plan.knobs == {"lanes": 8, "unroll": 4}

@@ -19,7 +19,15 @@ RECIPE = RowRecipe()
 KNOBS: dict[str, dict[str, int | str]] = {
     "plain": {},
     "SIMD": {"lanes": 16},
-    "everything": {"lanes": 16, "exact": 1, "keep": 1, "accumulators": 4, "threads": "rows", "streaming": 1},
+    "everything": {
+        "lanes": 16,
+        "exact": 1,
+        "keep": 1,
+        "accumulators": 4,
+        "threads": "rows",
+        "streaming": 1,
+        "prefetch": 1,
+    },
     "columns": {"lanes": 8, "exact": 1, "accumulators": 4, "threads": "columns"},
     "plain columns": {"threads": "columns"},
 }
