@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from harness.candidate import runner
     from harness.candidate.operators_away import Operators
     from harness.wire import channel, cuda_driver, forms
+    from harness.wire.heap import keep_what_is_freed
 else:
     import channel
     import cuda_driver
     import forms
     import runner
+    from heap import keep_what_is_freed
     from operators_away import Operators
 
 _FILE = "module_new.py"
@@ -59,6 +61,7 @@ def map_segments(layout: dict[str, Any], descriptors: Iterable[int]) -> dict[str
             "in": _on_device(driver.adopt(inputs, sizes[0], writable=False), sizes[0]),
             "out": _on_device(driver.adopt(outputs, sizes[1], writable=True), sizes[1]),
         }
+    keep_what_is_freed()  # as eager's heap does
     readable, writable = mmap.PROT_READ, mmap.PROT_READ | mmap.PROT_WRITE
     return {"in": _mapped(inputs, readable), "out": _mapped(outputs, writable)}
 

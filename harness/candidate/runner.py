@@ -31,11 +31,13 @@ if TYPE_CHECKING:
     from harness.candidate.process_state import ProcessState
     from harness.candidate.seal import fix_code, let_signals_end, seal
     from harness.wire import abi, channel, cuda_driver
+    from harness.wire.heap import keep_what_is_freed
 else:
     import abi
     import allocator
     import channel
     import cuda_driver
+    from heap import keep_what_is_freed
     from process_state import ProcessState
     from seal import fix_code, let_signals_end, seal
 
@@ -88,7 +90,8 @@ class Host:
         return 0.0
 
     def enter(self, runtime: ctypes.CDLL) -> None:
-        """Where scratch comes from."""
+        """Where scratch comes from: a heap that keeps what is freed, as eager's does in the judging process."""
+        keep_what_is_freed()
         self._allocator.install(runtime)
 
     def finish(self, library: ctypes.CDLL) -> None:

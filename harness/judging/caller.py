@@ -65,7 +65,7 @@ def _timed(target: Target, terms: Terms, task: Task, library: Path, drop_in: Map
         for name, text in drop_in.items():
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text(text, encoding="utf-8")
-        answer = warm_parent().run(
+        answer = warm_parent(plain=target.name == "cpu").run(
             "as_called",
             job.model_dump(mode="json"),
             tier=terms.tier,

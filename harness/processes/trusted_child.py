@@ -32,6 +32,10 @@ in which eager's last thread would take a core from the candidate, and a kernel 
 waiting what a busy machine gives it of the cores. The same on both sides, or the clock would tell how they wait."""
 
 
+_HUGE_PAGES = {"GLIBC_TUNABLES": "glibc.malloc.hugetlb=1"}
+"""Oracles are large and short-lived: huge pages save their faults."""
+
+
 class JobDiedError(Exception):
     """The child ended without an answer; `reason` says how ("killed by SIGSEGV", "over its time of 60 s")."""
 
@@ -41,9 +45,12 @@ class JobDiedError(Exception):
 
 
 class WarmParent:
-    """A process that has torch imported. Threads may share it: each job has a socket of its own."""
+    """A process that has torch imported. Threads may share it: each job has a socket of its own.
 
-    def __init__(self) -> None:
+    With a `plain` heap its children's malloc is as in any caller's process.
+    """
+
+    def __init__(self, *, plain: bool = False) -> None:
         self._control, theirs = socket.socketpair()
         self._lock = threading.Lock()
         with theirs:
@@ -52,7 +59,7 @@ class WarmParent:
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
-                env=_environment(),
+                env=_environment() | ({} if plain else _HUGE_PAGES),
                 cwd=ROOT,
                 start_new_session=True,
             )
@@ -138,7 +145,6 @@ def _environment() -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": "1",
         "MKL_NUM_THREADS": "1",
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # whether there is a GPU must be told without touching it: children fork
-        "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",  # oracles are large and short-lived: huge pages save their faults
     }
 
 
@@ -196,17 +202,20 @@ def _how(status: object) -> str:
 
 
 @cache
-def _shared(_process: int) -> list[WarmParent]:
-    return [WarmParent()]
+def _shared(_process: int) -> dict[bool, WarmParent]:
+    return {}
 
 
 _start = threading.Lock()
 
 
-def warm_parent() -> WarmParent:
-    """This process's warm parent; started on first use (about 2 s for importing torch), and again if it has ended."""
+def warm_parent(*, plain: bool = False) -> WarmParent:
+    """This process's warm parent; started on first use (about 2 s for importing torch), and again if it has ended.
+
+    That with a `plain` heap is another one.
+    """
     with _start:
         held = _shared(os.getpid())
-        if not held[0].alive:
-            held[0] = WarmParent()
-        return held[0]
+        if plain not in held or not held[plain].alive:
+            held[plain] = WarmParent(plain=plain)
+        return held[plain]

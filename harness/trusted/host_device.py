@@ -13,6 +13,7 @@ import torch
 from harness.nouns.candidate import TargetName
 from harness.nouns.verdict import Precision
 from harness.trusted.device import Segment
+from harness.wire.heap import keep_what_is_freed
 
 # linux/fcntl.h; Python's fcntl module names only the older ones.
 F_ADD_SEALS = 1033
@@ -38,15 +39,12 @@ class HostDevice:
         self._cache_bytes = cache_bytes
 
     def prepare(self, precision: Precision) -> None:
-        """Have malloc keep what is freed, as a caching allocator would.
+        """Have malloc keep what is freed, as a caching allocator would, and as the candidate's does.
 
         Otherwise every eager call maps fresh pages for its results and pays a fault for each, while the candidate
         writes into outputs that exist: the difference would be the allocator's, and would flatter the candidate.
         """
-        m_trim_threshold, m_mmap_max = -1, -4  # malloc.h
-        libc = ctypes.CDLL(None)
-        libc.mallopt(m_mmap_max, 0)
-        libc.mallopt(m_trim_threshold, (1 << 31) - 1)
+        keep_what_is_freed()
 
     def slots(self, wanted: int, each: int, allowed: int) -> int:
         """As many as fit."""

@@ -24,6 +24,12 @@ class Tensor(NamedTuple):
     dtype: torch.dtype
 
     @property
+    def nbytes(self) -> int:
+        """Bytes from its first element to its last."""
+        steps = ((extent - 1) * step for extent, step in zip(self.shape, self.strides, strict=True))
+        return (1 + sum(steps)) * self.dtype.itemsize
+
+    @property
     def repeats(self) -> bool:
         """Whether several of its elements share one place."""
         return any(step == 0 and extent > 1 for extent, step in zip(self.shape, self.strides, strict=True))

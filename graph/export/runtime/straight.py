@@ -13,6 +13,7 @@ import torch
 from torch._C._dynamo import guards
 
 from .guards import make_guard
+from .pages import LARGE, in_huge_pages
 from .specs import ALIGNMENT, NUMBERS, Tensor, Workload
 
 Straight = Callable[[Sequence[Any]], Any]
@@ -81,17 +82,16 @@ def _beside_numbers(guard: Callable[..., bool], workload: Workload, run: Straigh
 
 
 def _on_current_device(workload: Workload, entry: Entry, device: torch.device) -> Straight:
-    allocate = _allocator(device)
-    layouts = [(each.shape, each.strides, each.dtype) for each in workload.outputs]
+    layouts = [(_allocator(device, each), each.shape, each.strides, each.dtype) for each in workload.outputs]
     if len(layouts) > 1:
 
         def several(values: Sequence[Any]) -> Any:
-            outputs = tuple([allocate(*layout) for layout in layouts])
+            outputs = tuple([allocate(*layout) for allocate, *layout in layouts])
             entry(*values, *outputs)
             return outputs
 
         return several
-    ((shape, strides, dtype),) = layouts
+    ((allocate, shape, strides, dtype),) = layouts
 
     def one(values: Sequence[Any]) -> Any:
         output = allocate(shape, strides, dtype)
@@ -101,10 +101,11 @@ def _on_current_device(workload: Workload, entry: Entry, device: torch.device) -
     return one
 
 
-def _allocator(device: torch.device) -> Callable[..., torch.Tensor]:
+def _allocator(device: torch.device, output: Tensor) -> Callable[..., torch.Tensor]:
     """Memory on the current device by shape, strides and type, past PyTorch's dispatcher where that can be."""
     direct: Any = getattr(guards, f"_empty_strided_{device.type}", None)
-    return direct or partial(_empty, device)
+    allocate = direct or partial(_empty, device)
+    return in_huge_pages(allocate) if device.type == "cpu" and output.nbytes >= LARGE else allocate
 
 
 def _empty(device: torch.device, shape: Any, strides: Any, dtype: torch.dtype) -> torch.Tensor:

@@ -45,8 +45,6 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     device = open_device(job.device, 0)
     if device.queues:
         device.prepare(job.precision)
-    else:
-        device.before_timing()
     place, variant = torch.device(job.device), job.variant
     reference = Reference(job.source, job.name, place, variant=variant)
     inputs = reference.inputs(0)

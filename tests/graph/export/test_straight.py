@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import torch
 from torch._C._dynamo import guards
 
 from graph.export.runtime import straight as straight_module
+from graph.export.runtime.pages import HUGE_PAGE, LARGE
 from graph.export.runtime.specs import Number, Tensor, Workload
 from graph.export.runtime.straight import Straight, make_straight, runner
 
@@ -94,3 +96,42 @@ def test_its_own_device_is_the_current_one_while_a_kernel_is_called(monkeypatch:
         run = runner(Workload((X,), (X,)), entry, torch.device("cuda", index))
         assert torch.equal(run((x,)), x)
         assert (seen[-2:], current) == ([("output", index), ("call", index)], [0])
+
+
+def asked_for_huge_pages(address: int) -> bool:
+    """Whether the mapping that an address lies in was advised to have them ("hg" among its flags)."""
+    inside = False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        first, *rest = line.split()
+        if "-" in first:
+            low, high = (int(end, 16) for end in first.split("-"))
+            inside = low <= address < high
+        elif inside and first == "VmFlags:":
+            return "hg" in rest
+    raise AssertionError("the address is not mapped")
+
+
+@pytest.mark.skipif(not Path("/sys/kernel/mm/transparent_hugepage").exists(), reason="this system has none")
+def test_large_results_lie_in_huge_pages_from_their_first_whole_one_on() -> None:
+    large = Tensor("x", (33, LARGE // 16 - 1), (LARGE // 16 + 1, 1), torch.float32)
+    x = torch.empty_strided(*large[1:3]).fill_(3.0)
+    result = made(Workload((large,), (large,)), x)((x,))
+    first = -(-result.data_ptr() // HUGE_PAGE) * HUGE_PAGE
+    last = result.data_ptr() + large.nbytes - HUGE_PAGE
+    assert asked_for_huge_pages(first) and asked_for_huge_pages(last // HUGE_PAGE * HUGE_PAGE)
+    assert not asked_for_huge_pages(x.data_ptr() + HUGE_PAGE), "only its own memory"
+    assert result.stride() == large.strides and torch.equal(result, x)
+
+
+def test_small_results_are_nobodys_business(monkeypatch: pytest.MonkeyPatch) -> None:
+    advised: list[int] = []
+
+    def noted(allocate: Any) -> Any:
+        return lambda *layout: advised.append(allocate(*layout).nbytes) or allocate(*layout)
+
+    monkeypatch.setattr(straight_module, "in_huge_pages", noted)
+    for count in (LARGE // 4 - 1, LARGE // 4):
+        each = Tensor("x", (count,), (1,), torch.float32)
+        x = torch.zeros(count)
+        made(Workload((each,), (each, each)), x)((x,))
+    assert advised == [LARGE, LARGE]

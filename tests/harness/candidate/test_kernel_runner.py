@@ -78,6 +78,26 @@ def test_scratch_comes_from_the_runner_and_an_error_there_is_the_kernels(tmp_pat
         assert failure.value.check == "exception"
 
 
+FAULTS_OF_SCRATCH = """\
+  struct rusage before, after;
+  getrusage(RUSAGE_SELF, &before);
+  char* scratch = (char*)malloc(48 << 20);
+  memset(scratch, 1, 48 << 20);
+  free(scratch);
+  getrusage(RUSAGE_SELF, &after);
+  floats(arguments + 3)[0] = after.ru_minflt - before.ru_minflt;
+"""
+
+
+def test_a_heap_keeps_what_calls_free_as_eagers_does(tmp_path):
+    with linked() as (_, link):
+        memory, _ = shared(link)
+        link.load(str(library(tmp_path, FAULTS_OF_SCRATCH, headers="#include <sys/resource.h>\n")))
+        called(link, [0, 1])
+        first, second = (float(memory.views[slot]["y"].view(-1)[0]) for slot in (0, 1))
+        assert first > 12_000 > 100 > second, "a fault for each of 12,288 pages, once"
+
+
 DESCRIBES = """\
   long long* said = (long long*)tensor(arguments + count - 1)->data;
   DLTensor* it = tensor(arguments);

@@ -10,7 +10,7 @@ import pytest
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.errors import MachineError, UserError
-from harness.processes.trusted_child import ROOT, JobDiedError, WarmParent
+from harness.processes.trusted_child import ROOT, JobDiedError, WarmParent, warm_parent
 from harness.trusted.server import show_gpus
 
 FINE = """
@@ -52,6 +52,15 @@ def test_jobs_are_answered_one_after_another(parent, tmp_path):
     names = [describe(parent, FINE, tmp_path)["name"] for _ in range(3)]
     assert names == ["task"] * 3
     wait_until(lambda: not children(parent._process.pid))
+
+
+def test_a_callers_heap_is_another_parents(tmp_path):
+    """Malloc's settings are a process's from its start on, and those of its children."""
+    plain, usual = warm_parent(plain=True), warm_parent()
+    assert warm_parent(plain=True) is plain is not usual is warm_parent()
+    assert describe(plain, FINE, tmp_path)["name"] == "task"
+    found = [Path(f"/proc/{each._process.pid}/environ").read_text().split("\0") for each in (plain, usual)]
+    assert set(found[1]) - set(found[0]) == {"GLIBC_TUNABLES=glibc.malloc.hugetlb=1"}
 
 
 def test_a_childs_error_is_raised_here(parent, tmp_path):
