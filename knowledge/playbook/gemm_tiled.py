@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from knowledge.playbook.gemm_form import BYTES, Form
+from knowledge.playbook.gemm_form import BYTES, A, Form
 from knowledge.playbook.problem import Device
 from knowledge.playbook.recipe import Move, Plan
 
@@ -18,6 +18,9 @@ PATIENCE_FLOPS = 1 << 31
 THREADING_FLOPS, SURELY_THREADING_FLOPS = 1 << 20, 1 << 23
 # A copied element pays for itself where it is used again so often; and the buffers' allocation has its cost, too.
 PACKING_REUSE, PACKING_FLOPS = 64, 1 << 21
+STILL_ROWS = 6
+"""Rows of A that a fragment reads where they lie: however far apart, a cache of eight ways has room for them in one set,
+and for B."""
 TARGET_BLK_K = 256
 """Products a partial sum: a fragment's operands stay in the caches, and the rounding error of a long K stays small."""
 
@@ -31,8 +34,8 @@ def first_plan(form: Form, device: Device) -> Plan:
     plan = Plan("gemm", plain)
     if form.flops < PATIENCE_FLOPS:
         return plan
-    pack = "AB" if form.m.extent > 1 else "none"
-    plan = plan.with_knobs(lanes=lanes(form, device), **fragment(form, device), pack=pack)
+    plan = plan.with_knobs(lanes=lanes(form, device), **fragment(form, device))
+    plan = plan.with_knobs(pack="none" if form.m.extent == 1 else "B" if _read_in_place(form, plan) else "AB")
     return plan.with_knobs(**tiles(form, device, plan))
 
 
@@ -176,13 +179,20 @@ def _tiling(form: Form, device: Device, plan: Plan) -> Move:
 def _packing(form: Form, plan: Plan) -> list[Move]:
     if plan.knobs["pack"] == "AB" or form.m.extent == 1:
         return []
-    why = "Copy A's and B's tiles into contiguous aligned panels, read in order and without cache conflicts."
     sure = min(form.m.extent, form.n.extent) >= PACKING_REUSE and form.flops >= PACKING_FLOPS
-    found = [Move("packing", why, plan.with_knobs(pack="AB"), sure=sure)]
-    if plan.knobs["pack"] == "none" and form.m.strides[0] != 1:
-        why = "Copy B's tiles alone into contiguous aligned panels; A is read where it lies."
-        found.append(Move("packing B", why, plan.with_knobs(pack="B")))
-    return found
+    in_place = _read_in_place(form, plan)
+    why = "Copy A's and B's tiles into contiguous aligned panels, read in order and without cache conflicts."
+    both = Move("packing", why, plan.with_knobs(pack="AB"), sure=sure and not in_place)
+    if plan.knobs["pack"] == "B" or form.m.strides[A] == 1:
+        return [both]
+    why = "Copy B's tiles alone into contiguous aligned panels; A is read where it lies."
+    alone = Move("packing B", why, plan.with_knobs(pack="B"), sure=sure and in_place)
+    return [alone, both] if in_place else [both, alone]
+
+
+def _read_in_place(form: Form, plan: Plan) -> bool:
+    """Whether A's rows are read as fast as panels of them: each in order, few at a time."""
+    return form.k.strides[A] == 1 and int(plan.knobs["mr"]) <= STILL_ROWS
 
 
 def _sizes(form: Form, plan: Plan) -> list[Move]:

@@ -174,11 +174,12 @@ def test_moves_differ_in_name_and_from_the_plan():
             assert all(move.plan != plan for move in moves)
 
 
-def test_the_accumulators_stay_in_registers(golden, compiler):
+@pytest.mark.parametrize("pack", ["B", "AB"])
+def test_the_accumulators_stay_in_registers(golden, compiler, pack):
     if "avx2" not in Path("/proc/cpuinfo").read_text():
         pytest.skip("the fragment of this test fills the registers of AVX2")
     problem = trace(lambda a, b: a @ b, torch.empty(128, 128), torch.empty(128, 128))
-    plan = next(plan for name, plan in reversed(route(problem)) if plan.knobs["pack"] == "AB")
+    plan = next(plan for name, plan in reversed(route(problem)) if plan.knobs["pack"] == pack)
     if golden.holds([source := RECIPE.render(problem, plan)], *compiler.flags):
         return
     loops = multiply_add_loops(compiler.build(source).library)
@@ -215,8 +216,23 @@ def test_a_small_product_gets_no_threads():
 def test_a_product_that_takes_seconds_starts_blocked_and_packed():
     problem = trace(lambda a, b: a @ b, torch.empty(2048, 1024), torch.empty(1024, 2048), device=TWO)
     knobs = route(problem)[0][1].knobs
-    assert (knobs["pack"], knobs["lanes"], knobs["threads"]) == ("AB", 8, 0)
+    assert (knobs["pack"], knobs["lanes"], knobs["threads"]) == ("B", 8, 0)
     assert int(knobs["bm"]) < 2048
+    turned = trace(lambda a, b: a.T @ b, torch.empty(1024, 2048), torch.empty(1024, 2048), device=TWO)
+    assert route(turned)[0][1].knobs["pack"] == "AB", "no row of A lies in one piece"
+
+
+def test_rows_of_a_are_packed_where_they_cannot_be_read_in_place_and_else_for_a_trial():
+    def packings(a: torch.Tensor, b: torch.Tensor) -> list[tuple[str, bool]]:
+        problem = trace(lambda a, b: a @ b, a, b, device=TWO)
+        plan = route(problem)[-1][1].with_knobs(pack="none")
+        return [(move.name, move.sure) for move in RECIPE.moves(problem, plan) if move.name.startswith("packing")]
+
+    a, b = torch.empty(512, 512), torch.empty(512, 512)
+    assert packings(a, b) == [("packing B", True), ("packing", False)]
+    assert packings(a.T, b) == [("packing", True)]
+    assert packings(a, b[:, :64].contiguous())[0] == ("packing B", True)
+    assert packings(a, b[:, :8].contiguous())[0] == ("packing", False), "12 rows at once, and little use of each"
 
 
 @pytest.mark.parametrize(("simd", "rows", "columns", "expected"), [
