@@ -25,7 +25,10 @@ class Limit(Frozen):
 
 
 class ExampleResult(Frozen):
-    """One example's run. `timing` is absent where no kernel passed; `wanted` where a speed-up was asked for."""
+    """One example's run. `timing` is absent where no kernel passed; `wanted` where a speed-up was asked for.
+
+    `over_compiled` is the best kernel's speed-up over torch.compile's version, in a verdict of its own.
+    """
 
     name: str
     shapes: str
@@ -37,6 +40,7 @@ class ExampleResult(Frozen):
     seconds: float
     stop_reason: str
     wanted: float | None = None
+    over_compiled: float | None = None
 
 
 class BenchResult(Frozen):

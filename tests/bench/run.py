@@ -21,6 +21,8 @@ from bench.results_page import PROCESSOR, write_page
 from bench.tables import sheets
 from graph.api import begin, load_task, make_settings
 from graph.pages.sheet import drawn
+from graph.runs.beside import compared
+from graph.runs.beside_compiled import compare
 from graph.runs.folder import RUNS
 from graph.runs.loop import drive
 from graph.runs.machine import this_machine
@@ -70,10 +72,10 @@ def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchRes
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
         runs = {name: run_example(name, Path(scratch), console) for name in names}
-    records = {name: record for name, (record, _) in runs.items()}
+    records = {name: record for name, (record, _, _) in runs.items()}
     task = load_task(ROOT / "examples" / f"{POINTWISE}.py")
     phases = verdict_phases("cpu", task, _kernel_of(records), verdicts)
-    steps = [overhead for _, overhead in runs.values()]
+    steps = [overhead for _, overhead, _ in runs.values()]
     facts = choose_target("cpu").facts()
     cuda = cuda_phases(verdicts) if resolve_target("auto").name == "cuda" else None
     limits = (
@@ -93,23 +95,28 @@ def measure(names: tuple[str, ...], verdicts: int, console: Console) -> BenchRes
         verdicts=verdicts,
         phases=phases,
         cuda_phases=cuda,
-        examples=tuple(summed_up(name, record) for name, record in records.items()),
+        examples=tuple(summed_up(name, record, over) for name, (record, _, over) in runs.items()),
     )
 
 
-def run_example(name: str, scratch: Path, console: Console) -> tuple[RunRecord, float]:
-    """One example's run with default settings, and the graph's own milliseconds a node in it.
+def run_example(name: str, scratch: Path, console: Console) -> tuple[RunRecord, float, float | None]:
+    """One example's run with default settings, the graph's own milliseconds a node in it, and what it is over
+    torch.compile (None where that has no version of it).
 
     Own is what the nodes do not account for themselves: scheduling, checkpoints, progress, the artifacts' writing.
     """
     console.print(f"\n{name}", style="bold")
     task = load_task(ROOT / "examples" / f"{name}.py")
-    folder, manifest = begin(task, make_settings({"target": "cpu"}), scratch / name)
+    settings = make_settings({"target": "cpu"})
+    folder, manifest = begin(task, settings, scratch / name)
     watch = Stopwatch(console)
     record = drive(folder, manifest, watch)
     taken = time.monotonic() - watch.first
     watch.stop()
-    return record, 1e3 * (taken - record.seconds) / max(1, watch.nodes)
+    compare(folder, record, settings)
+    beside = compared(folder, record.best)
+    compiled = beside.compiled if beside else None
+    return record, 1e3 * (taken - record.seconds) / max(1, watch.nodes), compiled.speedup if compiled else None
 
 
 class Stopwatch(Terminal):
@@ -159,13 +166,13 @@ def _kernel_of(records: dict[str, RunRecord]) -> str:
     found = records.get(POINTWISE)
     if found is None:
         with tempfile.TemporaryDirectory(prefix="cutegen-bench-") as scratch:
-            found, _ = run_example(POINTWISE, Path(scratch), Console(quiet=True))
+            found, *_ = run_example(POINTWISE, Path(scratch), Console(quiet=True))
     if found.best is None:
         raise UserError(f"No kernel of {POINTWISE} passed: {found.stop_reason}", "See its steps above.")
     return found.best.candidate.source
 
 
-def summed_up(name: str, record: RunRecord) -> ExampleResult:
+def summed_up(name: str, record: RunRecord, over_compiled: float | None = None) -> ExampleResult:
     """What the tables show of an example's run."""
     profile = record.best.profile if record.best else None
     best = record.best.candidate.digest if record.best else None
@@ -181,6 +188,7 @@ def summed_up(name: str, record: RunRecord) -> ExampleResult:
         seconds=record.seconds,
         stop_reason=record.stop_reason,
         wanted=WANTED[name],
+        over_compiled=over_compiled,
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import geometric_mean
+
 from bench.model import BenchResult, ExampleResult, Limit
 from graph.pages.sheet import Sheet, markdown
 
@@ -20,6 +22,9 @@ def sheets(result: BenchResult) -> tuple[Sheet, ...]:
                 "shapes",
                 "speed-up",
                 "95 % interval",
+                "by the judge",
+                "as called",
+                "over torch.compile",
                 "last move kept",
                 "kernel",
                 "eager",
@@ -66,6 +71,7 @@ def measured_on_a_processor(result: BenchResult) -> list[str]:
         )
     for sheet in sheets(result):
         parts += [f"### {sheet.title}", markdown(sheet.head, sheet.rows)]
+    parts.append(_means(result.examples))
     endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
     return [*parts, "### Why each run ended", endings]
 
@@ -75,7 +81,8 @@ def _example(example: ExampleResult) -> tuple[str, ...]:
     run = f"{example.seconds:.0f} s"
     asked = "" if example.wanted is None else f"{example.wanted:g}x"
     if timing is None:
-        return (example.name, example.shapes, "no kernel", "", "", "", "", "", str(example.kernels_judged), run, asked)
+        empty = ("",) * 8
+        return (example.name, example.shapes, "no kernel", *empty, str(example.kernels_judged), run, asked)
     interval = f"{timing.headline.interval.low:.2f} to {timing.headline.interval.high:.2f}"
     if example.wanted is not None:
         asked += " met" if timing.wins and timing.headline.speedup >= example.wanted else " missed"
@@ -84,6 +91,9 @@ def _example(example: ExampleResult) -> tuple[str, ...]:
         example.shapes,
         f"{timing.headline.speedup:.2f}x",
         interval,
+        f"{timing.speedup:.2f}x",
+        "" if timing.caller is None else f"{timing.caller.back_to_back.speedup:.2f}x",
+        "" if example.over_compiled is None else f"{example.over_compiled:.2f}x",
         example.move,
         f"{timing.headline.ms:.3g} ms",
         f"{timing.headline.baseline_ms:.3g} ms",
@@ -92,6 +102,15 @@ def _example(example: ExampleResult) -> tuple[str, ...]:
         run,
         asked,
     )
+
+
+def _means(examples: tuple[ExampleResult, ...]) -> str:
+    """The examples together, where they were timed."""
+    over_eager = [each.timing.headline.speedup for each in examples if each.timing is not None]
+    over_compiled = [each.over_compiled for each in examples if each.over_compiled is not None]
+    sides = (("eager", over_eager), ("torch.compile", over_compiled))
+    means = (f"{geometric_mean(over):.2f}x over {side} ({len(over)})" for side, over in sides if over)
+    return f"Geometric means of the examples: {', '.join(means) or 'none'}."
 
 
 def _limit(limit: Limit) -> tuple[str, ...]:

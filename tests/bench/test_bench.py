@@ -17,7 +17,7 @@ from harness.nouns.errors import UserError
 def result() -> BenchResult:
     won = summed_up("softsign", full_record())
     lost = won.model_copy(update={"name": "gelu", "timing": None, "wanted": None})
-    missed = won.model_copy(update={"name": "diag_matmul", "wanted": 20.0})
+    missed = won.model_copy(update={"name": "diag_matmul", "wanted": 20.0, "over_compiled": 4.0})
     return BenchResult(
         machine=this_machine(),
         peak_gb_s=22.0,
@@ -54,6 +54,8 @@ def test_the_page_lists_wins_and_losses_alike() -> None:
     assert "1.8x met" in rows["softsign"]
     assert "20x missed" in rows["diag_matmul"]
     assert "no kernel" in rows["gelu"]
+    assert "| 4.00x |" in rows["diag_matmul"] and "4.00x" not in rows["softsign"]
+    assert "Geometric means of the examples: 1.93x over eager (2), 4.00x over torch.compile (1)." in text
     assert rows["a verdict"].endswith("| met |")
     assert rows["memory"].endswith("| missed |")
     assert this_machine().cpu in text
