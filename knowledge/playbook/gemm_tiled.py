@@ -19,8 +19,7 @@ THREADING_FLOPS, SURELY_THREADING_FLOPS = 1 << 20, 1 << 23
 # A copied element pays for itself where it is used again so often; and the buffers' allocation has its cost, too.
 PACKING_REUSE, PACKING_FLOPS = 64, 1 << 21
 STILL_ROWS = 6
-"""Rows of A that a fragment reads where they lie: however far apart, a cache of eight ways has room for them in one set,
-and for B."""
+"""Rows of A that a fragment reads where they lie: one set of a cache of eight ways has room for them, and for B."""
 TARGET_BLK_K = 256
 """Products a partial sum: a fragment's operands stay in the caches, and the rounding error of a long K stays small."""
 
