@@ -144,8 +144,8 @@ def test_a_move_that_only_its_note_would_tell_is_none() -> None:
     assert isinstance(first, Draft), first
     plan = Plan.read(first.source)
     assert plan is not None
-    assert [move.name for move in RECIPE.moves(problem, plan)] == ["tile sizes"]
-    assert isinstance(next_draft(problem, first.source, ()), Decline)
+    assert [move.name for move in RECIPE.moves(problem, plan)] == ["packing", "tile sizes"]
+    assert isinstance(next_draft(problem, first.source, ("packing",)), Decline)
 
 
 @pytest.mark.parametrize(
