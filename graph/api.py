@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from graph.export.live_drop_in import own_module, patched
 from graph.export.live_module import is_module, module_source
 from graph.export.training import training_files
+from graph.fields import what_is_wrong
 from graph.model.door import ModelResult, accelerate_model
 from graph.runs.beside_compiled import affordable, compare
 from graph.runs.folder import RUNS, Kind, Manifest, RunFolder, create, machine_error, reopen
@@ -319,9 +320,8 @@ def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = 
     try:
         settings = Settings.model_validate(_named(given))
     except ValidationError as error:
-        first = error.errors()[0]
-        where = said(".".join(str(part) for part in first["loc"]))
-        raise UserError(f"{where} is not valid: {first['msg']}.", "`cutegen settings` lists them.") from error
+        wrong = what_is_wrong(error, Settings, "The settings are", "setting", said)
+        raise UserError(wrong, "`cutegen settings` lists them.") from error
     addresses = {name: own_addresses(getattr(settings, name)) for name in settings.model_settings()}
     addresses["proposers"] = [address for each in settings.proposers for address in own_addresses(each.model)]
     for setting, named in (("base_url", [settings.base_url]), *addresses.items()):

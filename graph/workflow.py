@@ -8,6 +8,7 @@ from typing import get_args, get_type_hints
 from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 
+from graph.editing import EditableGraph
 from graph.reporter import reporter
 from graph.routing import (
     after_ablator,
@@ -90,7 +91,7 @@ def build_graph(
     `admit` is asked about settings and state before each node, and raises for what it does not take.
     """
     shelf = ModelCache(open_model)
-    graph = StateGraph(RunState, context_schema=Settings, input_schema=TaskInput)
+    graph = EditableGraph(RunState, context_schema=Settings, input_schema=TaskInput)
     for agent, description in NODES:
         name = agent.__name__
         turn = TURN if name in (*get_args(Speaker), "reviewer") else None

@@ -9,6 +9,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime, get_runtime
 from langgraph.types import Send
 
+from graph.editing import EditableGraph
 from graph.evolution.reporter import reporter
 from graph.runs.trust import require_harmless
 from harness.judging.protocol import OpenJudge
@@ -60,7 +61,7 @@ def build_graph(
 ) -> StateGraph[EvolutionState, Settings, TaskInput, EvolutionState]:
     """The graph, to be compiled with or without a checkpointer; its arguments are those of `graph.workflow`."""
     shelf = ModelCache(open_model)
-    graph = StateGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
+    graph = EditableGraph(EvolutionState, context_schema=Settings, input_schema=TaskInput)
     for agent in (intake, breeder, builder, tester, archivist, sanitizer, ablator, reporter):
         node = cancellable(as_node(agent, shelf, None, admit, open_judge))
         graph.add_node(agent.__name__, node, metadata=_about(agent.__name__))

@@ -6,19 +6,20 @@ import hmac
 import time
 from collections.abc import Callable
 from functools import partial
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import anyio
 import anyio.to_thread
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
-from mcp.types import ToolAnnotations
-from pydantic import Field
+from mcp.types import CallToolResult, InputRequiredResult, ToolAnnotations
+from pydantic import BaseModel, Field, ValidationError
 from starlette.middleware.base import BaseHTTPMiddleware, RequestResponseEndpoint
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.types import ASGIApp
 
+from graph.fields import unknown, what_is_wrong
 from graph.mcp import answers
 from graph.mcp.desk import BEST, Desk
 from graph.runs.machine import cutegen_version
@@ -156,9 +157,29 @@ class BearerToken(BaseHTTPMiddleware):
         return await call_next(request)
 
 
+class _Server(MCPServer):
+    """Whose refusals of a call are sentences; an argument that no tool takes is one of them, not left out."""
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any], context: Context | None = None
+    ) -> CallToolResult | InputRequiredResult:
+        """As the protocol's library does it. Raises `ToolError`."""
+        takes = {tool.name: list(tool.input_schema["properties"]) for tool in await self.list_tools()}
+        if name not in takes:
+            raise ToolError(unknown(name, name, list(takes), "tool"))
+        for given in arguments.keys() - takes[name]:
+            raise ToolError(unknown(given, given, takes[name], f"argument of {name}"))
+        try:
+            return await super().call_tool(name, arguments, context)
+        except ToolError as error:
+            if isinstance(error.__cause__, ValidationError):
+                raise ToolError(what_is_wrong(error.__cause__, BaseModel, "The arguments are", "argument")) from None
+            raise
+
+
 def server_of(desk: Desk) -> MCPServer:
     """The server whose tools are the desk's methods."""
-    server = MCPServer("cutegen", instructions=INSTRUCTIONS, version=cutegen_version(), log_level="WARNING")
+    server = _Server("cutegen", instructions=INSTRUCTIONS, version=cutegen_version(), log_level="WARNING")
     door = Door(desk)
     for look in (door.open_task, door.entry_stub, door.standing, door.kernel_source, door.look_up):
         server.tool(annotations=READS)(look)

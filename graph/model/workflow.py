@@ -8,6 +8,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Send
 
+from graph.editing import EditableGraph
 from graph.model.state import ModelInput, ModelState, RegionState
 from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened, planner, region, replayed, won
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
@@ -64,7 +65,7 @@ def build_model_graph(
     `admit` is asked about settings and state before each node, and raises for what it does not take.
     """
     shelf = ModelCache(open_model)
-    graph = StateGraph(ModelState, context_schema=Settings, input_schema=ModelInput)
+    graph = EditableGraph(ModelState, context_schema=Settings, input_schema=ModelInput)
     for step, description in STEPS:
         node = cancellable(as_node(opened(step, open_workbench), shelf, None, admit, open_judge))
         joins = step is assembler

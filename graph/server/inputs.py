@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from difflib import get_close_matches
 from typing import Any
 
 import httpx
 from langgraph_sdk import Auth, get_client
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
+from graph.fields import what_is_wrong
 from graph.model.state import ModelInput
 from graph.sources import MOST_SOURCE_BYTES
-from harness.nouns.frozen import printable
 from nodes.settings import Settings
 from nodes.state import TaskInput
 
 INPUTS: Mapping[str, type[BaseModel]] = {"cutegen": TaskInput, "evolve": TaskInput, "model": ModelInput}
 """By graph. Unchecked, LangGraph would leave out fields that it does not know, and tell the others as pydantic does."""
-LONGEST_SHOWN = 80
 
 
 def require_settings(context: Any) -> None:
     """Refuses settings that are misspelt or out of their bounds."""
-    _require(Settings, {} if context is None else context, "setting")
+    _require(Settings, {} if context is None else context, "The settings are", "setting")
 
 
 async def require_input(assistant_id: Any, given: Any, headers: Mapping[str, str]) -> None:
@@ -37,7 +34,7 @@ async def require_input(assistant_id: Any, given: Any, headers: Mapping[str, str
     graph = await _graph_of(str(assistant_id), headers)
     schemas = [INPUTS[graph]] if graph else list(dict.fromkeys(INPUTS.values()))
     if not any(_fits(schema, given) for schema in schemas[1:]):
-        _require(schemas[0], given, "field of the input")
+        _require(schemas[0], given, "The input is", "field of the input")
     source = given["source"]
     if len(source) > MOST_SOURCE_BYTES:
         raise _refused(f"source is not valid: it has {len(source)} characters, of at most {MOST_SOURCE_BYTES}.")
@@ -62,28 +59,11 @@ def _fits(schema: type[BaseModel], given: Any) -> bool:
     return True
 
 
-def _require(schema: type[BaseModel], given: Any, part: str) -> None:
+def _require(schema: type[BaseModel], given: Any, whole: str, field: str) -> None:
     try:
         schema.model_validate(given)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_input=False)
-        # A field that is misspelt is also missing; the spelling is what is wrong.
-        first = next((each for each in found if each["type"] == "extra_forbidden"), found[0])
-        raise _refused(_told(first, list(schema.model_fields), part)) from None
-
-
-def _told(wrong: ErrorDetails, known: list[str], part: str) -> str:
-    """What is wrong in a sentence: pydantic's own words where they say it."""
-    where = printable(".".join(map(str, wrong["loc"])))[:LONGEST_SHOWN]
-    if not where:
-        whole = "settings are" if part == "setting" else "input is"
-        return f"The {whole} not valid: what is given is no JSON object with named fields."
-    if wrong["type"] == "missing":
-        return f"{where} is not valid: it is missing."
-    if wrong["type"] == "extra_forbidden":
-        near = get_close_matches(where, known, n=1)
-        return f"{where} is not valid: no {part} has that name" + (f"; {near[0]} is near." if near else ".")
-    return f"{where} is not valid: {wrong['msg']}."
+        raise _refused(what_is_wrong(error, schema, whole, field)) from None
 
 
 def _refused(why: str) -> Exception:

@@ -468,16 +468,19 @@ WRONG: tuple[tuple[Any, str], ...] = (
     ({"name": "softsign"}, "source is not valid: it is missing."),
     ({}, "source is not valid: it is missing."),
     ({"sauce": SOURCE}, "sauce is not valid: no field of the input has that name; source is near."),
-    ({"source": SOURCE, "best": None}, "best is not valid: no field of the input has that name."),
-    ({"source": 7}, "source is not valid: Input should be a valid string."),
-    ({"source": SOURCE, "name": ["a"]}, "name is not valid: Input should be a valid string."),
+    (
+        {"source": SOURCE, "best": None},
+        "best is not valid: no field of the input has that name; there are source",
+    ),
+    ({"source": 7}, "source is not valid: it should be a valid string."),
+    ({"source": SOURCE, "name": ["a"]}, "name is not valid: it should be a valid string."),
     ({"source": "x" * (MOST_SOURCE_BYTES + 1)}, f", of at most {MOST_SOURCE_BYTES}."),
     ("softsign", "The input is not valid: what is given is no JSON object with named fields."),
 )
 WRONG_FOR_ONE = (
-    ("cutegen", {"source": SOURCE, "only_plan": True}, "only_plan is not valid: no field of the input has that name."),
-    ("model", {"source": SOURCE, "only_plan": "perhaps"}, "only_plan is not valid: Input should be a valid boolean"),
-    ("model", {"source": SOURCE, "reads": 3}, "reads is not valid: Input should be a valid tuple."),
+    ("cutegen", {"source": SOURCE, "only_plan": True}, "only_plan is not valid: no field of the input has that name"),
+    ("model", {"source": SOURCE, "only_plan": "perhaps"}, "only_plan is not valid: it should be a valid boolean"),
+    ("model", {"source": SOURCE, "reads": 3}, "reads is not valid: it should be a valid tuple."),
 )
 
 
@@ -505,6 +508,36 @@ def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str, graph
     assert runs == []
 
 
+def test_an_edit_that_a_thread_has_no_place_for_is_said_and_the_thread_stays(url: str) -> None:
+    """Of the thread as it is and of a fork, as Studio makes one."""
+    manual = {"model": "manual", "target": "cpu"}
+    edits: tuple[tuple[Any, str], ...] = (
+        ({"teir": "none"}, "teir is not valid: no field of the state has that name; tier is near."),
+        ({"attempts": "many"}, "attempts is not valid: it should be a valid integer"),
+        ({"candidate": {"sauce": STUB}}, "candidate.sauce is not valid: no field of the state has that name; source"),
+    )
+
+    async def edit() -> tuple[list[tuple[int, str]], list[Any]]:
+        client, refused = client_of(url), list[tuple[int, str]]()
+        thread, name = (await client.threads.create())["thread_id"], await assistant(client)
+        await client.runs.wait(thread, name, input={"source": SOURCE, "name": "softsign"}, context=manual)
+        before = await client.threads.get_state(thread)
+        for values, _ in edits:
+            for more in ({}, {"checkpoint": before["checkpoint"]}):
+                with pytest.raises(APIStatusError) as refusal:
+                    await client.threads.update_state(thread, values, **more)
+                refused.append((refusal.value.status_code, str(refusal.value.body)))
+        after = await client.threads.get_state(thread)
+        await client.threads.update_state(thread, {"name": "mine"}, checkpoint=before["checkpoint"])
+        return refused, [before, after, await client.threads.get_state(thread)]
+
+    refused, (before, after, forked) = asyncio.run(edit())
+    for (status, body), (_, said) in zip(refused, [each for each in edits for _ in range(2)], strict=True):
+        assert status == 400 and said in body, body
+    assert after["checkpoint"] == before["checkpoint"]
+    assert (forked["values"]["name"], forked["next"]) == ("mine", ["generator"])
+
+
 def test_graphs_are_tools_whose_results_are_json_and_whose_errors_are_sentences(url: str) -> None:
     def ask(method: str, headers: dict[str, str] = KNOWN, **params: Any) -> Any:
         message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
@@ -517,6 +550,8 @@ def test_graphs_are_tools_whose_results_are_json_and_whose_errors_are_sentences(
     for graph in INPUTS:
         missing = ask("tools/call", name=graph, arguments={"name": "softsign"})
         assert missing["isError"] and missing["content"][0]["text"] == "source is not valid: it is missing."
+        wrong = ask("tools/call", name=graph, arguments={"sauce": SOURCE})["content"][0]["text"]
+        assert wrong == "sauce is not valid: no field of the input has that name; source is near."
     misspelt = ask("tools/call", name="model", arguments={"source": SOURCE}, context={"max_dept": 1})
     assert misspelt["isError"] and "max_depth is near" in misspelt["content"][0]["text"]
     assert "Unknown tool" in str(ask("tools/call", name="nobody", arguments={}))

@@ -69,7 +69,7 @@ def test_an_option_is_what_the_settings_say_of_it() -> None:
     ("arguments", "said"),
     [
         (("--set", "max_tokens=many"), "--set max_tokens is not valid"),
-        (("--seed", 2**63), "--seed is not valid: Input should be less than"),
+        (("--seed", 2**63), "--seed is not valid: it should be less than"),
         (("--set", "max_depth=3"), "--set max_depth has an option of its own. It is --depth."),
         (("--model", "oracle"), '--model: There is no model "oracle".'),
         (("--set", "repairer_model=oracle"), '--set repairer_model: There is no model "oracle".'),
@@ -121,9 +121,9 @@ def test_numbers_and_texts_keep_their_kind(tokens: int, model: str) -> None:
         ("profile_from_depth=1", "no setting profile_from_depth"),
         ("max_tokens=many", "max_tokens is not valid"),
         ("max_tokens=" + "1" * 5000, "max_tokens is not valid"),
-        ("max_wall_s=Infinity", "max_wall_s is not valid: Input should be a finite number"),
-        ("max_dollars=NaN", "max_dollars is not valid: Input should be a finite number"),
-        ("target_speedup=-Infinity", "target_speedup is not valid: Input should be a finite number"),
+        ("max_wall_s=Infinity", "max_wall_s is not valid: it should be a finite number"),
+        ("max_dollars=NaN", "max_dollars is not valid: it should be a finite number"),
+        ("target_speedup=-Infinity", "target_speedup is not valid: it should be a finite number"),
         ("seed.of=1", "no setting seed.of"),
     ],
 )

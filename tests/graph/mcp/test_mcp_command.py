@@ -15,9 +15,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from free_port import free_port
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from typer.testing import CliRunner
 
 from graph.cli.main import app
@@ -44,6 +46,15 @@ LONG_S = 240.0
 CUTEGEN = [sys.executable, "-m", "graph.cli.main"]
 
 
+WRONG_CALLS: tuple[tuple[tuple[str, dict[str, Any]], str], ...] = (
+    (("open_task", {"pth": "softsign.py"}), "pth is not valid: no argument of open_task has that name; path is near."),
+    (("standing", {"which": "x"}), "which is not valid: no argument of standing has that name; there are task."),
+    (("standing", {}), "task is not valid: it is missing."),
+    (("open_task", {"source": 7}), "source is not valid: it should be a valid string."),
+    (("opn_task", {}), "opn_task is not valid: no tool has that name; open_task is near."),
+)
+
+
 async def a_whole_optimization(folder: Path) -> list[Any]:
     command = StdioServerParameters(
         command=CUTEGEN[0],
@@ -58,6 +69,9 @@ async def a_whole_optimization(folder: Path) -> list[Any]:
             assert not result.is_error, result.content
             return result.structured_content
 
+        for given, said in WRONG_CALLS:
+            refused: Any = await client.call_tool(*given)
+            assert refused.is_error and refused.content[0].text == said
         task = (await call("open_task", path=str(folder / "softsign.py")))["task"]
         stub = (await call("entry_stub", task=task))["result"]
         wrong = await call("verify_kernel", task=task, source=stub)
@@ -84,6 +98,16 @@ def status_of(url: str, token: str, **headers: str) -> int:
         return error.code
 
 
+async def told_over_http(url: str, tool: str, arguments: dict[str, Any]) -> str:
+    async with (
+        httpx2.AsyncClient(headers={"Authorization": "Bearer secret"}) as http,
+        Client(streamable_http_client(url, http_client=http)) as client,
+    ):
+        result: Any = await client.call_tool(tool, arguments)
+    assert result.is_error
+    return str(result.content[0].text)
+
+
 def test_over_http_only_who_knows_the_token_is_heard(tmp_path):
     port = free_port()
     url = f"http://127.0.0.1:{port}/mcp"
@@ -100,6 +124,8 @@ def test_over_http_only_who_knows_the_token_is_heard(tmp_path):
                     time.sleep(0.1)
             assert refused == 401
             assert status_of(url, "secret") != 401
+            for given, said in WRONG_CALLS:
+                assert asyncio.run(told_over_http(url, *given)) == said
             huge = {"Content-Type": "application/json", "Content-Length": str(MOST_BODY_BYTES + 1)}
             assert status_of(url, "secret", **huge) == 413
             second = subprocess.run(
