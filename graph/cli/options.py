@@ -260,12 +260,18 @@ class Verifiers:
     settings: Annotated[Given, Offer("target", "isolation", "model", "base_url", others=True)]
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, max=256, help="Kernels built and watched at once.", show_default="8 on a GPU, 1 on cpu"),
+        typer.Option(min=1, max=256, help="Kernels built, and judged, at once.", show_default="the machine's cores"),
+    ] = None
+    without_sanitizers: Annotated[
+        bool, typer.Option("--without-sanitizers", help="Leave them out; a later call without it adds what they say.")
+    ] = False
+    minutes: Annotated[
+        float | None, typer.Option(min=0, help="End after so long; the same command goes on.", show_default="none")
     ] = None
     out: Annotated[
         Path | None,
         typer.Option(
-            help="Folder of what was judged; a second go does not judge it again.",
+            help="Folder of what was judged, and matrix.md; a second go does not judge it again.",
             show_default="runs/verifiers-<target>",
         ),
     ] = None

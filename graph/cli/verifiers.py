@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.errors import IMPROVED, NOTHING_FASTER
+from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER
 from graph.cli.options import Verifiers
 from graph.cli.settings import settings_of
-from graph.cli.suite import default_jobs
-from graph.pages.sheet import drawn
-from graph.verifiers.bench import Look, looks, measured
+from graph.pages.sheet import Sheet, drawn, markdown
+from graph.runs.folder import replace_file
+from graph.verifiers.bench import Bench, Look, Sample, looks, said_of
 from graph.verifiers.by_model import ModelVerifiers
-from graph.verifiers.matrix import by_operator, calibration, confusion, counted
+from graph.verifiers.matrix import counted, sheets
+from harness.judging.local import LocalJudge
 from harness.judging.protocol import Judge, JudgeOrder
+from harness.targets.select import resolve_target
 from nodes.roles import KEYLESS
 from nodes.settings import Settings
-from tools.judges import open_judge
+from tools.judges import QUICK_S, settled, terms_of
 
 WANTED_SHARE = 0.5
 """Of the wrong kernels, which the verifiers without a model are to catch without a false alarm."""
@@ -28,35 +34,56 @@ WANTED_SHARE = 0.5
 def run(options: Verifiers) -> int:
     """Do the command; its exit code."""
     settings = settings_of(options.settings)
-    judge = open_judge(
-        JudgeOrder(settings.target, settings.isolation, settings.precision, settings.tolerance, ordinal=settings.device)
-    )
+    judge = _judge(settings)
     progress = Console(stderr=True)
     folder = options.out or Path("runs") / f"verifiers-{judge.device.target}"
-    samples = measured(
+
+    def told(samples: Sequence[Sample]) -> None:
+        progress.print(Text(f"[{len(samples)}] {said_of(samples[-1])}", style="dim"), soft_wrap=True)
+        replace_file(folder / "matrix.md", "\n".join(map(_markdown, sheets(samples))))
+
+    bench = Bench(
         judge,
         folder,
-        verifiers=_verifiers(settings, judge),
+        verifiers=_verifiers(settings, judge, watched=not options.without_sanitizers),
         mutants=options.mutants,
-        told=lambda line: progress.print(Text(line, style="dim"), soft_wrap=True),
-        jobs=options.jobs or default_jobs(judge.device.target),
+        jobs=options.jobs or len(os.sched_getaffinity(0)),
     )
-    rows = counted(samples)
+    found = bench.measured(told, minutes=options.minutes)
+    rows = counted(found.samples)
     if options.json:
-        print(json.dumps({"samples": str(folder), "verifiers": [each.model_dump() for each in rows]}))
+        said = {"samples": str(folder), "left": found.left, "verifiers": [each.model_dump() for each in rows]}
+        print(json.dumps(said))
     else:
         console = Console()
-        for sheet in (confusion(samples), by_operator(samples), calibration(samples)):
+        for sheet in sheets(found.samples):
             console.print(drawn(sheet))
             console.print()
+    if found.left:
+        print(f"{found.left} kernels are left: the same command goes on with them.", file=sys.stderr)
+        return INTERRUPTED
     evidence = next(each for each in rows if each.verifier == "static and sanitizers")
     reached = evidence.caught >= WANTED_SHARE * evidence.wrong and evidence.alarms == 0
     return IMPROVED if reached else NOTHING_FASTER
 
 
-def _verifiers(settings: Settings, judge: Judge) -> tuple[Look, ...]:
+def _judge(settings: Settings) -> Judge:
+    """Whose checks are all made, and whose timing is short: what matters is whether a kernel is right."""
+    order = JudgeOrder(
+        settings.target, settings.isolation, settings.precision, settings.tolerance, ordinal=settings.device
+    )
+    order = settled(order)
+    return LocalJudge(resolve_target(order.target, order.ordinal), replace(terms_of(order), timing_s=QUICK_S))
+
+
+def _verifiers(settings: Settings, judge: Judge, *, watched: bool) -> dict[str, Look]:
     """The models' too, where there is a model to ask."""
+    without = looks(judge, tidy=settings.clang_tidy, watched=watched)
     if settings.model_for("verifier") == KEYLESS:
-        return looks(judge, tidy=settings.clang_tidy)
+        return without
     asked = settings.model_copy(update={"verifiers": ("compile", "memory", "numerics")})
-    return (*looks(judge, tidy=settings.clang_tidy), ModelVerifiers(asked, judge))
+    return without | {"models": ModelVerifiers(asked, judge)}
+
+
+def _markdown(sheet: Sheet) -> str:
+    return f"{sheet.title}\n\n{markdown(sheet.head, sheet.rows)}\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
 
@@ -81,20 +82,20 @@ _EXEMPLARS = {
 }
 
 
-def right_kernels(judge: Judge) -> Iterator[Kernel]:
-    """All of them, on the judge's target. Raises `MachineError`."""
-    for name, source in _TASKS.items():
-        task = judge.describe(source, name=name)
-        if judge.device.target == PROCESSOR:
-            yield from _exemplars(name, task)
-        yield from _written(name, task, judge)
+def right_kernels(judge: Judge, jobs: int = 1) -> Iterator[Kernel]:
+    """All of them, on the judge's target; so many tasks are described at once. Raises `MachineError`."""
+    with ThreadPoolExecutor(jobs) as pool:
+        for task in pool.map(lambda name: judge.describe(_TASKS[name], name=name), _TASKS):
+            if judge.device.target == PROCESSOR:
+                yield from _exemplars(task)
+            yield from _written(task, judge)
 
 
-def _exemplars(name: str, task: Task) -> Iterator[Kernel]:
+def _exemplars(task: Task) -> Iterator[Kernel]:
     for exemplar, (of, extents) in _EXEMPLARS.items():
-        if of == name:
+        if of == task.name:
             candidate = Candidate(source=_resized(exemplar, extents), target="cpu", author="exemplar")
-            yield Kernel(f"{name}: exemplar {exemplar}", task, candidate)
+            yield Kernel(f"{task.name}: exemplar {exemplar}", task, candidate)
 
 
 def _resized(name: str, extents: Sequence[int]) -> str:
@@ -105,7 +106,7 @@ def _resized(name: str, extents: Sequence[int]) -> str:
     return re.sub(r"^// (?:begin|end) \w+\n", "", text, flags=re.MULTILINE)
 
 
-def _written(name: str, task: Task, judge: Judge) -> Iterator[Kernel]:
+def _written(task: Task, judge: Judge) -> Iterator[Kernel]:
     """The playbook's first kernel, and one that a move or more made of it."""
     target = judge.device.target
     request = Request(
@@ -119,7 +120,7 @@ def _written(name: str, task: Task, judge: Judge) -> Iterator[Kernel]:
         chosen += _moved_on(problem, chosen)
     for draft in chosen:
         candidate = Candidate(source=draft.source, target=target, author="playbook")
-        yield Kernel(f"{name}: playbook, {draft.move}", task, candidate)
+        yield Kernel(f"{task.name}: playbook, {draft.move}", task, candidate)
 
 
 def _moved_on(problem: Problem, drafts: Sequence[Draft]) -> Iterator[Draft]:

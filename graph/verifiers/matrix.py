@@ -56,6 +56,11 @@ def _counted(name: str, samples: Sequence[Sample], whose: Callable[[Opinion], bo
     )
 
 
+def sheets(samples: Sequence[Sample]) -> tuple[Sheet, Sheet, Sheet]:
+    """All that is told of them."""
+    return confusion(samples), by_operator(samples), calibration(samples)
+
+
 def confusion(samples: Sequence[Sample]) -> Sheet:
     """A row a verifier."""
     rows = tuple(

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
 from brief_judge import brief_here
 from hypothesis import given
 from hypothesis import strategies as st
+from run_samples import passed, wrong
+from typer.testing import CliRunner
 
-from graph.verifiers.bench import Sample, looks, measured, read_samples
+from graph.cli.main import app
+from graph.verifiers.bench import Bench, Sample, looks, read_samples
 from graph.verifiers.by_model import ModelVerifiers
 from graph.verifiers.corpus import Kernel
 from graph.verifiers.matrix import by_operator, calibration, confusion, counted
@@ -18,6 +23,9 @@ from graph.verifiers.mutants import Mutant, chosen, mutants_of
 from harness.judging.protocol import Judge, JudgeOrder
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
+from harness.nouns.task import Task
+from harness.nouns.verdict import Verdict
+from harness.wire.stopping import pause
 from knowledge.exemplars.source import load, names
 from nodes.settings import Settings
 from tools.judges import open_judge
@@ -117,25 +125,78 @@ def test_the_matrix_counts_alarms_and_what_is_caught() -> None:
     ]  # fmt: skip
 
 
+def corpus(judge: Judge, jobs: int) -> list[Kernel]:
+    assert jobs > 0
+    return [Kernel("sums", judge.describe(TASK, name="sums"), Candidate(source=SUMS, target="cpu", author="one"))]
+
+
 def test_a_real_kernel_its_mutants_and_a_second_go(tmp_path: Path) -> None:
-    """One mutant of three is seen by the sanitizer, one by nobody; what was judged is not judged again."""
-
-    def corpus(judge: Judge) -> list[Kernel]:
-        candidate = Candidate(source=SUMS, target="cpu", author="one")
-        return [Kernel("sums", judge.describe(TASK, name="sums"), candidate)]
-
-    told: list[str] = []
+    """One mutant of three is seen by the sanitizer, one by nobody. What was judged is not judged again; who has not
+    looked yet does so then."""
     with brief_here(), mock.patch("graph.verifiers.bench.right_kernels", corpus):
         judge = open_judge(JudgeOrder("cpu"))
-        first = measured(judge, tmp_path, verifiers=looks(judge), mutants=3, told=told.append, jobs=2)
+
+        def go(*, watched: bool) -> list[Sample]:
+            bench = Bench(judge, tmp_path, verifiers=looks(judge, watched=watched), mutants=3, jobs=2)
+            told: list[int] = []
+            found = bench.measured(lambda samples: told.append(len(samples)))
+            assert found.left == 0 and told == list(range(1, len(found.samples) + 1))
+            return list(found.samples)
+
+        alone = go(watched=False)
         with mock.patch.object(judge, "evaluate", side_effect=AssertionError):
-            assert measured(judge, tmp_path, verifiers=looks(judge), mutants=3, told=told.append) == first
+            first = go(watched=True)
+            with mock.patch.object(judge, "sanitize", side_effect=AssertionError):
+                assert go(watched=True) == first
+    assert {each.verifier for sample in alone for each in sample.opinions} == {"static"}
     seen = {each.operator: {said.verifier: said.right < 0.5 for said in each.opinions} for each in first}
     assert {each.operator: each.counts for each in first} == dict.fromkeys(seen, True), [each.status for each in first]
     assert seen[""] == {"static": False, "sanitizers": False}
     assert seen["loop begins late"]["sanitizers"] and not any(seen["wrong constant"].values())
     written = {each.digest: each for each in read_samples(tmp_path / "samples.jsonl")}
     assert [written[each.digest] for each in first] == first, "in whatever order they were done"
+
+
+def test_when_the_minutes_are_over_what_is_being_done_is_ended_and_what_is_done_stays(tmp_path: Path) -> None:
+    """Looks at mutants take an hour, unless somebody ends them."""
+
+    def look(task: Task, candidate: Candidate) -> list[Opinion]:
+        if candidate.author == "mutant":
+            pause(3600)
+        return [Opinion(verifier="static", right=0.7)]
+
+    def verdict(task: Task, candidate: Candidate, *_: Any, **__: Any) -> Verdict:
+        return wrong(candidate) if candidate.author == "mutant" else passed(candidate, 1.0)
+
+    with mock.patch("graph.verifiers.bench.right_kernels", corpus):
+        judge = open_judge(JudgeOrder("cpu"))
+        with mock.patch.object(judge, "evaluate", side_effect=verdict):
+            bench = Bench(judge, tmp_path, verifiers={"static": look}, mutants=3)
+            found = bench.measured(lambda _: None, minutes=0.1)
+    assert 3 <= found.left == 4 - len(found.samples)
+    assert read_samples(tmp_path / "samples.jsonl") == list(found.samples)
+
+
+def test_the_command_writes_its_matrix_as_kernels_are_done(tmp_path: Path) -> None:
+    command = [
+        "verifiers",
+        "bench",
+        "--target",
+        "cpu",
+        "--mutants",
+        "1",
+        "--without-sanitizers",
+        "--out",
+        str(tmp_path),
+    ]
+    with mock.patch("graph.verifiers.bench.right_kernels", corpus):
+        stopped = CliRunner().invoke(app, [*command, "--minutes", "0"])
+        ended = CliRunner().invoke(app, [*command, "--json"])
+    assert stopped.exit_code == 130 and "2 kernels are left: the same command goes on with them." in stopped.stderr
+    assert ended.exit_code == 1, ended.output
+    said = json.loads(ended.stdout)
+    assert said["left"] == 0 and {each["verifier"] for each in said["verifiers"]} == {"static", "static and sanitizers"}
+    assert "| static | 0 of 1 | 0 of 1 |" in (tmp_path / "matrix.md").read_text()
 
 
 def test_models_are_asked_outside_of_a_run() -> None:
