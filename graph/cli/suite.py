@@ -31,7 +31,8 @@ from tools.judges import choose_target, open_judge
 from tools.pool import pool
 
 MOST_JOBS = 8
-TABLE_WIDTH = 152
+TABLE_WIDTH = 400
+"""Of what goes into a file or a pipe: nothing is cut or broken there, whatever tasks are called."""
 
 
 def run(options: Suite) -> int:

@@ -20,7 +20,9 @@ class Sheet:
 
 def drawn(sheet: Sheet) -> Table:
     """For the terminal. Cells are shown as they are: a name that a model chose is no markup."""
-    table = Table(*sheet.head, title=sheet.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    table = Table(title=sheet.title, title_justify="left", box=None, pad_edge=False, header_style="dim")
+    for name in sheet.head:
+        table.add_column(name, overflow="fold")  # a name that is cut off could be another's
     for row in sheet.rows:
         table.add_row(*map(Text, row))
     return table
