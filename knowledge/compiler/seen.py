@@ -18,24 +18,16 @@ Fork = tuple[Element, float, float]
 
 
 def diagonal_of(score: Node, row: Axis, key: Axis) -> tuple[int | None, Node]:
-    """The diagonal that a score's outermost mask sets, and the score where it is seen; None and the score itself."""
+    """The diagonal that a score's outermost mask sets, and the score where it is seen; None and the score itself.
+
+    A mask that is added is none: infinity and NaN go through -inf, so that a row shows what it does not see.
+    """
     if score.op == "select":
         condition, one, other = score.args
         if _is(other, -math.inf) and (found := _diagonal(_fork(condition), row, key)) is not None:
             return found, one
         if _is(one, -math.inf) and (found := _diagonal(_opposite(_fork(condition)), row, key)) is not None:
             return found, other
-    if score.op == "add":
-        for one, other in (score.args, score.args[::-1]):
-            fork = _fork(other)
-            if fork and fork[1:] == (0, -math.inf):
-                fork = (fork[0], 1, 0)
-            elif fork and fork[1:] == (-math.inf, 0):
-                fork = (fork[0], 0, 1)
-            else:
-                continue
-            if (found := _diagonal(fork, row, key)) is not None:
-                return found, one
     return None, score
 
 

@@ -171,6 +171,13 @@ def _odd_values() -> tuple[torch.Tensor, ...]:
     return q, k, v
 
 
+def _infinite_keys() -> tuple[torch.Tensor, ...]:
+    """Whose scores with some rows are +infinity: under a mask of -infinity, added to it, NaN."""
+    q, k, v = qkv(1, 1, 40, 40, 16)
+    k[..., 30, 3] = math.inf
+    return q, k, v
+
+
 # Those of float32, with the knobs that a processor's kernel has, and others.
 ON_A_PROCESSOR: dict[str, Case] = {
     name: (function, given, {name: knobs[name] for name in ("keys",) if name in knobs})
@@ -178,6 +185,7 @@ ON_A_PROCESSOR: dict[str, Case] = {
 } | {
     "types without registers": (unlike, (*qkv(1, 2, 9, 33, 16)[:2], _unseen(9, 33).to(torch.uint8)), {}),
     "NaN and infinities": (plain, _odd_values(), {"keys": 24}),
+    "a mask added to infinities": (added, _infinite_keys(), {"keys": 12}),
     "blocks of two fragments": (causal, qkv(1, 2, 150, 203, 33), {"rows": 32, "threads": 1}),
     "columns beyond a GPU's": (plain, qkv(1, 1, 4, 100, 300), {"keys": 60}),
     "sixteen lanes": (causal, qkv(1, 1, 150, 300, 40), {"lanes": 16, "wide": 3, "tall": 8, "rows": 96, "threads": 1}),
@@ -228,7 +236,7 @@ def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Probl
 
 @pytest.mark.parametrize(("name", "diagonal", "plain_scores"), [
     ("plain, odd", None, True), ("causal, tiles skipped", 0, True), ("spelled out", 0, True),
-    ("added, transposed", 0, True), ("a mask", None, False), ("packed", None, False),
+    ("added, transposed", None, False), ("a mask", None, False), ("packed", None, False),
     ("lengths by offsets", None, False),
 ])  # fmt: skip
 def test_masks_by_position_are_told_from_others(name: str, diagonal: int | None, plain_scores: bool) -> None:
