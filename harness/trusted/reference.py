@@ -7,6 +7,7 @@ import copy
 import inspect
 import json
 import linecache
+import re
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -47,6 +48,8 @@ _TAKEN = "Inputs are tensors, numbers, texts and None, also within tuples, lists
 _RETURNED = "It must return a tensor, or tensors within tuples, lists, dicts, named tuples and dataclasses."
 _DIFFERENTIABLE = "Leave the direction at forward, or give a module that can be trained."
 _IN_PLACE = "It changes in place what its gradients are computed from: let it work on a copy."
+_INTO = re.compile(r"in-?place operation")
+"""How autograd's messages say so."""
 _ONE_VALUE: Form = {"kind": "value", "parts": [], "keys": [], "constant": None, "type": ""}
 _CONTRACT = "A task file defines Model, get_inputs() and, where Model takes arguments, get_init_inputs()."
 
@@ -346,7 +349,7 @@ class Reference:
         except NoGradientError as error:
             raise self.error(str(error), _DIFFERENTIABLE) from error
         except Exception as error:  # the user's code may raise anything; its message is the answer
-            remedy = _IN_PLACE if "inplace operation" in str(error) else ""
+            remedy = _IN_PLACE if _INTO.search(str(error)) else ""
             raise self.error(f"{what} raised {one_line(error)}", remedy) from error
 
 
@@ -390,6 +393,6 @@ def _execute(source: str, name: str) -> types.ModuleType:
 
 
 def one_line(error: BaseException) -> str:
-    """What kind of error it is, and the beginning of what it says."""
+    """What kind of error it is, and the beginning of what it says, to be followed by a full stop."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text[:300]}"
+    return f"{type(error).__name__}: {text[:300].removesuffix('.')}"

@@ -183,6 +183,7 @@ def test_a_norms_backward_reads_no_bias() -> None:
         (plain("return x * 2", inputs="torch.arange(4)"), "nothing in it has a gradient"),
         (plain("return x * 2", direction="sideways"), "its DIRECTION is 'sideways'"),
         (plain("y = x.exp(); y.sin().sum(); y.add_(1); return y"), "modified by an inplace operation"),
+        (plain("return x.mul_(2)"), r"in an in-place operation\. It changes in place what its gradients"),
         (
             plain("return Twice.apply(x)")
             + "class Twice(torch.autograd.Function):\n    @staticmethod\n    def forward(ctx, x): return x * 2\n"
