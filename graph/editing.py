@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.errors import InvalidUpdateError
@@ -39,20 +39,20 @@ class _Checked(CompiledStateGraph[Any, Any, Any, Any]):
     unreadable wherever no node reads it on the way."""
 
     def bulk_update_state(self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]) -> RunnableConfig:
-        if not _of_graph_within(config):
-            self._require(self.get_state(config).values, supersteps)
+        self._require(config, self.get_state(config).values, supersteps)
         return super().bulk_update_state(config, supersteps)
 
     async def abulk_update_state(
         self, config: RunnableConfig, supersteps: Sequence[Sequence[StateUpdate]]
     ) -> RunnableConfig:
-        if not _of_graph_within(config):
-            self._require((await self.aget_state(config)).values, supersteps)
+        self._require(config, (await self.aget_state(config)).values, supersteps)
         return await super().abulk_update_state(config, supersteps)
 
-    def _require(self, values: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]) -> None:
-        """Raises `StateEditError` where the thread's state would be none any more."""
-        schema = self.builder.state_schema
+    def _require(
+        self, config: RunnableConfig, values: Mapping[str, Any], supersteps: Sequence[Sequence[StateUpdate]]
+    ) -> None:
+        """Raises `StateEditError` where the thread's state, or that of an agent's turn, would be none any more."""
+        schema = self._schema(config)
         for update in (update for superstep in supersteps for update in superstep):
             if update.as_node == _COPY or update.values is None:
                 continue
@@ -62,9 +62,12 @@ class _Checked(CompiledStateGraph[Any, Any, Any, Any]):
             except ValidationError as error:
                 raise StateEditError(what_is_wrong(error, schema, "The state is", "field of the state")) from None
 
-
-def _of_graph_within(config: RunnableConfig) -> bool:
-    return bool(config.get("configurable", {}).get("checkpoint_ns"))
+    def _schema(self, config: RunnableConfig) -> type[BaseModel]:
+        """Of the graph that is edited: this one, or an agent's turn within."""
+        place = str(config.get("configurable", {}).get("checkpoint_ns", ""))
+        within = "|".join(each.partition(":")[0] for each in place.split("|"))
+        edited: Any = dict(self.get_subgraphs(recurse=True)).get(within, self)
+        return cast("type[BaseModel]", edited.builder.state_schema)
 
 
 def _named(values: Any) -> Mapping[str, Any]:

@@ -509,7 +509,7 @@ def test_what_a_client_gets_wrong_is_said_and_the_server_goes_on(url: str, graph
 
 
 def test_an_edit_that_a_thread_has_no_place_for_is_said_and_the_thread_stays(url: str) -> None:
-    """Of the thread as it is and of a fork, as Studio makes one."""
+    """Of the thread as it is, of a fork, as Studio makes one, and of the turn of the agent that waits."""
     manual = {"model": "manual", "target": "cpu"}
     edits: tuple[tuple[Any, str], ...] = (
         ({"teir": "none"}, "teir is not valid: no field of the state has that name; tier is near."),
@@ -527,6 +527,10 @@ def test_an_edit_that_a_thread_has_no_place_for_is_said_and_the_thread_stays(url
                 with pytest.raises(APIStatusError) as refusal:
                     await client.threads.update_state(thread, values, **more)
                 refused.append((refusal.value.status_code, str(refusal.value.body)))
+        turn = (await client.threads.get_state(thread, subgraphs=True))["tasks"][0]["state"]["checkpoint"]
+        with pytest.raises(APIStatusError) as refusal:
+            await client.threads.update_state(thread, {"mesages": []}, checkpoint=turn)
+        assert "mesages is not valid: no field of the state has that name; messages is near." in str(refusal.value.body)
         after = await client.threads.get_state(thread)
         await client.threads.update_state(thread, {"name": "mine"}, checkpoint=before["checkpoint"])
         return refused, [before, after, await client.threads.get_state(thread)]
