@@ -215,5 +215,7 @@ def test_a_file_that_is_no_such_archive_is_refused_and_left_alone(tmp_path: Path
         with pytest.raises(UserError, match=words):
             opened(str(file)).put("one", SOFTSIGN, "here", [entry("k")])
     assert {file: file.read_bytes() for file in before} == before
+    with pytest.raises(UserError, match="is a folder, no archive"):
+        opened(str(tmp_path)).put("one", SOFTSIGN, "here", [entry("k")])
     with pytest.raises(MachineError, match="cannot be used"):
         opened(str(tmp_path / "text" / "below")).put("one", SOFTSIGN, "here", [entry("k")])

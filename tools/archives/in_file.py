@@ -38,6 +38,8 @@ class InFile:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
+        if self._path.is_dir():
+            raise UserError(f"{self._path} is a folder, no archive.", OTHER)
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             with closing(sqlite3.connect(self._path, timeout=self._wait_s)) as connection:
