@@ -104,7 +104,7 @@ class Desk:
         candidate = self._named(shelf, kernel)
         verdict = shelf.verdicts.get(candidate.digest)
         if verdict is None or not verdict.passed:
-            raise UserError("Only a kernel that has passed can be profiled.", "Call verify first.")
+            raise UserError("Only a kernel that has passed can be profiled.", "Call verify_kernel first.")
         profile = self.judge.profile(shelf.task, candidate, verdict)
         return answers.Profiled(
             kernel=candidate.digest,
@@ -149,7 +149,7 @@ class Desk:
         candidate = self._named(shelf, kernel)
         verdict = shelf.verdicts.get(candidate.digest)
         if verdict is None or not verdict.passed:
-            raise UserError("Only a kernel that has passed is exported.", "Call verify first.")
+            raise UserError("Only a kernel that has passed is exported.", "Call verify_kernel first.")
         folder = self._out / f"{shelf.task.digest}-{candidate.digest}"
         library = judged_library(candidate, verdict.tier)
         texts = {"kernel.cu": candidate.source} | drop_in_files(shelf.task, candidate, library)
@@ -198,7 +198,7 @@ class Desk:
         with shelf.lock:
             if kernel == BEST:
                 if shelf.best is None:
-                    raise UserError("No kernel has passed yet.", "Call verify with one.")
+                    raise UserError("No kernel has passed yet.", "Call verify_kernel with one.")
                 return shelf.best.candidate
             if kernel not in shelf.kernels:
                 raise UserError(f"There is no kernel {kernel[:80]!r} for this task.", "Send its source.")

@@ -172,8 +172,11 @@ class _Server(MCPServer):
         try:
             return await super().call_tool(name, arguments, context)
         except ToolError as error:
-            if isinstance(error.__cause__, ValidationError):
-                raise ToolError(what_is_wrong(error.__cause__, BaseModel, "The arguments are", "argument")) from None
+            cause = error.__cause__
+            if isinstance(cause, ValidationError):
+                raise ToolError(what_is_wrong(cause, BaseModel, "The arguments are", "argument")) from None
+            if isinstance(cause, ToolError):  # a sentence of ours, without the library's words before it
+                raise cause from None
             raise
 
 

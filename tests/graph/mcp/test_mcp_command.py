@@ -51,6 +51,7 @@ WRONG_CALLS: tuple[tuple[tuple[str, dict[str, Any]], str], ...] = (
     (("standing", {"which": "x"}), "which is not valid: no argument of standing has that name; there are task."),
     (("standing", {}), "task is not valid: it is missing."),
     (("open_task", {"source": 7}), "source is not valid: it should be a valid string."),
+    (("standing", {"task": "a"}), "There is no task 'a' here. Call open_task; its answer has the digest."),
     (("opn_task", {}), "opn_task is not valid: no tool has that name; open_task is near."),
 )
 
