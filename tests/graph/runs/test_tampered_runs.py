@@ -15,6 +15,8 @@ import ormsgpack
 import pytest
 from click.testing import Result
 from command_line import SOFTSIGN, one_object
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import StateUpdate
 from run_samples import kernel, passed, profile, wrong
 from typer.testing import CliRunner
 
@@ -274,9 +276,9 @@ def opened(folder: RunFolder) -> Iterator[Trajectory]:
 
 
 def put(folder: RunFolder, **values: Any) -> None:
-    """Write into the state as somebody would who knows the file's format well."""
+    """Write into the state as somebody would who knows the file's format well: past the check of edits."""
     with opened(folder) as session:
-        session.graph.update_state(session.config, values, as_node="reporter")
+        CompiledStateGraph.bulk_update_state(session.graph, session.config, [[StateUpdate(values, "reporter")]])
 
 
 def on_its_task(folder: RunFolder, verdict: Verdict) -> Verdict:
