@@ -7,17 +7,18 @@ output's, split where a reshape runs over them; where both operands move it is a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
-from math import gcd
+from itertools import chain
 
-from knowledge.compiler.index import Axis, Index, Quotient, Remainder, along, axes, linear
+from knowledge.compiler.index import Axis, Index, along, axes, linear
 from knowledge.compiler.inlining import Inliner
 from knowledge.compiler.nodes import Element, Value, Values, reads
 from knowledge.compiler.ops_contracting import CONTRACTING
 from knowledge.compiler.ops_einsum import EINSUM
 from knowledge.compiler.ops_moving import MOVING
 from knowledge.compiler.product_steps import Steps
+from knowledge.compiler.splitting import Loops
 from knowledge.playbook import gemm_form
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.gemm_form import BYTES, Form, Second, Triangle, UncoveredError
@@ -51,35 +52,6 @@ def form_of(problem: Problem) -> Form:
 @lru_cache(maxsize=32)
 def _formed(key: ByContent) -> Form:
     return _Found(key.problem).form()
-
-
-@dataclass(frozen=True)
-class _Loops:
-    """The output's loops and the sums', addresses over them, and elements over them: factors, then steps.
-
-    `output` is the output's address, `places` are the first sum's among all of its value.
-    """
-
-    axes: tuple[Axis, ...]
-    reduced: tuple[Axis, ...]
-    output: Index
-    places: tuple[Index, ...]
-    nodes: tuple[Node, ...]
-
-    def split(self, graph: Values, axis: Axis, by: int) -> _Loops:
-        """With one loop as two, the inner one of `by` steps."""
-        if axis.extent % by:
-            raise UncoveredError("a reshape cuts a dimension unevenly.")
-        name = axis.name + "p" * sum(each.name.startswith(axis.name) for each in (*self.axes, *self.reduced))
-        outer, inner = Axis(axis.name, axis.extent // by), Axis(name, by)
-        places = {axis: along(outer) * by + along(inner)}
-        mine, summed = (
-            tuple(new for old in loops for new in ((outer, inner) if old == axis else (old,)))
-            for loops in (self.axes, self.reduced)
-        )
-        nodes = tuple(graph.rewritten(node, places, lambda read: read) for node in self.nodes)
-        output, *own = (index.at(places, lambda data: data) for index in (self.output, *self.places))
-        return _Loops(mine, summed, output, tuple(own), nodes)
 
 
 class _Found:
@@ -129,8 +101,8 @@ class _Found:
 
     def _loops(
         self, sums: list[Element], factors: list[list[tuple[Element, list[tuple[Node, int]]]]], totals: list[Node]
-    ) -> _Loops:
-        """The loops of the output, split until every address is a sum of them."""
+    ) -> Loops:
+        """The output's loops and the first sum's, the output's address and the sum's place; factors, then steps."""
         instead: dict[int, Node] = {}
         for read, sides, total in zip(sums, factors, totals, strict=False):
             for node, place in (each for _, more in sides for each in more):
@@ -143,23 +115,12 @@ class _Found:
         value = sums[0].value
         assert isinstance(value, Value)
         own = axes("i", self.tensor.shape)
-        made = _Loops(
-            own, value.reduced, linear(map(along, own), self.tensor.strides), sums[0].indices, (*operands, body)
-        )
-        while cut := next(self._cuts(made), None):
-            made = made.split(self.graph, *cut)
-        return made
-
-    def _cuts(self, loops: _Loops) -> Iterator[tuple[Axis, int]]:
-        """Loops under a quotient or a remainder, each with what it has to be split by."""
-        for index in (self._address(read) for read in reads(*loops.nodes)):
-            for atom in index.atoms():
-                if not isinstance(atom, Quotient | Remainder):
-                    continue
-                for axis, times in atom.of.terms:
-                    by = atom.by // gcd(atom.by, times)
-                    if isinstance(axis, Axis) and 1 < by < axis.extent:
-                        yield axis, by
+        output = linear(map(along, own), self.tensor.strides)
+        made = Loops((own, value.reduced), (output, *sums[0].indices), (*operands, body))
+        try:
+            return made.split(self.graph, lambda loops: map(self._address, reads(*loops.nodes)))
+        except UnwritableError as failure:
+            raise UncoveredError(f"{failure}.") from failure
 
     def _address(self, read: Element) -> Index:
         """Where a read of an argument lies, in elements."""
@@ -169,20 +130,20 @@ class _Found:
             raise UncoveredError("a product of operands with margins is not covered.")
         return linear(read.indices, self.given[read.value.op].strides)
 
-    def _placed(self, loops: _Loops, second: Element | None = None) -> Form:
+    def _placed(self, loops: Loops, second: Element | None = None) -> Form:
         """The form of the first product; of a second one its own operand's strides come last."""
         left, right, *_, body = loops.nodes
         body, cut = _triangle(body)
         steps = Steps(self.names)
         codes = steps.of(body, second=second is not None)
         read = [*_elements(left, right), *steps.operands]
-        addresses = [*map(self._address, read[:2]), loops.output, *map(self._address, read[2:])]
+        addresses = [*map(self._address, read[:2]), loops.indices[0], *map(self._address, read[2:])]
         addresses += [self._address(second)] if second is not None else []
         found: dict[str, list[gemm_form.Axis]] = {role: [] for role in ("batch", "m", "n", "k")}
-        wide = (axis for axis in (*loops.axes, *loops.reduced) if axis.extent != 1)
+        wide = (axis for axis in chain(*loops.groups) if axis.extent != 1)
         own = {axis: gemm_form.Axis(axis.extent, tuple(_step(index, axis) for index in addresses)) for axis in wide}
         # Where an operand is expanded neither moves: that is a row or a column like any other, looked at last.
-        for axis in sorted(own, key=lambda axis: axis not in loops.reduced and not any(own[axis].strides[:2])):
+        for axis in sorted(own, key=lambda axis: axis not in loops.groups[1] and not any(own[axis].strides[:2])):
             found[_role(own[axis], axis, loops, cut, found)].append(own[axis])
         _check(addresses)
         sources = [self.names[each.value.op] for each in read if each.value is not None]
@@ -191,7 +152,7 @@ class _Found:
         form = gemm_form.canonical(self.dtype, operands, found, codes, triangle, len(addresses))
         return replace(form, second=Second("", steps.of_second)) if second is not None else form
 
-    def _pair(self, loops: _Loops) -> Form:
+    def _pair(self, loops: Loops) -> Form:
         """Two products whose left operand and whose strides are the same."""
         left, _, other, beside, _ = loops.nodes
         if left is not other:
@@ -226,23 +187,23 @@ def _triangle(body: Node) -> tuple[Node, Cut | None]:
     return body.args[1], (row, column, half)
 
 
-def _mirrored(cut: Cut, found: Mapping[str, list[gemm_form.Axis]], loops: _Loops) -> Triangle:
+def _mirrored(cut: Cut, found: Mapping[str, list[gemm_form.Axis]], loops: Loops) -> Triangle:
     """The triangle as n - m has it. Raises UncoveredError where rows and columns are not the product's."""
     row, _, triangle = cut
     if len(found["m"]) != 1 or len(found["n"]) != 1:
         raise UncoveredError("a triangle of a product whose rows or columns do not merge is not covered.")
-    straight = found["m"][0].strides[2] == loops.output.times(row)
+    straight = found["m"][0].strides[2] == loops.indices[0].times(row)
     return triangle if straight else triangle.mirrored
 
 
 def _role(
-    own: gemm_form.Axis, axis: Axis, loops: _Loops, cut: Cut | None, found: Mapping[str, list[gemm_form.Axis]]
+    own: gemm_form.Axis, axis: Axis, loops: Loops, cut: Cut | None, found: Mapping[str, list[gemm_form.Axis]]
 ) -> str:
     """What a loop is to the product, by who moves along it."""
     a, b = (step != 0 for step in own.strides[:2])
-    if axis in loops.reduced:
+    if axis in loops.groups[1]:
         return "k"
-    if not (a or b) and not any(place.uses(axis) for place in loops.places):
+    if not (a or b) and not any(place.uses(axis) for place in loops.indices[1:]):
         raise UncoveredError("repeating the product along a new dimension is not covered.")
     if cut and axis not in cut[:2]:
         return "batch"
