@@ -66,7 +66,6 @@ class _Search:
 
     def __init__(self, problem: Problem) -> None:
         lowered = lower(problem, OPERATIONS, Values())
-        assert isinstance(lowered.graph, Values)
         self.graph = lowered.graph
         self.given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.inliner = Inliner(self.graph, lambda value: value.kind != "map")

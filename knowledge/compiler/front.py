@@ -16,12 +16,16 @@ from knowledge.compiler.ops_scattering import SCATTERING
 from knowledge.compiler.ops_sorting import SORTING
 from knowledge.compiler.ops_windows import WINDOWS
 from knowledge.playbook.lowering import Lowered, lower
-from knowledge.playbook.operations import TABLE
+from knowledge.playbook.ops_activations import ACTIVATIONS
+from knowledge.playbook.ops_losses import LOSSES
+from knowledge.playbook.ops_pointwise import POINTWISE
+from knowledge.playbook.ops_reductions import REDUCTIONS
+from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.problem import ByContent, Problem
 
 OPERATIONS = {
-    **TABLE, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM, **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING,
-    **SORTING, **SAMPLING,
+    **POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
+    **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING, **SORTING, **SAMPLING,
 }  # fmt: skip
 
 

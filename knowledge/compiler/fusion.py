@@ -15,7 +15,7 @@ from knowledge.compiler.arena import arena
 from knowledge.compiler.index import Axis, Index, along, linear, unravelled
 from knowledge.compiler.index import number as fixed
 from knowledge.compiler.inlining import Inliner
-from knowledge.compiler.nodes import Element, Value, Values, elements, reads, values
+from knowledge.compiler.nodes import Element, Value, elements, reads, values
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.lowering import Lowered
 from knowledge.playbook.primitives import PRIMITIVES
@@ -107,7 +107,6 @@ def fused(problem: Problem, lowered: Lowered) -> Fused:
 
 class _Fusion:
     def __init__(self, problem: Problem, lowered: Lowered) -> None:
-        assert isinstance(lowered.graph, Values)
         self.graph = lowered.graph
         self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
         self.order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in self.outputs)))))

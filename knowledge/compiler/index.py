@@ -230,6 +230,11 @@ def axes(letter: str, shape: Iterable[int]) -> tuple[Axis, ...]:
     return tuple(Axis(f"{letter}{position}", extent) for position, extent in enumerate(shape))
 
 
+def places(shape: Iterable[int]) -> tuple[Index, ...]:
+    """Where an element of a result is: the axes of its shape."""
+    return tuple(map(along, axes("i", shape)))
+
+
 def linear(indices: Iterable[Index], strides: Iterable[int]) -> Index:
     """The place in memory, in elements."""
     result = number(0)

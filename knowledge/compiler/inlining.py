@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from knowledge.compiler.index import along
 from knowledge.compiler.nodes import Element, Value, Values
 from knowledge.playbook.expressions import Node
 
@@ -32,8 +33,9 @@ class Inliner:
         value = read.value
         if value is None or self.kept(value):
             return read
-        places = dict(zip(value.axes, read.indices, strict=True))
-        body = self.graph.rewritten(self.body(value), places, lambda inner: inner)
+        body, places = self.body(value), dict(zip(value.axes, read.indices, strict=True))
+        if any(place != along(axis) for axis, place in places.items()):
+            body = self.graph.rewritten(body, places, lambda inner: inner)
         if not read.partial:
             return body
         inside: Node = self.graph.const(True, "bool")

@@ -29,10 +29,11 @@ from dataclasses import dataclass
 from math import prod
 
 from knowledge.compiler.index import Axis, Data, Index, along, axes, linear, number, unravelled
-from knowledge.playbook import promotion, strided
-from knowledge.playbook.expressions import Graph, Node, UnwritableError, ViewOf
+from knowledge.playbook import promotion
+from knowledge.playbook.expressions import Graph, Node, UnwritableError
 from knowledge.playbook.problem import Tensor
 from knowledge.playbook.sizes import Size
+from knowledge.playbook.strided import NotAView, broadcast_shape, packed_strides, resolve
 
 REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
 SCANS = ("sum", "prod", "amax", "amin")
@@ -161,7 +162,7 @@ def values(*roots: Value) -> Iterator[Value]:
 
 
 class Values(Graph):
-    """Builds values and elements, the same one for the same definition; to the playbook's lowerings a `Graph`.
+    """Builds values and elements, the same one for the same definition.
 
     A reduction to less than `few` elements over `many` or more is made in two stages: as many parts as make `few`
     elements of the first, each over the same elements whoever computes it, then the parts in their order. Products
@@ -178,11 +179,11 @@ class Values(Graph):
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""
-        return self._value("source", tensor.name, tensor.dtype, tensor.shape)
+        return self.value("source", tensor.name, tensor.dtype, tensor.shape)
 
     def map(self, shape: tuple[int, ...], body: Node) -> Value:
         """The body at every place of a shape, whose axes are `axes("i", shape)`."""
-        return self._value("map", "", body.dtype, shape, body)
+        return self.value("map", "", body.dtype, shape, body)
 
     def fold(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> Value:
         """The body reduced over `axes("r", over)` at every place of a shape."""
@@ -192,17 +193,19 @@ class Values(Graph):
             wanted = min(self.threads // outputs, count // LEAST_OF_A_COLUMN)
             parts = max(parts, 1 << wanted.bit_length() >> 1)  # which mostly leaves no rest
         if parts < 2:
-            return self._value("reduce", op, body.dtype, shape, body, over=over)
+            return self.value("reduce", op, body.dtype, shape, body, over=over)
         return self._in_parts(op, shape, over, body, parts)
+
+    def window(self, op: str, shape: tuple[int, ...], size: tuple[int, ...], body: Node) -> Value:
+        """The same over the taps of a pool's window."""
+        return self.fold(op, shape, size, body)
 
     def _in_parts(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node, parts: int) -> Value:
         """The outermost axes, as many as it takes, are cut: f = part * chunk + step runs over all of them."""
         cut = next(count for count in range(1, len(over) + 1) if prod(over[:count]) >= parts)
         whole = prod(over[:cut])
         chunk = -(-whole // parts)
-        parts = (
-            parts if isinstance(chunk, Size) else -(-whole // chunk)
-        )  # of a size only known later, some may be empty
+        parts = parts if isinstance(chunk, Size) else -(-whole // chunk)  # of a size known later some may be empty
         first, *kept = axes("i", (parts, *shape))
         step, *rest = axes("r", (chunk, *over[cut:]))
         place = along(first) * chunk + along(step)
@@ -211,15 +214,15 @@ class Values(Graph):
         part = self.rewritten(body, dict(zip(old, new, strict=True)), lambda read: read)
         none = self.const(neutral(op, body.dtype), body.dtype)
         part = self.element("select", body.dtype, self.within(place, whole), part, none)
-        made = self._value("reduce", op, body.dtype, (parts, *shape), part, over=(chunk, *over[cut:]))
+        made = self.value("reduce", op, body.dtype, (parts, *shape), part, over=(chunk, *over[cut:]))
         (last,) = axes("r", (parts,))
         joined = self.read(made, (along(last), *map(along, axes("i", shape))))
-        return self._value("reduce", op, body.dtype, shape, joined, over=(parts,))
+        return self.value("reduce", op, body.dtype, shape, joined, over=(parts,))
 
     def scan(self, op: str, operand: Node, dim: int) -> Value:
         """Running sums, products or extrema along one dimension."""
         body = self.read(operand, tuple(map(along, axes("i", operand.shape))))
-        return self._value("scan", op, body.dtype, operand.shape, body, dim=dim)
+        return self.value("scan", op, body.dtype, operand.shape, body, dim=dim)
 
     def sort(self, operand: Node, dim: int, count: int, descending: bool) -> Value:
         """Where the first `count` elements of an order along one dimension lie; equal ones in the order they are in."""
@@ -228,11 +231,11 @@ class Values(Graph):
         here = list(map(along, axes("i", shape)))
         here[dim] = along(r)
         body = self.read(operand, tuple(here))
-        return self._value("sort", ORDERS[descending], "int64", shape, body, over=(r.extent,), dim=dim)
+        return self.value("sort", ORDERS[descending], "int64", shape, body, over=(r.extent,), dim=dim)
 
     def steps(self, shape: tuple[int, ...], over: tuple[int, ...], sums: tuple[Node, ...], body: Node) -> Value:
         """States that each step makes of those before it; `sums` over `axes("r", over)`."""
-        return self._value("steps", "", body.dtype, shape, body, over=over, sums=sums)
+        return self.value("steps", "", body.dtype, shape, body, over=over, sums=sums)
 
     def before(self, dtype: str, indices: tuple[Index, ...]) -> Node:
         """In steps, an element of theirs one step earlier."""
@@ -243,8 +246,8 @@ class Values(Graph):
         if value.uniform:
             return value
         assert isinstance(value, Value), value
-        safe = all(index.within(extent) for index, extent in zip(indices, value.shape, strict=True))
-        return self._element("read", value.dtype, value=value, indices=indices, partial=partial and not safe)
+        partial = partial and not all(map(Index.within, indices, value.shape))
+        return self._element("read", value.dtype, value=value, indices=indices, partial=partial)
 
     def position(self, index: Index) -> Node:
         """An index as an int64."""
@@ -269,7 +272,7 @@ class Values(Graph):
             return args[1] if args[0].payload[0] else args[2]
         if op == "and" and args[0].kind == "const":
             return args[1] if args[0].payload[0] else args[0]
-        return self._make("compute", op, dtype, (), args, ())
+        return self.make("compute", op, dtype, (), args, ())
 
     def rewritten(self, root: Node, places: Mapping[Axis, Index], read: Callable[[Element], Node]) -> Node:
         """An element with its axes replaced by places; `read` says what becomes of each read, total or before."""
@@ -297,13 +300,11 @@ class Values(Graph):
             made[id(node)] = placed(node)
         return made[id(root)]
 
-    # What the playbook's lowerings ask of a graph.
-
     def compute(self, op: str, dtype: str, *args: Node) -> Node:
         """An elementwise primitive; operands are broadcast against each other."""
         if all(arg.uniform for arg in args):
-            return self._make("compute", op, dtype, (), args, ())
-        shape = strided.broadcast_shape(tuple(arg.shape for arg in args))
+            return self.make("compute", op, dtype, (), args, ())
+        shape = broadcast_shape(tuple(arg.shape for arg in args))
         return self.map(shape, self.element(op, dtype, *(self.spread(arg, shape) for arg in args)))
 
     def spread(self, value: Node, shape: tuple[int, ...]) -> Node:
@@ -318,16 +319,25 @@ class Values(Graph):
             raise UnwritableError("a reduction over a constant")
         if op in ("argmax", "argmin"):
             return self._arg(op, operand, dims, keepdim)
-        kept = tuple(extent for dim, extent in enumerate(operand.shape) if dim not in dims)
-        outer = iter(axes("i", kept))
-        inner = iter(axes("r", (operand.shape[dim] for dim in dims)))
-        indices = tuple(along(next(inner if dim in dims else outer)) for dim in range(len(operand.shape)))
-        body = self.read(operand, indices)
+        kept, over, body = self.reduction(operand, dims)
         if body.dtype != dtype:
             body = self.element("cast", dtype, body)
-        made = self.fold(op, kept, tuple(operand.shape[dim] for dim in dims), body)
-        shape = tuple(1 if dim in dims else extent for dim, extent in enumerate(operand.shape))
-        return self.reshape(made, shape) if keepdim else made
+        made = self.fold(op, kept, over, body)
+        return self.keeping(made, operand, dims) if keepdim else made
+
+    def reduction(self, operand: Node, dims: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], Node]:
+        """What is left of a shape, what is reduced of it, and the element at i0, ..., r0, ..."""
+        kept = tuple(extent for dim, extent in enumerate(operand.shape) if dim not in dims)
+        over = tuple(operand.shape[dim] for dim in dims)
+        outer, inner = iter(axes("i", kept)), iter(axes("r", over))
+        indices = tuple(along(next(inner if dim in dims else outer)) for dim in range(len(operand.shape)))
+        return kept, over, self.read(operand, indices)
+
+    def keeping(self, reduced: Node, operand: Node, dims: tuple[int, ...]) -> Node:
+        """A reduction's result with an extent of 1 in each reduced dimension."""
+        shape = tuple(1 if dim in dims else size for dim, size in enumerate(operand.shape))
+        kept = tuple(along(axis) for dim, axis in enumerate(axes("i", shape)) if dim not in dims)
+        return self.map(shape, self.read(reduced, kept))
 
     def _arg(self, op: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
         """The least position among those that hold the extremum; of the first NaN where there is one."""
@@ -336,7 +346,7 @@ class Values(Graph):
             raise UnwritableError(f"{self.origin} over no elements")
         best = self.reduce("amax" if op == "argmax" else "amin", operand.dtype, operand, dims, keepdim=True)
         mine = axes("i", operand.shape)
-        place = linear((along(mine[dim]) for dim in dims), strided.packed_strides(extents))
+        place = linear((along(mine[dim]) for dim in dims), packed_strides(extents))
         x, top = self.spread(operand, operand.shape), self.spread(best, operand.shape)
         found = self.element("or", "bool", self.element("eq", "bool", x, top), self.element("ne", "bool", x, x))
         near = "int32" if prod(extents) < FAR else "int64"
@@ -349,29 +359,27 @@ class Values(Graph):
         """Broadcast to `shape`."""
         if node.uniform or node.shape == shape:
             return node
-        strided.expand(node.shape, strided.packed_strides(node.shape), shape)
         lead = len(shape) - len(node.shape)
         wide = tuple(node.shape[dim - lead] if extent == -1 else extent for dim, extent in enumerate(shape))
+        if broadcast_shape((node.shape, wide)) != wide:
+            raise NotAView(f"{node.shape} does not broadcast to {shape}")
         return self.map(wide, self.spread(node, wide))
 
     def reshape(self, node: Node, shape: tuple[int, ...]) -> Node:
         """The same elements in row-major order under another shape."""
-        if node.uniform:
+        if node.uniform or node.shape == shape:
             return node
-        return self.view(node, lambda old, strides: strided.reshape(old, strides, shape))
+        shape = resolve(node.shape, shape)
+        if prod(shape) != prod(node.shape):
+            raise NotAView(f"a reshape of {node.shape} to {shape}")
+        place = linear(map(along, axes("i", shape)), packed_strides(shape))
+        return self.map(shape, self.read(node, unravelled(place, node.shape)))
 
-    def view(self, node: Node, view_of: ViewOf) -> Node:
-        """What strides say over the value packed in row-major order."""
-        if node.uniform:
-            return node
-        view = view_of(node.shape, strided.packed_strides(node.shape))
-        place = linear(map(along, axes("i", view.shape)), view.strides) + view.offset
-        return self.map(view.shape, self.read(node, unravelled(place, node.shape)))
-
-    def _value(
+    def value(
         self, kind: str, op: str, dtype: str, shape: tuple[int, ...], body: Node | None = None,
         over: tuple[int, ...] = (), dim: int = 0, sums: tuple[Node, ...] = (),
     ) -> Value:  # fmt: skip
+        """The one value of this definition."""
         key = (kind, op, dtype, shape, id(body), over, dim, tuple(map(id, sums)))
         if key not in self._nodes:
             self._nodes[key] = Value(

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import inf
 
-from knowledge.compiler.index import Index, computed, number
-from knowledge.compiler.ops_moving import places, values_of
+from knowledge.compiler.index import Index, computed, number, places
 from knowledge.compiler.picking import picked
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
@@ -36,7 +35,7 @@ def _reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None
 
 def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node | tuple[Node, ...]:
     """-weight * the score of each target class, as nll_loss and cross_entropy_loss reduce it; then the weights' sum."""
-    graph, target = values_of(state), state.value(op.args[1])
+    graph, target = state.graph, state.value(op.args[1])
     weight = state.argument(op, 2, "weight")
     wanted, ignored = state.argument(op, 3, "reduction", MEAN), state.argument(op, 4, "ignore_index", -100)
     assert isinstance(ignored, int)
@@ -98,7 +97,7 @@ def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> 
 
 def _cdist(state: Lowering, op: Op) -> Node:
     """Each row of one from each of the other, in batches that are broadcast."""
-    graph, dtype, shape = values_of(state), result_dtype(op), op.results[0].shape
+    graph, dtype, shape = state.graph, result_dtype(op), op.results[0].shape
     p = float(state.argument(op, 2, "p", 2.0))  # type: ignore[arg-type]
     if p == 0:
         raise UnwritableError(f"{op.target} that counts what differs")
@@ -167,7 +166,7 @@ def _sum(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     """Of what is 0 but at a label, along the classes: what stands there; anything else as it is."""
     dims = state.argument(op, 1, "dim") if not op.target.endswith(".default") else None
     node = state.operand(op.args[0], result_dtype(op))
-    made = picked(values_of(state), node, dimensions(dims, len(node.shape)))
+    made = picked(state.graph, node, dimensions(dims, len(node.shape)))
     return REDUCTIONS["sum"](state, op) if made is None else state.graph.reshape(made, op.results[0].shape)
 
 

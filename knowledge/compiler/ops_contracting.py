@@ -6,14 +6,15 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from knowledge.compiler.index import Index, along, axes, number
+from knowledge.compiler.index import Index, along, axes, number, places
 from knowledge.compiler.nodes import Values
-from knowledge.compiler.ops_moving import integer, places, values_of
+from knowledge.compiler.ops_moving import integer
 from knowledge.compiler.ops_windows import each_of
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.ops_pointwise import result_dtype
+from knowledge.playbook.ops_views import permuted
 from knowledge.playbook.problem import Argument, Op, Ref
 
 Indices = tuple[Index, ...]
@@ -82,11 +83,11 @@ def _operands(state: Lowering, op: Op, *positions: int) -> list[Node]:
 
 
 def _matmul(state: Lowering, op: Op) -> Node:
-    return product(values_of(state), *_operands(state, op, 0, 1))
+    return product(state.graph, *_operands(state, op, 0, 1))
 
 
 def _linear(state: Lowering, op: Op) -> Node:
-    graph, (x, weight) = values_of(state), _operands(state, op, 0, 1)
+    graph, (x, weight) = state.graph, _operands(state, op, 0, 1)
     here, (inner,) = places(op.results[0].shape), map(along, axes("r", x.shape[-1:]))
     made = contracted(graph, op.results[0].shape, x.shape[-1:], (x, (*here[:-1], inner)), (weight, (here[-1], inner)))
     bias = state.argument(op, 2, "bias")
@@ -97,7 +98,7 @@ def _addmm(state: Lowering, op: Op) -> Node:
     """beta * first + alpha * product."""
     f = Terms(state.graph, result_dtype(op))
     first, left, right = _operands(state, op, 0, 1, 2)
-    made = product(values_of(state), left, right)
+    made = product(state.graph, left, right)
     alpha, beta = (op.kwargs.get(name, 1) for name in ("alpha", "beta"))
     made = made if alpha == 1 else f("mul", made, state.operand(alpha, f.dtype))
     if beta == 0:  # then PyTorch does not read it at all, NaN or not
@@ -156,7 +157,7 @@ class Convolution:
 def _convolved(
     state: Lowering, op: Op, step: Argument, margin: Argument, apart: Argument, groups: int, transposed: bool
 ) -> Node:
-    graph, (x, weight) = values_of(state), _operands(state, op, 0, 1)
+    graph, (x, weight) = state.graph, _operands(state, op, 0, 1)
     shape, rank = op.results[0].shape, len(weight.shape) - 2
     batched = len(shape) == rank + 2
     x = x if batched else graph.reshape(x, (1, *x.shape))
@@ -214,7 +215,7 @@ def _attention(state: Lowering, op: Op) -> Node:
     """softmax(q k^T * scale + mask) v; under a mask, a row with nothing to attend to is 0."""
     if state.argument(op, 4, "dropout_p", 0.0):
         raise UnwritableError(f"{op.target} with dropout")
-    graph, (q, k, v) = values_of(state), _operands(state, op, 0, 1, 2)
+    graph, (q, k, v) = state.graph, _operands(state, op, 0, 1, 2)
     dtype = q.dtype
     f = Terms(graph, dtype)
     if op.kwargs.get("enable_gqa") or q.shape[:-2] != k.shape[:-2]:
@@ -223,8 +224,7 @@ def _attention(state: Lowering, op: Op) -> Node:
     scale = op.kwargs.get("scale")
     factor = float(scale) if isinstance(scale, int | float) else 1 / math.sqrt(q.shape[-1])
     order = (*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
-    turned = graph.map(tuple(k.shape[dim] for dim in order), graph.read(k, _permuted(k.shape, order)))
-    scores = f("mul", product(graph, q, turned), factor)
+    scores = f("mul", product(graph, q, permuted(graph, k, order)), factor)
     mask, causal = state.argument(op, 3, "attn_mask"), state.argument(op, 5, "is_causal", False)
     if isinstance(mask, Ref):
         given = state.value(mask)
@@ -240,11 +240,6 @@ def _attention(state: Lowering, op: Op) -> Node:
     if isinstance(mask, Ref):
         weights = f("select", f("eq", most, -math.inf), f.number(0.0), weights)
     return product(graph, weights, v)
-
-
-def _permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> Indices:
-    here = places(tuple(shape[dim] for dim in order))
-    return tuple(here[order.index(dim)] for dim in range(len(shape)))
 
 
 def _repeated(graph: Values, node: Node, times: int) -> Node:

@@ -8,19 +8,15 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial, reduce
 from itertools import combinations
 from typing import NamedTuple
 
-from knowledge.compiler.index import Index, along, axes, number
+from knowledge.compiler.index import Index, along, axes, number, places
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_contracting import contracted
-from knowledge.compiler.ops_moving import places, values_of
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
-from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.ops_pointwise import result_dtype
-from knowledge.playbook.ops_views import permuted
 from knowledge.playbook.problem import Op
 
 # Products that an element of what lies between two of them is worth, and operands of which every order is looked at.
@@ -35,7 +31,7 @@ class Term(NamedTuple):
 
 
 def _einsum(state: Lowering, op: Op) -> Node:
-    graph, equation, given = values_of(state), op.args[0], op.args[1]
+    graph, equation, given = state.graph, op.args[0], op.args[1]
     if not isinstance(equation, str) or not isinstance(given, tuple):
         raise UnwritableError(f"{op.target} of {equation}")
     nodes = [state.operand(each, result_dtype(op)) for each in given]
@@ -49,26 +45,6 @@ def _einsum(state: Lowering, op: Op) -> Node:
         kept = _kept(left.letters, right.letters, [*(each.letters for each in rest), result])
         terms = [*rest, Term(kept, _product(graph, (left, right), kept, extents))]
     return _product(graph, terms, result, extents)
-
-
-def _multiplied(state: Lowering, op: Op) -> Node:
-    """Equations whose letters all stand in the result, over loads with strides."""
-    equation, given = op.args[0], op.args[1]
-    if not isinstance(equation, str) or not isinstance(given, tuple):
-        raise UnwritableError(f"{op.target} of {equation}")
-    f = Terms(state.graph, result_dtype(op))
-    nodes = [state.operand(each, f.dtype) for each in given]
-    words, result = _words(equation.replace(" ", ""), [len(node.shape) for node in nodes])
-    if any(len(set(word)) < len(word) or not set(word) <= set(result) for word in words):
-        raise UnwritableError(f"{op.target} of {equation}")
-    return reduce(lambda left, right: f("mul", left, right), map(partial(_lined_up, state, result), words, nodes))
-
-
-def _lined_up(state: Lowering, result: str, word: str, node: Node) -> Node:
-    """The operand with its dimensions in the result's order, of extent 1 where it has none."""
-    order = tuple(word.index(letter) for letter in result if letter in word)
-    shape = tuple(node.shape[word.index(letter)] if letter in word else 1 for letter in result)
-    return state.graph.reshape(permuted(state.graph, node, order), shape)
 
 
 def _words(equation: str, ranks: Sequence[int]) -> tuple[list[str], str]:
@@ -159,5 +135,3 @@ def _at(letters: str, place: Mapping[str, Index]) -> Iterator[Index]:
 
 
 EINSUM: dict[str, Lower] = {"einsum": _einsum}
-WITHOUT_SUMS: dict[str, Lower] = {"einsum": _multiplied}
-"""For lowerings over strides."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 from itertools import pairwise
 from math import prod
 
-from knowledge.compiler.index import Index, along, axes, linear
+from knowledge.compiler.index import Index, along, axes, linear, places
 from knowledge.compiler.ops_contracting import Convolution, back
-from knowledge.compiler.ops_moving import integer, places, values_of
+from knowledge.compiler.ops_moving import integer
 from knowledge.compiler.ops_windows import each_of
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
@@ -26,7 +26,7 @@ class Sent:
     """What windows over an operand of `shape` send back to it: `grad` has an element for each window."""
 
     def __init__(self, state: Lowering, op: Op, dilation: object = 1) -> None:
-        self.graph, self.shape = values_of(state), op.results[0].shape
+        self.graph, self.shape = state.graph, op.results[0].shape
         self.grad = state.operand(op.args[0], result_dtype(op))
         if self.grad.uniform:
             raise UnwritableError(f"{op.target} of a constant")
@@ -158,7 +158,7 @@ def _length(sent: Sent, dim: int, padded: bool) -> Node:
 
 def _adaptive(state: Lowering, op: Op) -> Node:
     """Share i of m goes over floor(i n / m) to ceil((i + 1) n / m): a place gets from shares that follow each other."""
-    graph, shape = values_of(state), op.results[0].shape
+    graph, shape = state.graph, op.results[0].shape
     grad = state.operand(op.args[0], result_dtype(op))
     dtype, rank = grad.dtype, int(op.target.split("pool")[1][0])
     own, here = places(grad.shape), places(shape)
@@ -182,7 +182,7 @@ def _adaptive(state: Lowering, op: Op) -> Node:
 
 def _convolution(state: Lowering, op: Op) -> tuple[Node, ...]:
     """The gradients of operand, weight and bias; of a transposed convolution the first two change places."""
-    graph, dtype = values_of(state), op.results[0].dtype
+    graph, dtype = state.graph, op.results[0].dtype
     grad, x, weight = (state.operand(each, dtype) for each in op.args[:3])
     rank = len(weight.shape) - 2
     steps, before, gaps = (each_of(op.args[position], rank, op) for position in (4, 5, 6))
@@ -202,7 +202,7 @@ def _convolution(state: Lowering, op: Op) -> tuple[Node, ...]:
 
 def _nearest(state: Lowering, op: Op) -> Node:
     """Element i of n goes to the places floor(k n / m) = i: they follow each other."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     grad = state.operand(op.args[0], dtype)
     rank = len(shape) - 2
     factors = [each for each in op.args[3:] if isinstance(each, float)]

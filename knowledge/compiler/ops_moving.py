@@ -4,31 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from knowledge.compiler.index import Index, along, axes, computed, number
+from knowledge.compiler.index import Index, along, axes, computed, number, places
 from knowledge.compiler.nodes import Values
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
-from knowledge.playbook.ops_pointwise import result_dtype
-from knowledge.playbook.ops_views import numbers
+from knowledge.playbook.ops_pointwise import multiply, result_dtype
+from knowledge.playbook.ops_views import keeping_constants, numbers, tensor_operand
 from knowledge.playbook.problem import Argument, Op
 
 Indices = tuple[Index, ...]
 
 
-def values_of(state: Lowering) -> Values:
-    """The graph that the compiler's own lowerings build on."""
-    assert isinstance(state.graph, Values)
-    return state.graph
-
-
 def integer(argument: Argument, op: Op) -> int:
     """A whole number among the arguments."""
     return numbers(argument, op)[0]
-
-
-def places(shape: tuple[int, ...]) -> Indices:
-    """The axes of a result."""
-    return tuple(map(along, axes("i", shape)))
 
 
 def replaced(indices: Indices, dim: int, index: Index) -> Indices:
@@ -41,7 +30,7 @@ def _joined(state: Lowering, op: Op, parts: list[Node], dim: int, each: int = 0)
 
     All have an extent of `each` there; of 0, their own, which a constant among them has lost.
     """
-    graph, shape = values_of(state), op.results[0].shape
+    graph, shape = state.graph, op.results[0].shape
     known = sum(part.shape[dim] for part in parts if part.shape)
     numbers_ = [part for part in parts if not part.shape]
     if len(numbers_) > 1 and not each:
@@ -88,7 +77,7 @@ def _margins(argument: Argument, rank: int, op: Op) -> list[int]:
 
 
 def _constant_pad(state: Lowering, op: Op) -> Node:
-    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    graph, node, shape = state.graph, state.operand(op.args[0], result_dtype(op)), op.results[0].shape
     before = _margins(op.args[1], len(shape), op)
     moved = tuple(place - count for place, count in zip(places(shape), before, strict=True))
     inside: Node = graph.const(True, "bool")
@@ -116,7 +105,7 @@ def _mirrored(graph: Values, index: Index, extent: int) -> Index:
 
 def _other_pad(state: Lowering, op: Op) -> Node:
     """reflect, replicate, circular: reads of the operand's own elements."""
-    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    graph, node, shape = state.graph, state.operand(op.args[0], result_dtype(op)), op.results[0].shape
     mode = state.argument(op, 2, "mode") if op.target.startswith("aten.pad.") else op.target.split(".")[1].split("_")[0]
     if mode == "constant":
         return _constant_pad(
@@ -139,7 +128,7 @@ def _other_pad(state: Lowering, op: Op) -> Node:
 
 
 def _roll(state: Lowering, op: Op) -> Node:
-    graph, node = values_of(state), state.value(op.args[0])
+    graph, node = state.graph, state.value(op.args[0])
     shifts, dims = numbers(op.args[1], op), numbers(state.argument(op, 2, "dims", ()), op)
     flat = node if dims else graph.reshape(node, (-1,))
     indices = places(flat.shape)
@@ -152,7 +141,7 @@ def _roll(state: Lowering, op: Op) -> Node:
 
 def _triangle(lower: bool) -> Lower:
     def made(state: Lowering, op: Op) -> Node:
-        graph, node = values_of(state), state.value(op.args[0])
+        graph, node = state.graph, state.value(op.args[0])
         diagonal = integer(state.argument(op, 1, "diagonal", 0), op)
         *_, row, column = here = places(op.results[0].shape)
         gap = column - row - diagonal if lower else row - column + diagonal
@@ -175,7 +164,7 @@ def _wrapped(graph: Values, element: Node, extent: int) -> Index:
 
 
 def _gather(state: Lowering, op: Op) -> Node:
-    graph, node, index = values_of(state), state.value(op.args[0]), state.value(op.args[2])
+    graph, node, index = state.graph, state.value(op.args[0]), state.value(op.args[2])
     dim = integer(op.args[1], op) % max(len(node.shape), 1)
     here = places(index.shape)
     chosen = _wrapped(graph, graph.read(index, here), node.shape[dim])
@@ -183,7 +172,7 @@ def _gather(state: Lowering, op: Op) -> Node:
 
 
 def _index_select(state: Lowering, op: Op) -> Node:
-    graph, node, index = values_of(state), state.value(op.args[0]), state.value(op.args[2])
+    graph, node, index = state.graph, state.value(op.args[0]), state.value(op.args[2])
     dim = integer(op.args[1], op) % max(len(node.shape), 1)
     here = places(op.results[0].shape)
     chosen = _wrapped(graph, graph.read(index, (here[dim],)), node.shape[dim])
@@ -191,7 +180,7 @@ def _index_select(state: Lowering, op: Op) -> Node:
 
 
 def _embedding(state: Lowering, op: Op) -> Node:
-    graph, table, index = values_of(state), state.value(op.args[0]), state.value(op.args[1])
+    graph, table, index = state.graph, state.value(op.args[0]), state.value(op.args[1])
     *lead, last = places(op.results[0].shape)
     chosen = _wrapped(graph, graph.read(index, tuple(lead)), table.shape[0])
     return graph.map(op.results[0].shape, graph.read(table, (chosen, last), partial=True))
@@ -199,7 +188,7 @@ def _embedding(state: Lowering, op: Op) -> Node:
 
 def _index(state: Lowering, op: Op) -> Node:
     """x[a, :, b] with whole numbers, broadcast against each other."""
-    graph, node, given = values_of(state), state.value(op.args[0]), op.args[1]
+    graph, node, given = state.graph, state.value(op.args[0]), op.args[1]
     assert isinstance(given, tuple)
     picks = {dim: state.value(each) for dim, each in enumerate(given) if each is not None}
     if any(pick.dtype == "bool" for pick in picks.values()):
@@ -225,14 +214,14 @@ def _index(state: Lowering, op: Op) -> Node:
 
 
 def _one_hot(state: Lowering, op: Op) -> Node:
-    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
     *lead, last = places(shape)
     same = graph.element("eq", "bool", graph.read(node, tuple(lead)), graph.position(last))
     return graph.map(shape, graph.element("cast", "int64", same))
 
 
 def _arange(state: Lowering, op: Op) -> Node:
-    graph, result = values_of(state), op.results[0]
+    graph, result = state.graph, op.results[0]
     first = op.args[0] if len(op.args) > 1 else 0
     step = op.args[2] if len(op.args) > 2 else 1
     if not isinstance(first, int) or not isinstance(step, int):
@@ -243,14 +232,14 @@ def _arange(state: Lowering, op: Op) -> Node:
 
 
 def _eye(state: Lowering, op: Op) -> Node:
-    graph, result = values_of(state), op.results[0]
+    graph, result = state.graph, op.results[0]
     row, column = places(result.shape)
     one = graph.within(row - column, 1)
     return graph.map(result.shape, one if result.dtype == "bool" else graph.element("cast", result.dtype, one))
 
 
 def _diagonal(state: Lowering, op: Op) -> Node:
-    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
     offset = integer(state.argument(op, 1, "offset", 0) or 0, op)
     first = integer(state.argument(op, 2, "dim1", 0), op) % len(node.shape) if "diagonal" in op.target else 0
     second = integer(state.argument(op, 3, "dim2", 1), op) % len(node.shape) if "diagonal" in op.target else 1
@@ -262,20 +251,25 @@ def _diagonal(state: Lowering, op: Op) -> Node:
 
 
 def _diag(state: Lowering, op: Op) -> Node:
-    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
-    if len(node.shape) == 2:
-        return _diagonal(state, op)
+    """A matrix's diagonal, or a vector as one."""
+    return _diagonal(state, op) if len(state.value(op.args[0]).shape) == 2 else _diag_embed(state, op)
+
+
+def _diag_embed(state: Lowering, op: Op) -> Node:
+    """Matrices that are 0 but on a diagonal."""
+    graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
+    if op.args[2:] not in ((), (-2, -1)) or op.kwargs:
+        raise UnwritableError(f"{op.target} into other dimensions than the last")
     offset = integer(state.argument(op, 1, "diagonal", 0), op)
-    row, column = places(shape)
+    *lead, row, column = places(shape)
     on = graph.within(column - row - offset, 1)
-    place = row + min(offset, 0)
-    element = graph.read(node, (place,), partial=True)
+    element = graph.read(node, (*lead, row + min(offset, 0)), partial=True)
     return graph.map(shape, graph.element("select", node.dtype, on, element, graph.const(0, node.dtype)))
 
 
 def _unfold_windows(state: Lowering, op: Op) -> Node:
     """im2col: every window of an image as a column."""
-    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    graph, node, shape = state.graph, state.operand(op.args[0], result_dtype(op)), op.results[0].shape
     size, apart, margin, step = (numbers(each, op) for each in op.args[1:5])
     width = node.shape[-1]
     across = (width + 2 * margin[1] - apart[1] * (size[1] - 1) - 1) // step[1] + 1
@@ -291,24 +285,75 @@ def _scan(op_name: str) -> Callable[[Lowering, Op], Node]:
         node = state.operand(op.args[0], result_dtype(op))
         if not node.shape or node.uniform:
             raise UnwritableError(f"{op.target} of a number")
-        return values_of(state).scan(op_name, node, integer(op.args[1], op) % len(node.shape))
+        return state.graph.scan(op_name, node, integer(op.args[1], op) % len(node.shape))
 
     return made
 
 
 def _extent_of_result(state: Lowering, op: Op) -> Node:
     """repeat, tile: the whole again and again along each dimension."""
-    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
     lead = len(shape) - len(node.shape)
     indices = tuple(place % max(extent, 1) for place, extent in zip(places(shape)[lead:], node.shape, strict=True))
-    return graph.map(shape, graph.read(node, indices)) if not node.uniform else node
+    return graph.map(shape, graph.read(node, indices))
 
 
+def _repeat_interleave(state: Lowering, op: Op) -> Node:
+    """Each element of one dimension several times."""
+    graph, node, times, shape = state.graph, state.value(op.args[0]), op.args[1], op.results[0].shape
+    dim, here = state.argument(op, 2, "dim"), places(shape)
+    if not isinstance(times, int) or not isinstance(dim, int):
+        raise UnwritableError(f"{op.target} without one number of repeats and one dimension")
+    dim %= len(shape)
+    return graph.map(shape, graph.read(node, replaced(here, dim, here[dim] // times)))
+
+
+def _pixel_shuffle(state: Lowering, op: Op) -> Node:
+    """Channels become neighbours in height and width."""
+    graph, node, (factor,) = state.graph, state.value(op.args[0]), numbers(op.args[1], op)
+    *lead, channel, row, column = places(op.results[0].shape)
+    source = channel * factor**2 + row % factor * factor + column % factor
+    return graph.map(op.results[0].shape, graph.read(node, (*lead, source, row // factor, column // factor)))
+
+
+def _flip(state: Lowering, op: Op) -> Node:
+    graph, node = state.graph, state.value(op.args[0])
+    here = places(node.shape)
+    for dim in (each % max(len(node.shape), 1) for each in numbers(op.args[1], op)):
+        here = replaced(here, dim, here[dim] * -1 + (node.shape[dim] - 1)) if node.shape else here
+    return graph.map(node.shape, graph.read(node, here))
+
+
+def _unfold(state: Lowering, op: Op) -> Node:
+    """Windows of one dimension, their elements as a new last one."""
+    graph, node, (dim, _, step) = (
+        state.graph,
+        tensor_operand(state, op),
+        (numbers(each, op)[0] for each in op.args[1:4]),
+    )
+    *here, last = places(op.results[0].shape)
+    dim %= len(node.shape)
+    return graph.map(op.results[0].shape, graph.read(node, replaced(tuple(here), dim, here[dim] * step + last)))
+
+
+def _outer(state: Lowering, op: Op) -> Node:
+    column, row = (state.operand(argument, result_dtype(op)) for argument in op.args[:2])
+    return multiply(state, state.graph.reshape(column, (*column.shape, 1)), row)
+
+
+_REARRANGED: dict[str, Lower] = {
+    "repeat_interleave": _repeat_interleave, "pixel_shuffle": _pixel_shuffle, "flip": _flip, "unfold": _unfold,
+    "repeat": _extent_of_result, "tile": _extent_of_result,
+}  # fmt: skip
+REARRANGED: dict[str, Lower] = {
+    **{name: keeping_constants(lower) for name, lower in _REARRANGED.items()}, "outer": _outer, "ger": _outer,
+}  # fmt: skip
 MOVING: dict[str, Lower] = {
+    **REARRANGED,
     "cat": _cat, "concat": _cat, "stack": _stack, "constant_pad_nd": _constant_pad, "pad": _other_pad,
     **dict.fromkeys((f"{mode}_pad{rank}d" for mode in ("reflection", "replication") for rank in (1, 2, 3)), _other_pad),
     "roll": _roll, "tril": _triangle(True), "triu": _triangle(False), "gather": _gather,
     "index_select": _index_select, "embedding": _embedding, "index": _index, "one_hot": _one_hot, "arange": _arange,
-    "eye": _eye, "diagonal": _diagonal, "diag": _diag, "im2col": _unfold_windows, "cumsum": _scan("sum"),
-    "cumprod": _scan("prod"), "repeat": _extent_of_result, "tile": _extent_of_result,
+    "eye": _eye, "diagonal": _diagonal, "diag": _diag, "diag_embed": _diag_embed, "im2col": _unfold_windows,
+    "cumsum": _scan("sum"), "cumprod": _scan("prod"),
 }  # fmt: skip

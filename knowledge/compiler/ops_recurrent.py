@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from knowledge.compiler.index import Index, along, axes, number
+from knowledge.compiler.index import Index, along, axes, number, places
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_contracting import contracted
-from knowledge.compiler.ops_moving import integer, places, values_of
+from knowledge.compiler.ops_moving import integer
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import result_dtype
@@ -157,7 +157,7 @@ class _Layers:
 
     def runs(self, x: Node, layers: int) -> Iterator[list[_Run]]:
         """Each layer's runs, one a direction; all of them read what the layer before made."""
-        graph, each = values_of(self.state), 4 if self.biased else 2
+        graph, each = self.state.graph, 4 if self.biased else 2
         if len(self.weights) != each * layers * self.directions:
             raise UnwritableError(f"{self.op.target} with projections")
         for layer in range(layers):
@@ -172,7 +172,7 @@ class _Layers:
 
     def _first(self, argument: Argument, place: int, dtype: str) -> Node:
         """Of the states (layers * directions, batch, units), those of one run; a number where all are the same."""
-        graph, node = values_of(self.state), self.state.operand(argument, dtype)
+        graph, node = self.state.graph, self.state.operand(argument, dtype)
         if node.uniform:
             return node
         node = node if len(node.shape) == 3 else graph.reshape(node, (node.shape[0], 1, node.shape[1]))
@@ -181,7 +181,7 @@ class _Layers:
 
     def shown(self, runs: list[_Run]) -> Node:
         """What all steps show, (steps, batch, directions * units)."""
-        graph, run = values_of(self.state), runs[0]
+        graph, run = self.state.graph, runs[0]
         _, _, batch, units = run.states.shape
         shape = (run.steps, batch, len(runs) * units)
         t, b, unit = places(shape)
@@ -191,7 +191,7 @@ class _Layers:
 
     def last(self, runs: list[_Run], state: int) -> Node:
         """One state of every run after all steps, (layers * directions, batch, units)."""
-        graph = values_of(self.state)
+        graph = self.state.graph
         _, _, batch, units = runs[0].states.shape
         shape = (len(runs), batch, units)
         which, b, unit = places(shape)
@@ -215,7 +215,7 @@ def _recurrent(cell: Cell) -> Lower:
             raise UnwritableError(f"{op.target} of packed sequences")
         if dropout and train:
             raise UnwritableError(f"{op.target} with dropout")
-        graph, dtype = values_of(state), result_dtype(op)
+        graph, dtype = state.graph, result_dtype(op)
         x = state.operand(op.args[0], dtype)
         if x.uniform:
             raise UnwritableError(f"{op.target} of a constant")
@@ -237,7 +237,7 @@ def _step(cell: Cell) -> Lower:
     """x, the states (of an lstm a list), weights by inputs and by units, and their biases: a layer of one step."""
 
     def made(state: Lowering, op: Op) -> tuple[Node, ...]:
-        graph, dtype = values_of(state), result_dtype(op)
+        graph, dtype = state.graph, result_dtype(op)
         x, given = state.operand(op.args[0], dtype), op.args[1]
         if x.uniform:
             raise UnwritableError(f"{op.target} of a constant")

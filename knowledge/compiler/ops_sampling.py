@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from itertools import product as combinations
 
-from knowledge.compiler.index import Index, computed, number
+from knowledge.compiler.index import Index, computed, number, places
 from knowledge.compiler.nodes import Values
-from knowledge.compiler.ops_moving import clamped, places, values_of
+from knowledge.compiler.ops_moving import clamped
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import result_dtype
@@ -23,7 +23,7 @@ def _term(graph: Values, dtype: str, op: str, *args: Node | float) -> Node:
 
 def _grid_sampler(state: Lowering, op: Op) -> Node:
     """An image at the points of a grid, whose x and y go from -1 to 1 across it: the nearest element, or four mixed."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     mode, padding, aligned = op.args[2:5]
     if len(shape) != 4 or mode not in (BILINEAR, NEAREST) or padding not in (ZEROS, BORDER):
         raise UnwritableError(f"{op.target} of volumes, by cubes, or reflected")
@@ -57,7 +57,7 @@ def _grid_sampler(state: Lowering, op: Op) -> Node:
 
 def _affine_grid(state: Lowering, op: Op) -> Node:
     """Each point of an image, or volume, between -1 and 1, turned by its batch's matrix: x first."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     matrix = state.operand(op.args[0], dtype)
     f = partial(_term, graph, dtype)
     batch, *inner, coordinate = places(shape)
@@ -89,7 +89,7 @@ def _before(graph: Values, ordered: Node, lead: tuple[Index, ...], x: Node, *, r
 
 def _searched(state: Lowering, op: Op) -> Node:
     """bucketize(x, ordered) and searchsorted(ordered, x), whose ordered numbers may be rows of their own."""
-    graph, shape = values_of(state), op.results[0].shape
+    graph, shape = state.graph, op.results[0].shape
     wanted, ordered = op.args[:2] if "bucketize" in op.target else op.args[1::-1]
     if state.argument(op, 5, "sorter") is not None:
         raise UnwritableError(f"{op.target} of numbers whose order is given")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from knowledge.compiler.index import along, axes, computed, number
+from knowledge.compiler.index import along, axes, computed, number, places
 from knowledge.compiler.nodes import Values
 from knowledge.compiler.ops_choosing import MEAN
-from knowledge.compiler.ops_moving import integer, places, replaced, values_of
+from knowledge.compiler.ops_moving import integer, replaced
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import result_dtype
@@ -21,7 +21,7 @@ FEW = 16
 
 def _nll(state: Lowering, op: Op) -> Node:
     """-weight of the target's class times the loss's gradient, which a mean divides by the weights' sum."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     grad, target = state.operand(op.args[0], dtype), state.value(op.args[2])
     weight, ignored = op.args[3], integer(op.args[5], op)
     dim = 1 if len(shape) > 1 else 0
@@ -43,7 +43,7 @@ def _nll(state: Lowering, op: Op) -> Node:
 
 def _looked_through(state: Lowering, op: Op, index: Node, node: Node, dim: int, base: Node | None) -> Node:
     """Each row along `dim` the sum of those of `node` whose `index` is its own, which are all looked at."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     if prod(shape) * prod(index.shape) > LOOKED_THROUGH:
         raise UnwritableError(f"{op.target} of {prod(index.shape)} indices into {prod(shape)} elements")
     here, steps = places(shape), tuple(map(along, axes("r", index.shape)))
@@ -64,7 +64,7 @@ def _embedding(state: Lowering, op: Op) -> Node:
     made = _looked_through(state, op, index, grad, 0, None)
     if padding < 0:
         return made
-    graph, (row, column) = values_of(state), places(made.shape)
+    graph, (row, column) = state.graph, places(made.shape)
     kept = graph.element("ne", "bool", graph.position(row), graph.const(padding, "int64"))
     none = graph.const(0.0, made.dtype)
     return graph.map(made.shape, graph.element("select", made.dtype, kept, graph.read(made, (row, column)), none))
@@ -93,7 +93,7 @@ def _index_put(state: Lowering, op: Op) -> Node:
 
 def _scatter_add(state: Lowering, op: Op) -> Node:
     """Each place the sum of what its row's indices send there."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     base, index, node = state.operand(op.args[0], dtype), state.value(op.args[2]), state.operand(op.args[3], dtype)
     dim = integer(op.args[1], op) % max(len(shape), 1)
     count = index.shape[dim]
@@ -112,7 +112,7 @@ def _scatter_add(state: Lowering, op: Op) -> Node:
 
 def _scatter(state: Lowering, op: Op) -> Node:
     """A few places of each row are replaced: indices say which, and of equal ones the last counts."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     base, index = state.operand(op.args[0], dtype), state.value(op.args[2])
     dim = integer(op.args[1], op) % max(len(shape), 1)
     count = index.shape[dim] if len(index.shape) == len(shape) else 0
@@ -130,7 +130,7 @@ def _scatter(state: Lowering, op: Op) -> Node:
 
 def _slice_scatter(state: Lowering, op: Op) -> Node:
     """A slice replaced: (whole, part, dim, start, end, step)."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     base, part = (state.operand(each, dtype) for each in op.args[:2])
     dim = integer(state.argument(op, 2, "dim", 0), op) % len(shape)
     start, step = integer(state.argument(op, 3, "start") or 0, op), integer(state.argument(op, 5, "step", 1), op)
@@ -151,7 +151,7 @@ def _put(graph: Values, base: Node, part: Node, dim: int, start: int, step: int,
 
 def _select_scatter(state: Lowering, op: Op) -> Node:
     """One place along a dimension replaced: (whole, part, dim, index)."""
-    graph, shape, dtype = values_of(state), op.results[0].shape, result_dtype(op)
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     base, part = (state.operand(each, dtype) for each in op.args[:2])
     dim = integer(op.args[2], op) % len(shape)
     wide = graph.reshape(part, (*shape[:dim], 1, *shape[dim + 1 :]))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from knowledge.compiler.index import computed, number
+from knowledge.compiler.index import computed, number, places
 from knowledge.compiler.nodes import Values
-from knowledge.compiler.ops_moving import integer, places, replaced, values_of
+from knowledge.compiler.ops_moving import integer, replaced
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import Terms
@@ -19,7 +19,7 @@ def _operand(state: Lowering, op: Op, dim: Argument) -> tuple[Node, int]:
     node = state.value(op.args[0])
     if node.uniform:
         raise UnwritableError(f"{op.target} of a constant")
-    node = node if node.shape else values_of(state).reshape(node, (1,))
+    node = node if node.shape else state.graph.reshape(node, (1,))
     return node, integer(dim, op) % len(node.shape)
 
 
@@ -39,7 +39,7 @@ def _sorted(with_values: bool) -> Lower:
     """self, dim, descending; a `stable` one names all of them."""
 
     def made(state: Lowering, op: Op) -> tuple[Node, ...]:
-        graph = values_of(state)
+        graph = state.graph
         node, dim = _operand(state, op, state.argument(op, 1, "dim", -1))
         descending = state.argument(op, 2, "descending", False) is True
         order = graph.sort(node, dim, node.shape[dim], descending)
@@ -50,7 +50,7 @@ def _sorted(with_values: bool) -> Lower:
 
 def _topk(state: Lowering, op: Op) -> tuple[Node, ...]:
     """In order, whether that is asked for or not."""
-    graph = values_of(state)
+    graph = state.graph
     node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
     order = graph.sort(node, dim, integer(op.args[1], op), state.argument(op, 3, "largest", True) is True)
     return _shaped(graph, op, _found(graph, node, dim, order), order)
@@ -58,7 +58,7 @@ def _topk(state: Lowering, op: Op) -> tuple[Node, ...]:
 
 def _msort(state: Lowering, op: Op) -> Node:
     """Along the first dimension."""
-    graph = values_of(state)
+    graph = state.graph
     node, dim = _operand(state, op, 0)
     made = _found(graph, node, dim, graph.sort(node, dim, node.shape[dim], descending=False))
     return graph.reshape(made, op.results[0].shape)
@@ -66,7 +66,7 @@ def _msort(state: Lowering, op: Op) -> Node:
 
 def _kthvalue(state: Lowering, op: Op) -> tuple[Node, ...]:
     """The last of the k smallest."""
-    graph, k = values_of(state), integer(op.args[1], op)
+    graph, k = state.graph, integer(op.args[1], op)
     node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
     order = graph.sort(node, dim, k, descending=False)
     one = (*order.shape[:dim], 1, *order.shape[dim + 1 :])
@@ -81,7 +81,7 @@ def _median(skips_nan: bool) -> Lower:
     """
 
     def made(state: Lowering, op: Op) -> tuple[Node, ...] | Node:
-        graph, whole = values_of(state), len(op.args) < 2
+        graph, whole = state.graph, len(op.args) < 2
         if whole and isinstance(given := state.value(op.args[0]), Node) and not given.uniform:
             node, dim = graph.reshape(given, (math.prod(given.shape),)), 0
         else:

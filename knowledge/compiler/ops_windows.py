@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from math import prod
 
-from knowledge.compiler.index import along, axes, computed, linear
+from knowledge.compiler.index import along, axes, computed, linear, places
 from knowledge.compiler.nodes import Values, neutral
-from knowledge.compiler.ops_moving import clamped, places, values_of
+from knowledge.compiler.ops_moving import clamped
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import result_dtype
-from knowledge.playbook.ops_views import numbers
+from knowledge.playbook.ops_views import keeping_constants, numbers
 from knowledge.playbook.problem import Argument, Op
 from knowledge.playbook.strided import packed_strides
 
@@ -25,7 +25,7 @@ class Windows:
     """The windows of a pool: `at` is the place of each tap in the operand, over the axes i and r."""
 
     def __init__(self, state: Lowering, op: Op, dilation: Argument) -> None:
-        self.graph, self.node = values_of(state), state.operand(op.args[0], result_dtype(op))
+        self.graph, self.node = state.graph, state.operand(op.args[0], result_dtype(op))
         if self.node.uniform:
             raise UnwritableError(f"{op.target} of a constant")
         self.shape = op.results[0].shape
@@ -63,7 +63,7 @@ class Windows:
 def _max_pool(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     windows = Windows(state, op, state.argument(op, 4, "dilation", 1))
     graph, dtype = windows.graph, windows.node.dtype
-    best = graph.fold("amax", windows.shape, windows.size, windows.element(neutral("amax", dtype)))
+    best = graph.window("amax", windows.shape, windows.size, windows.element(neutral("amax", dtype)))
     if len(op.results) == 1:
         return best
     top = graph.read(best, places(windows.shape))
@@ -78,7 +78,7 @@ def _max_pool(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
 def _avg_pool(state: Lowering, op: Op) -> Node:
     windows = Windows(state, op, 1)
     graph, dtype = windows.graph, windows.node.dtype
-    total = graph.fold("sum", windows.shape, windows.size, windows.element())
+    total = graph.window("sum", windows.shape, windows.size, windows.element())
     divisor = state.argument(op, 6, "divisor_override")
     if isinstance(divisor, int):
         return graph.compute("div", dtype, total, graph.const(float(divisor), dtype))
@@ -94,7 +94,7 @@ def _adaptive(kind: str) -> Lower:
     """Shares from floor(i n / m) to ceil((i + 1) n / m): the largest size of all, the rest left out. No indices."""
 
     def made(state: Lowering, op: Op) -> Node:
-        graph, node = values_of(state), state.operand(op.args[0], result_dtype(op))
+        graph, node = state.graph, state.operand(op.args[0], result_dtype(op))
         if node.uniform:
             raise UnwritableError(f"{op.target} of a constant")
         shape = op.results[0].shape
@@ -127,7 +127,7 @@ def _adaptive(kind: str) -> Lower:
 
 def _nearest(state: Lowering, op: Op) -> Node:
     """floor(i * n / m); a given factor that is not m / n takes part in torch's rounding, and is declined."""
-    graph, node, shape = values_of(state), state.value(op.args[0]), op.results[0].shape
+    graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
     rank = len(shape) - 2
     factors = [each for arg in op.args[2:] for each in (arg if isinstance(arg, tuple) else (arg,)) if each is not None]
     for factor, wide, extent in zip(factors[-rank:], shape[2:], node.shape[2:], strict=False):
@@ -142,7 +142,7 @@ def _nearest(state: Lowering, op: Op) -> Node:
 
 def _linear(state: Lowering, op: Op) -> Node:
     """Between the two nearest along each dimension, weighted by how near each is."""
-    graph, node, shape = values_of(state), state.operand(op.args[0], result_dtype(op)), op.results[0].shape
+    graph, node, shape = state.graph, state.operand(op.args[0], result_dtype(op)), op.results[0].shape
     aligned = op.args[2] is True
     scales = op.args[-1] if isinstance(op.args[-1], tuple) else op.args[3:]
     factors = tuple(each for each in scales or () if isinstance(each, float))
@@ -186,6 +186,6 @@ WINDOWS: dict[str, Lower] = {
     **dict.fromkeys((f"adaptive_avg_pool{rank}d" for rank in (1, 2, 3)), _adaptive("sum")),
     "_adaptive_avg_pool2d": _adaptive("sum"),
     **dict.fromkeys((f"adaptive_max_pool{rank}d" for rank in (1, 2, 3)), _adaptive("amax")),
-    **dict.fromkeys((f"upsample_nearest{rank}d" for rank in (1, 2, 3)), _nearest),
+    **dict.fromkeys((f"upsample_nearest{rank}d" for rank in (1, 2, 3)), keeping_constants(_nearest)),
     **dict.fromkeys(("upsample_linear1d", "upsample_bilinear2d", "upsample_trilinear3d"), _linear),
 }

@@ -51,7 +51,6 @@ def _compiled(key: ByContent) -> Compiled:
     lowered = traced(key.problem)
     verify(node for _, node in lowered.outputs)
     made = fused(key.problem, lowered)
-    assert isinstance(lowered.graph, Values)
     if key.problem.target == "cuda":
         made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
     nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)

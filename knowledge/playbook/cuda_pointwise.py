@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from knowledge.compiler.strided_reading import lower_problem
 from knowledge.playbook import cuda_pointwise_text as text
 from knowledge.playbook.cuda_math import CHEAPER, has_cheaper
 from knowledge.playbook.cuda_pointwise_text import Knobs, PassText
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.pointwise_pass import Pass, passes_of
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Move, Plan

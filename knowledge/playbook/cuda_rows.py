@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import ceil
 
+from knowledge.compiler.strided_reading import lower_problem
 from knowledge.playbook import cuda_rows_source as source
 from knowledge.playbook.cuda_math import CHEAPER, has_cheaper
 from knowledge.playbook.cuda_rows_knobs import Knobs
 from knowledge.playbook.cuda_rows_online import joins
 from knowledge.playbook.cuda_rows_text import CudaRowText
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Move, Plan
 from knowledge.playbook.row_program import RowProgram

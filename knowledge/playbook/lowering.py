@@ -1,12 +1,13 @@
-"""Turns traced operations into expression graphs, one an output of the module."""
+"""Turns traced operations into values, one an output of the module."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from knowledge.playbook import promotion, strided
-from knowledge.playbook.expressions import Graph, Node, UnwritableError
+from knowledge.compiler.nodes import Values
+from knowledge.playbook import promotion
+from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 from knowledge.playbook.sizes import real
 from knowledge.playbook.strided import NotAView
@@ -32,7 +33,7 @@ class Lowering:
     `changed` names, for each value that an in-place write made stale, the operation that wrote.
     """
 
-    graph: Graph
+    graph: Values
     values: dict[str, Node] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
@@ -85,9 +86,9 @@ class Lowering:
 
 @dataclass(frozen=True)
 class Lowered:
-    """The module as expressions: for each output tensor, maybe under a finer shape, the node that it holds."""
+    """The module as expressions: the node that each output tensor holds."""
 
-    graph: Graph
+    graph: Values
     outputs: tuple[tuple[Tensor, Node], ...]
     operations: tuple[str, ...]
 
@@ -98,20 +99,43 @@ def base_name(target: str) -> str:
     return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
 
 
-def lower(problem: Problem, table: Mapping[str, Lower], graph: Graph | None = None) -> Lowered:
-    """The outputs as expressions of a graph, by default a new one of strided loads.
+def reads(op: Op) -> Iterator[str]:
+    """Every value that an operation is given."""
+    return refs((*op.args, *op.kwargs.values()))
+
+
+def refs(arguments: Iterable[Argument]) -> Iterator[str]:
+    """Every value among some arguments."""
+    for argument in arguments:
+        for atom in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(atom, Ref):
+                yield atom.ref
+
+
+def live(problem: Problem) -> list[Op]:
+    """The operations that an output comes from, and all that write in place."""
+    wanted, kept = {*problem.returns}, []
+    for op in reversed(problem.ops):
+        if base_name(op.target).endswith("_") or not wanted.isdisjoint(result.name for result in op.results):
+            wanted.update(reads(op))
+            kept.append(op)
+    return kept[::-1]
+
+
+def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowered:
+    """The outputs as expressions of a graph.
 
     Raises `UnwritableError` naming what has no place in `table` or cannot be written.
     """
-    state = Lowering(graph or Graph())
+    state = Lowering(graph)
     for given in (*problem.inputs, *problem.parameters):
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
-    for op in problem.ops:
+    for op in live(problem):
         _apply(state, op, table)
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
-        outputs.append(_finest(tensor, _spread(state, node, tensor)))
+        outputs.append((tensor, _spread(state, node, tensor)))
     return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
 
 
@@ -121,15 +145,6 @@ def _spread(state: Lowering, node: Node, tensor: Tensor) -> Node:
         return node if node.uniform else state.graph.expand(node, tensor.shape)
     except NotAView as failure:
         raise UnwritableError(f"an output that is not as traced: {failure}") from failure
-
-
-def _finest(tensor: Tensor, node: Node) -> tuple[Tensor, Node]:
-    """An output in the shape that its value is computed in: a reshape that merges dimensions splits the tensor's."""
-    if node.kind != "reshaped":
-        return tensor, node
-    (finer,) = node.args
-    view = strided.reshape(tensor.shape, tensor.strides, finer.shape)
-    return tensor.model_copy(update={"shape": view.shape, "strides": view.strides}), finer
 
 
 def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from knowledge.compiler.nodes import Values
 from knowledge.playbook import promotion
-from knowledge.playbook.expressions import Graph, Node, UnwritableError
+from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_pointwise import clamp, multiply, reciprocal_root, select
 from knowledge.playbook.problem import Argument, Op
@@ -18,7 +19,7 @@ SELU_ALPHA, SELU_SCALE = 1.6732632423543772848170429916717, 1.050700987355480493
 class Terms:
     """Arithmetic on nodes of one element type, spelled as formulas."""
 
-    def __init__(self, graph: Graph, dtype: str) -> None:
+    def __init__(self, graph: Values, dtype: str) -> None:
         self.graph = graph
         self.dtype = dtype
 

@@ -1,11 +1,12 @@
-"""Views: no arithmetic, only other strides."""
+"""Views: no arithmetic, only other indices."""
 
 from __future__ import annotations
 
 from typing import cast
 
-from knowledge.playbook import strided
-from knowledge.playbook.expressions import Graph, Node, UnwritableError
+from knowledge.compiler.index import number, places
+from knowledge.compiler.nodes import Values
+from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.problem import Argument, Op
 
@@ -30,12 +31,15 @@ def _int(argument: Argument, op: Op) -> int:
     return numbers(argument, op)[0]
 
 
-def permuted(graph: Graph, node: Node, order: tuple[int, ...]) -> Node:
+def permuted(graph: Values, node: Node, order: tuple[int, ...]) -> Node:
     """Dimensions in another order."""
-    return graph.view(node, lambda shape, strides: strided.permute(shape, strides, order))
+    dims = [dim % len(node.shape) for dim in order]
+    shape = tuple(node.shape[dim] for dim in dims)
+    here = places(shape)
+    return graph.map(shape, graph.read(node, tuple(here[dims.index(dim)] for dim in range(len(dims)))))
 
 
-def swapped(graph: Graph, node: Node, first: int, second: int) -> Node:
+def swapped(graph: Values, node: Node, first: int, second: int) -> Node:
     """Two dimensions exchanged."""
     order = list(range(len(node.shape)))
     if order:
@@ -79,9 +83,23 @@ def _slice(state: Lowering, op: Op) -> Node:
     return slice_of(state.graph, node, dim, low, high, step)
 
 
-def slice_of(graph: Graph, node: Node, dim: int, start: int, stop: int, step: int = 1) -> Node:
-    """`[start:stop:step]` of one dimension."""
-    return graph.view(node, lambda shape, strides: strided.slice_dim(shape, strides, dim, start, stop, step))
+def slice_of(graph: Values, node: Node, dim: int, start: int, stop: int, step: int = 1) -> Node:
+    """`[start:stop:step]` of one dimension, with Python's clamping of the bounds."""
+    if step == 1 and 0 <= start <= stop <= node.shape[dim]:
+        extent = stop - start
+    else:
+        start, stop, step = slice(start, stop, step).indices(node.shape[dim])
+        extent = len(range(start, stop, step))
+    shape = (*node.shape[:dim], extent, *node.shape[dim + 1 :])
+    here = places(shape)
+    return graph.map(shape, graph.read(node, (*here[:dim], here[dim] * step + start, *here[dim + 1 :])))
+
+
+def _chosen(graph: Values, node: Node, dim: int, index: int) -> Node:
+    """One index of one dimension, which disappears."""
+    shape = (*node.shape[:dim], *node.shape[dim + 1 :])
+    here = places(shape)
+    return graph.map(shape, graph.read(node, (*here[:dim], number(index % node.shape[dim]), *here[dim:])))
 
 
 def _narrow(state: Lowering, op: Op) -> Node:
@@ -95,7 +113,7 @@ def _narrow(state: Lowering, op: Op) -> Node:
 def _select(state: Lowering, op: Op) -> Node:
     node = state.value(op.args[0])
     dim, index = _int(op.args[1], op) % len(node.shape), _int(op.args[2], op)
-    return state.graph.view(node, lambda shape, strides: strided.select(shape, strides, dim, index))
+    return _chosen(state.graph, node, dim, index)
 
 
 def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
@@ -114,11 +132,7 @@ def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
 def _unbind(state: Lowering, op: Op) -> tuple[Node, ...]:
     node = state.value(op.args[0])
     dim = _int(state.argument(op, 1, "dim", 0), op) % len(node.shape)
-    view = state.graph.view
-    return tuple(
-        view(node, lambda shape, strides, k=k: strided.select(shape, strides, dim, k))  # type: ignore[misc]
-        for k in range(len(op.results))
-    )
+    return tuple(_chosen(state.graph, node, dim, place) for place in range(len(op.results)))
 
 
 def _broadcast_tensors(state: Lowering, op: Op) -> tuple[Node, ...]:

@@ -5,13 +5,13 @@ What a part hands to a later one is materialized in a buffer. Views are not: a l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
 from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.lowering import WITHOUT_EFFECT, aliases, base_name
-from knowledge.playbook.problem import Argument, ByContent, Op, Problem, Ref, Scalar, Tensor
+from knowledge.playbook.lowering import WITHOUT_EFFECT, aliases, base_name, reads, refs
+from knowledge.playbook.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
 from knowledge.playbook.recipe import Decline, Plan, Recipe
 from knowledge.playbook.strided import packed_strides
 
@@ -105,7 +105,7 @@ class _Cut:
             name = base_name(op.target)
             if not name.endswith("_") or name.endswith("__"):
                 continue
-            old = next(_refs(op.args), "")
+            old = next(refs(op.args), "")
             root = roots.get(old, old)
             roots[op.results[0].name] = root
             later = {ref for other in self.ops[k + 1 :] for ref in reads(other)} | {*self.problem.returns}
@@ -119,7 +119,7 @@ class _Cut:
     def _sources(self, name: str, start: int) -> Iterator[str]:
         """The values that must be at hand for this one: itself, or what the earlier views that lead to it start at."""
         if self._is_view(name) and self.maker[name] < start:
-            for ref in _refs(self.ops[self.maker[name]].args):
+            for ref in refs(self.ops[self.maker[name]].args):
                 yield from self._sources(ref, start)
         else:
             yield name
@@ -128,7 +128,7 @@ class _Cut:
         """The earlier views that lead to a value, in order."""
         if self._is_view(name) and self.maker[name] < start:
             op = self.ops[self.maker[name]]
-            for ref in _refs(op.args):
+            for ref in refs(op.args):
                 yield from self._views(ref, start)
             yield op
 
@@ -210,15 +210,3 @@ def _buffer(value: Tensor, *, packed: bool) -> Tensor:
         own = tuple(dense[order.index(axis)] for axis in range(len(order)))
         strides = own if own == value.strides else strides
     return value.model_copy(update={"strides": strides})
-
-
-def reads(op: Op) -> Iterator[str]:
-    """Every value that an operation is given."""
-    return _refs((*op.args, *op.kwargs.values()))
-
-
-def _refs(arguments: Iterable[Argument]) -> Iterator[str]:
-    for argument in arguments:
-        for atom in argument if isinstance(argument, tuple) else (argument,):
-            if isinstance(atom, Ref):
-                yield atom.ref

@@ -49,8 +49,6 @@ def passes_of(lowered: Lowered) -> tuple[Pass, ...]:
     """One pass a shape. Raises `UnwritableError` where a reduction takes part, or there is nothing to compute."""
     by_shape: dict[tuple[int, ...], list[tuple[Tensor, Node]]] = {}
     for tensor, node in lowered.outputs:
-        if tensor.numel == 0:
-            raise UnwritableError(f"an output without elements ({tensor.name})")
         by_shape.setdefault(tensor.shape, []).append((tensor, node))
     passes = tuple(Pass(tuple(outputs)) for outputs in by_shape.values())
     for each in passes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from knowledge.compiler.strided_reading import lower_problem
 from knowledge.playbook import cpu_moves, cuda_rows
 from knowledge.playbook import reductions_text as text
 from knowledge.playbook.cpu_moves import SURELY_WORTH_THREADS, WORTH_THREADS, lanes_for
 from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Move, Plan
 from knowledge.playbook.reducers import REDUCERS

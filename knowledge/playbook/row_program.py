@@ -12,19 +12,18 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 
-from knowledge.playbook import strided
-from knowledge.playbook.expressions import Graph, Node, UnwritableError, postorder
+from knowledge.playbook.expressions import Node, UnwritableError, postorder
 from knowledge.playbook.lowering import Lowered
 from knowledge.playbook.problem import Tensor
 from knowledge.playbook.space import Space, collapse
+from knowledge.playbook.strided import packed_strides
 
 
 @dataclass(frozen=True)
 class Target:
-    """An output: its tensor, its strides over the common shape (0 along columns for one number a row), its value."""
+    """An output: its tensor over the common shape (of extent 1 along columns for one number a row), its value."""
 
     tensor: Tensor
-    strides: tuple[int, ...]
     node: Node
 
 
@@ -39,15 +38,9 @@ class RowProgram:
         self.reductions = tuple(node for node in postorder(roots) if node.kind == "reduce")
         if not self.reductions:
             raise UnwritableError("a module without a reduction along rows")
-        first = self.reductions[0]
-        self.shape = first.shape
-        self.dims = tuple(int(dim) for dim in first.payload)
-        if not prod(self.shape):
-            raise UnwritableError(f"a reduction over a tensor without elements ({first.origin})")
-        for each in self.reductions:
-            if each.shape != self.shape or each.payload != first.payload:
-                raise UnwritableError(f"reductions over different dimensions or shapes ({first.origin}, {each.origin})")
-        self.targets = tuple(self._target(lowered.graph, tensor, node) for tensor, node in lowered.outputs)
+        self.shape = self.reductions[0].shape
+        self.dims = tuple(int(dim) for dim in self.reductions[0].payload)
+        self.targets = tuple(Target(tensor, node) for tensor, node in lowered.outputs)
         maxima = ((each, maximum_below(each)) for each in self.reductions if online)
         self.maximum_of = {id(total): maximum for total, maximum in maxima if maximum is not None}
         self._levels: dict[int, int] = {}
@@ -156,58 +149,25 @@ class RowProgram:
         return self._space(tuple(dim for dim in range(len(self.shape)) if dim not in self.dims), ordered=False)
 
     def _space(self, dims: tuple[int, ...], *, ordered: bool) -> Space:
-        strides = [target.strides for target in self.targets] + [load.strides for load in self.operands]
+        strides = [target.tensor.strides for target in self.targets] + [load.strides for load in self.operands]
         picked = [tuple(each[dim] for dim in dims) for each in strides]
         shape = tuple(self.shape[dim] for dim in dims)
         if ordered:
-            return collapse(shape, [*picked, strided.packed_strides(shape)], leading=len(picked))
+            return collapse(shape, [*picked, packed_strides(shape)], leading=len(picked))
         leading = next((k for k, each in enumerate(picked) if any(each)), 0)
         return collapse(shape, picked, leading=leading)
-
-    def _target(self, graph: Graph, tensor: Tensor, node: Node) -> Target:
-        """Bring an output and its value to the common shape."""
-        graph.origin = f"the output {tensor.name}"
-        try:
-            shape = self.shape
-            if tensor.numel != prod(shape):
-                shape = tuple(1 if dim in self.dims else extent for dim, extent in enumerate(shape))
-            if tensor.numel != prod(shape):
-                raise UnwritableError(f"an output that is neither a row nor a number a row ({tensor.name})")
-            view = strided.reshape(tensor.shape, tensor.strides, shape)
-            view = strided.expand(view.shape, view.strides, self.shape)
-            if not node.uniform:
-                node = graph.expand(graph.reshape(node, shape), self.shape)
-                if node.kind == "reshaped":
-                    raise UnwritableError(f"an output that would need a copy ({tensor.name})")
-        except strided.NotAView as failure:
-            raise UnwritableError(f"{failure} ({graph.origin})") from failure
-        return Target(tensor, view.strides, node)
 
     def _classify(self, node: Node) -> None:
         levels = [self.level(arg) for arg in node.args]
         if node.kind == "gathered":
-            self._check_gathered(node)
             self._levels[id(node)], self._flat[id(node)] = levels[0] + 1, True
             return
-        if node.kind in ("load", "compute") and not node.uniform and node.shape != self.shape:
-            raise UnwritableError(f"a value of another shape than the row's ({node.origin})")
         still = (
             all(node.strides[dim] == 0 or self.shape[dim] == 1 for dim in self.dims) if node.kind == "load" else True
         )
         early = self.maximum_of.get(id(node))
         self._levels[id(node)] = self.level(early) if early else max(levels, default=0)
         self._flat[id(node)] = still and all(self.flat(arg) for arg in node.args) and node.kind != "reduce"
-
-    def _check_gathered(self, node: Node) -> None:
-        """A reduction's result is used by the row that it belongs to, and by no other."""
-        kept = tuple(dim for dim in range(len(self.shape)) if dim not in self.dims)
-        packed = dict(zip(kept, strided.packed_strides(tuple(self.shape[dim] for dim in kept)), strict=True))
-        same = node.shape == self.shape and all(
-            extent == 1 or step == packed.get(dim, 0)
-            for dim, (extent, step) in enumerate(zip(node.shape, node.strides, strict=True))
-        )
-        if not same:
-            raise UnwritableError(f"the result of {node.args[0].origin} used outside of its row")
 
     def _costly(self, node: Node) -> bool:
         cheap = ("add", "sub", "mul", "neg", "abs", "maximum", "minimum", "select", "cast")

@@ -7,8 +7,8 @@ from evaluation import Values, evaluate, replayed
 from ir_evaluation import meaning
 
 from knowledge.compiler.front import traced
+from knowledge.compiler.strided_reading import lower_problem
 from knowledge.playbook.author import SINGLE, recipes_for
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.partition import stages_of
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Decline, Plan, Recipe

@@ -1,4 +1,4 @@
-"""What the playbook's expressions mean, with torch: strided loads are as_strided, primitives are torch's functions.
+"""What nodes over strided loads mean, with torch: strided loads are as_strided, primitives are torch's functions.
 
 Nothing is compiled, so that many programs can be tried where a kernel would take seconds each.
 """
@@ -13,7 +13,7 @@ import torch
 
 from knowledge.playbook.expressions import Node, postorder
 from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref
+from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref, Tensor
 
 Function = Callable[..., torch.Tensor]
 Values = Mapping[str, Any]
@@ -63,11 +63,19 @@ def evaluate(problem: Problem, lowered: Lowered, tensors: Values) -> list[torch.
     values: dict[int, torch.Tensor] = {}
     for node in postorder(tuple(node for _, node in lowered.outputs)):
         values[id(node)] = _value(node, values, tensors)
-    made = [values[id(node)].expand(tensor.shape) for tensor, node in lowered.outputs]
     return [
-        value.reshape(output.shape).to(getattr(torch, output.dtype))
-        for value, output in zip(made, problem.outputs, strict=True)
+        _stored(values[id(node)], tensor, output)
+        for (tensor, node), output in zip(lowered.outputs, problem.outputs, strict=True)
     ]
+
+
+def _stored(value: torch.Tensor, tensor: Tensor, output: Tensor) -> torch.Tensor:
+    """An output's memory, into which its value goes by the strides of the loops: of one number a row, the first."""
+    size = 1 + sum((extent - 1) * step for extent, step in zip(output.shape, output.strides, strict=True))
+    memory = torch.zeros(size, dtype=getattr(torch, output.dtype))
+    own = value[tuple(map(slice, tensor.shape))] if value.dim() else value
+    memory.as_strided(tensor.shape, tensor.strides).copy_(own)
+    return memory.as_strided(output.shape, output.strides)
 
 
 def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Values) -> torch.Tensor:
@@ -81,7 +89,8 @@ def _value(node: Node, values: Mapping[int, torch.Tensor], tensors: Values) -> t
     if node.kind == "reduce":
         return reduced(node, operands[0])
     if node.kind == "gathered":
-        return operands[0].contiguous().as_strided(node.shape, node.strides)
+        kept = [1 if dim in node.args[0].payload else extent for dim, extent in enumerate(node.shape)]
+        return operands[0].reshape(kept).expand(node.shape)
     assert node.kind == "compute", node.kind
     return computed(node, operands)
 

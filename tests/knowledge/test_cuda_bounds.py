@@ -10,12 +10,19 @@ from hypothesis import strategies as st
 from knowledge.playbook.cuda_math import LARGEST_DIVISOR, CheaperEmitter, has_cheaper
 from knowledge.playbook.emission import Emitter
 from knowledge.playbook.expressions import Graph, Node
-from knowledge.playbook.problem import Tensor
 
 VALUES = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e30, 3e38, torch.inf, -torch.inf, -88.0, 2.5])
 CONSTANTS = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-40, 1e35, 0.999])
 UNARY = {"exp": torch.exp, "abs": torch.abs, "sqrt": torch.sqrt, "neg": torch.neg, "tanh": torch.tanh}
 BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "maximum": torch.maximum, "minimum": torch.minimum}
+
+
+def computed(graph: Graph, op: str, dtype: str, *args: Node) -> Node:
+    return graph.make("compute", op, dtype, args[0].shape, args, ())
+
+
+def loaded(graph: Graph, dtype: str = "float32") -> Node:
+    return graph.make("load", "x", dtype, (VALUES.numel(),), (), (0, 1))
 
 
 @st.composite
@@ -30,14 +37,10 @@ def expressions(draw: st.DrawFn, graph: Graph, x: Node, depth: int = 3) -> tuple
     left, a = draw(expressions(graph, x, depth - 1))
     if kind == "unary":
         op = draw(st.sampled_from([*UNARY]))
-        return graph.compute(op, "float32", left), UNARY[op](a)
+        return computed(graph, op, "float32", left), UNARY[op](a)
     right, b = (left, a) if kind == "square" else draw(expressions(graph, x, depth - 1))
     op = "mul" if kind == "square" else draw(st.sampled_from([*BINARY]))
-    return graph.compute(op, "float32", left, right), BINARY[op](a, b)
-
-
-def loaded(graph: Graph) -> Node:
-    return graph.load(Tensor(name="x", shape=(VALUES.numel(),), strides=(1,), dtype="float32"))
+    return computed(graph, op, "float32", left, right), BINARY[op](a, b)
 
 
 @given(st.data())
@@ -45,7 +48,7 @@ def test_a_reciprocal_is_taken_only_of_one_and_more_or_of_numbers_that_lose_noth
     graph = Graph()
     x = loaded(graph)
     below, values = data.draw(expressions(graph, x))
-    if not has_cheaper(graph.compute("div", "float32", x, below)):
+    if not has_cheaper(computed(graph, "div", "float32", x, below)):
         return
     if below.kind == "const":
         assert 1 / LARGEST_DIVISOR <= abs(values[0]) <= LARGEST_DIVISOR
@@ -70,7 +73,7 @@ def _nodes(node: Node) -> list[Node]:
 @pytest.mark.parametrize(("below", "factor"), [(3.0, 1 / 3.0), (-0.25, -4.0), (2.0**100, 2.0**-100), (1e-20, 1e20)])
 def test_a_number_s_reciprocal_is_a_factor(below: float, factor: float) -> None:
     graph = Graph()
-    node = graph.compute("div", "float32", loaded(graph), graph.const(below, "float32"))
+    node = computed(graph, "div", "float32", loaded(graph), graph.const(below, "float32"))
     usual, cheaper = spelled(node)
     assert "/" in usual and "/" not in cheaper
     assert float(cheaper.split("*")[1].strip(" ()").removesuffix("f")) == pytest.approx(factor, rel=1e-7)
@@ -79,18 +82,18 @@ def test_a_number_s_reciprocal_is_a_factor(below: float, factor: float) -> None:
 @pytest.mark.parametrize("below", [0.0, 1e-38, 2.0**101, -1e35, 3e38])
 def test_a_number_whose_reciprocal_loses_digits_divides(below: float) -> None:
     graph = Graph()
-    assert not has_cheaper(graph.compute("div", "float32", loaded(graph), graph.const(below, "float32")))
+    assert not has_cheaper(computed(graph, "div", "float32", loaded(graph), graph.const(below, "float32")))
 
 
 def test_doubles_and_other_functions_are_spelled_as_usual() -> None:
     graph = Graph()
-    x = graph.load(Tensor(name="x", shape=(4,), strides=(1,), dtype="float64"))
+    x = loaded(graph, "float64")
     y = loaded(graph)
-    double = graph.compute("div", "float64", x, graph.const(3.0, "float64"))
+    double = computed(graph, "div", "float64", x, graph.const(3.0, "float64"))
     assert not has_cheaper(double) and len(set(spelled(double))) == 1
     for op, cheaper in (("expm1", True), ("exp", False), ("log1p", False), ("tanh", False)):
-        assert has_cheaper(graph.compute(op, "float32", y)) is cheaper
-    soft = graph.compute("log1p", "float32", graph.compute("exp", "float32", y))
+        assert has_cheaper(computed(graph, op, "float32", y)) is cheaper
+    soft = computed(graph, "log1p", "float32", computed(graph, "exp", "float32", y))
     assert has_cheaper(soft) and "log1p_exp(" in spelled(soft)[1]
-    one = graph.compute("div", "float32", graph.const(1.0, "float32"), graph.compute("exp", "float32", y))
+    one = computed(graph, "div", "float32", graph.const(1.0, "float32"), computed(graph, "exp", "float32", y))
     assert not has_cheaper(one), "e^x may be nearly 0"

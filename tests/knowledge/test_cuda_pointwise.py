@@ -15,7 +15,6 @@ from pointwise_cases import GROUPS
 
 from harness.screen.source import screen_source
 from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.diagonals import without_diagonals
 from knowledge.playbook.pointwise import PointwiseRecipe
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.recipe import Draft, Plan
@@ -150,19 +149,6 @@ def test_offsets_beyond_two_to_the_31_are_64_bits_wide() -> None:
     problem = traced(lambda x: x * 2, torch.empty(70_000, 40_000, device="meta"))
     assert "using Index = int64_t;" in rendered(problem, {"vector": 1})
     assert "using Index = int;" in rendered(traced(lambda x: x * 2, torch.empty(4096, 393_216, device="meta")), {})
-
-
-def test_a_diagonal_that_something_else_uses_stays_a_matrix() -> None:
-    v, x = torch.randn(8), torch.randn(8, 8)
-
-    def twice(v: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
-        matrix = torch.diag(v)
-        return matrix @ x + matrix
-
-    kept = traced(twice, v, x)
-    assert without_diagonals(kept) is kept
-    taken = without_diagonals(traced(lambda v, x: torch.diag(v) @ x, v, x))
-    assert [op.target for op in taken.ops] == ["aten.unsqueeze.default", "aten.mul.Tensor"]
 
 
 @pytest.mark.gpu

@@ -1,4 +1,4 @@
-"""Every operation on every element type: what the playbook's expressions say is what torch computes."""
+"""Every operation on every element type: what the values say is what torch computes."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 import torch
 import torch.nn.functional as F
-from evaluation import evaluate
+from ir_evaluation import meaning
 from traced import trace
 
-from knowledge.playbook.operations import lower_problem
+from knowledge.compiler.front import traced
 from knowledge.playbook.problem import Problem
 
 Case = Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]]
@@ -148,9 +148,9 @@ def accepted(case: Case, operand: torch.Tensor) -> bool:
 
 
 def agree(problem: Problem, tensors: tuple[torch.Tensor, ...], wanted: dict[str, torch.Tensor]) -> None:
-    """The expressions' outputs are those wanted, one a name."""
+    """The values' outputs are those wanted, one a name."""
     names = [given.name for given in problem.inputs]
-    made = evaluate(problem, lower_problem(problem), dict(zip(names, tensors, strict=True)))
+    made = meaning(problem, traced(problem), dict(zip(names, tensors, strict=True)))
     for got, (name, expected) in zip(made, wanted.items(), strict=True):
         tolerance = TOLERANCE.get(expected.dtype, 0.0)
         label = f"{name}: {{}}".format

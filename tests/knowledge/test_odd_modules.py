@@ -9,14 +9,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from answered import answer
-from evaluation import evaluate
+from ir_evaluation import meaning
 from torch import nn
 from traced import trace
 
-from knowledge.compiler.front import OPERATIONS
+from knowledge.compiler.front import OPERATIONS, traced
 from knowledge.playbook.author import SINGLE, first_draft
 from knowledge.playbook.lowering import ALIASING
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
@@ -55,9 +54,9 @@ def written(function: Forward, *given: torch.Tensor) -> None:
 
 
 def lowered(function: Forward, given: torch.Tensor) -> None:
-    """The expressions of a function are right, whether or not one kernel can have them all."""
+    """The values of a function are right, whether or not one kernel can have them all."""
     problem = trace(function, given)
-    made = evaluate(problem, lower_problem(problem), {problem.inputs[0].name: given})
+    made = meaning(problem, traced(problem), {problem.inputs[0].name: given})
     for got, expected in zip(made, outputs(function(given)), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 
@@ -158,7 +157,7 @@ def test_copies_whose_dimensions_do_not_nest_are_declined_by_one_pass() -> None:
         return a.t().reshape(24) + b.t().reshape(24)
 
     outcome = PointwiseRecipe().first_plan(trace(forward, X, X.view(3, 8)))
-    assert isinstance(outcome, Decline) and "would need a copy" in outcome.reason
+    assert isinstance(outcome, Decline) and "no strides reach" in outcome.reason
 
 
 def test_a_slice_without_elements() -> None:
@@ -340,11 +339,11 @@ def test_what_is_outside_of_the_rules_is_declined_by_name(name: str) -> None:
 
 
 NESTED: dict[str, tuple[Forward, torch.Tensor, str]] = {
-    "a smaller image": (lambda x: F.interpolate(x, scale_factor=0.5), IMAGES, "not whole"),
-    "padded windows": (lambda x: F.avg_pool2d(x, 3, 1, 1), IMAGES, "padding"),
-    "cut windows": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), IMAGES, "cut off"),
+    "an image of other extents": (lambda x: F.interpolate(x, size=(4, 5)), IMAGES, "no strides"),
+    "padded windows": (lambda x: F.avg_pool2d(x, 3, 1, 1), IMAGES, "missing"),
+    "cut windows": (lambda x: F.max_pool2d(x, 3, 2, ceil_mode=True), IMAGES, "missing"),
     "large windows": (lambda x: F.avg_pool1d(x.reshape(2, -1), 150), IMAGES, "128"),
-    "unequal shares": (lambda x: F.adaptive_avg_pool2d(x, 4), IMAGES, "different sizes"),
+    "unequal shares": (lambda x: F.adaptive_avg_pool2d(x, 4), IMAGES, "no strides"),
     "statistics of the batch": (lambda x: F.batch_norm(x, None, None, training=True), X, "training"),
 }
 

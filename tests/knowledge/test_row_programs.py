@@ -14,8 +14,8 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from traced import trace
 
+from knowledge.compiler.strided_reading import lower_problem
 from knowledge.playbook.expressions import Node, UnwritableError
-from knowledge.playbook.operations import lower_problem
 from knowledge.playbook.problem import Problem
 from knowledge.playbook.row_program import RowProgram, Target
 
@@ -104,7 +104,7 @@ class Execution:
         memory = torch.full(
             (sum((e - 1) * s for e, s in zip(target.tensor.shape, target.tensor.strides, strict=True)) + 1,), torch.nan
         )
-        where = torch.arange(memory.numel()).as_strided(shape, target.strides)
+        where = torch.arange(memory.numel()).as_strided(shape, target.tensor.strides)
         memory[self._arranged(where)] = value.expand(self._arranged(where).shape).to(memory.dtype)
         self.stored[target.tensor.name] = memory.as_strided(target.tensor.shape, target.tensor.strides)
 
@@ -117,7 +117,7 @@ def executed(forward: Forward, given: list[torch.Tensor]) -> RowProgram:
     tensors = {each.name: tensor for each, tensor in zip(problem.inputs, given, strict=True)}
     mine = Execution(problem, tensors, program).outputs
     for got, wanted in zip(mine, evaluate(problem, lowered, tensors), strict=True):
-        torch.testing.assert_close(got, wanted.float(), rtol=1e-5, atol=1e-5, equal_nan=True)
+        torch.testing.assert_close(got.reshape(wanted.shape), wanted.float(), rtol=1e-5, atol=1e-5, equal_nan=True)
     return program
 
 
@@ -255,7 +255,7 @@ def test_indices_are_counted_in_the_order_of_the_dimensions() -> None:
         (lambda x: (x.sum(0), x.sum(1)), "different dimensions"),
         (lambda x: (x.sum(1), x[:3] + 1), "neither a row nor"),
         (lambda x: x - x.sum(1), "outside of its row"),
-        (lambda x: x.sum(1)[1:], "slice of a reduction"),
+        (lambda x: x.sum(1)[1:], "neither a row nor"),
         (lambda x: x[:, :0].sum(1), "without elements"),
     ],
 )
