@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-from math import inf
-
 from knowledge.compiler.index import Index, computed, number, places
 from knowledge.compiler.picking import picked
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import ACTIVATIONS, Terms
-from knowledge.playbook.ops_pointwise import reciprocal_root, result_dtype
-from knowledge.playbook.ops_reductions import REDUCTIONS, Rows, dimensions
+from knowledge.playbook.ops_losses import MEAN, SUM, reduced
+from knowledge.playbook.ops_pointwise import result_dtype
+from knowledge.playbook.ops_reductions import (
+    REDUCTIONS,
+    Rows,
+    affine,
+    dimensions,
+    length,
+    log_probabilities,
+    normalized,
+)
 from knowledge.playbook.problem import Argument, Op, Ref
-
-MEAN, SUM = 1, 2
-
-
-def _log_probabilities(state: Lowering, node: Node, dim: int) -> Node:
-    rows = Rows(state, node, (dim,))
-    shifted = rows.f("sub", node, rows.reduce("amax"))
-    return rows.f("sub", shifted, rows.f("log", rows.reduce("sum", rows.f("exp", shifted))))
-
-
-def _reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None = None) -> Node:
-    """The values themselves, their sum, or their mean: by `weights` where such are given."""
-    if wanted not in (MEAN, SUM) or not node.shape:
-        return node
-    rows = Rows(state, node, tuple(range(len(node.shape))))
-    total = rows.reduce("sum")
-    if wanted == MEAN:
-        total = rows.mean() if weights is None else rows.f("div", total, rows.reduce("sum", weights))
-    return rows.result(total, False)
 
 
 def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node | tuple[Node, ...]:
@@ -53,11 +41,11 @@ def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node | tuple[Nod
     none = graph.const(0.0, dtype)
     losses = graph.map(target.shape, graph.element("select", dtype, counts, lost, none))
     shares = graph.map(target.shape, graph.element("select", dtype, counts, share, none))
-    made = _reduced(state, losses, wanted, shares)
+    made = reduced(state, losses, wanted, shares)
     if len(op.results) == 1:
         return made
     whole = wanted in (MEAN, SUM) and target.shape
-    return made, _reduced(state, shares, SUM) if whole else graph.const(0.0, dtype)
+    return made, reduced(state, shares, SUM) if whole else graph.const(0.0, dtype)
 
 
 def _nll(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
@@ -68,7 +56,7 @@ def _nll(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
 def _cross_entropy(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     scores, target = state.operand(op.args[0], result_dtype(op)), state.value(op.args[1])
     dim = 1 if len(scores.shape) > 1 else 0
-    logs = _log_probabilities(state, scores, dim)
+    logs = log_probabilities(Rows(state, scores, (dim,)))
     smoothing = state.argument(op, 5, "label_smoothing", 0.0)
     if target.dtype == scores.dtype:
         if smoothing or state.argument(op, 2, "weight") is not None:
@@ -76,7 +64,7 @@ def _cross_entropy(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
         f = Terms(state.graph, scores.dtype)
         rows = Rows(state, f("mul", logs, target), (dim,))
         lost = rows.result(f("neg", rows.reduce("sum")), False)
-        return _reduced(state, lost, state.argument(op, 3, "reduction", MEAN))
+        return reduced(state, lost, state.argument(op, 3, "reduction", MEAN))
     if smoothing:
         raise UnwritableError(f"{op.target} with smoothed labels")
     return _chosen(state, op, logs, dim)
@@ -86,13 +74,7 @@ def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> 
     f = Terms(state.graph, one.dtype)
     gap = f("add", f("sub", one, other), eps)
     rows = Rows(state, gap, (len(gap.shape) - 1,))
-    if p == 1:
-        return rows.result(rows.reduce("sum", f("abs", gap)), False)
-    if p == 2:
-        return rows.result(f("sqrt", rows.reduce("sum", f("mul", gap, gap))), False)
-    if p == inf:
-        return rows.result(rows.reduce("amax", f("abs", gap)), False)
-    return rows.result(f("pow", rows.reduce("sum", f("pow", f("abs", gap), p)), 1 / p), False)
+    return rows.result(length(rows, p), False)
 
 
 def _cdist(state: Lowering, op: Op) -> Node:
@@ -125,7 +107,7 @@ def _triplet(state: Lowering, op: Op) -> Node:
     if state.argument(op, 6, "swap", False):
         wide = f("minimum", wide, _distance(state, near, far, p, eps))
     lost = f("maximum", f("add", f("sub", _distance(state, anchor, near, p, eps), wide), margin), 0.0)
-    return _reduced(state, lost, state.argument(op, 7, "reduction", MEAN))
+    return reduced(state, lost, state.argument(op, 7, "reduction", MEAN))
 
 
 def _cosine_embedding(state: Lowering, op: Op) -> Node:
@@ -143,7 +125,7 @@ def _cosine_embedding(state: Lowering, op: Op) -> Node:
     margin = float(state.argument(op, 3, "margin", 0.0))  # type: ignore[arg-type]
     apart = f("maximum", f("sub", cosine, margin), 0.0)
     lost = f("select", f("eq", target, 1.0), f("sub", 1.0, cosine), f("select", f("eq", target, -1.0), apart, 0.0))
-    return _reduced(state, lost, state.argument(op, 4, "reduction", MEAN))
+    return reduced(state, lost, state.argument(op, 4, "reduction", MEAN))
 
 
 def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
@@ -154,12 +136,8 @@ def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(dim for dim in range(len(node.shape)) if dim != 1))
     eps = rows.f.number(float(state.argument(op, 7, "eps", 1e-5)))  # type: ignore[arg-type]
-    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
     channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
-    for name, argument in (("mul", op.args[1]), ("add", op.args[2])):
-        if argument is not None:
-            normal = rows.f(name, normal, state.graph.reshape(state.operand(argument, node.dtype), channels))
-    return normal
+    return affine(rows, normalized(rows, eps)[0], op.args[1], op.args[2], channels)
 
 
 def _sum(state: Lowering, op: Op) -> Node | tuple[Node, ...]:

@@ -6,10 +6,10 @@ from math import prod
 
 from knowledge.compiler.index import along, axes, computed, number, places
 from knowledge.compiler.nodes import Values
-from knowledge.compiler.ops_choosing import MEAN
 from knowledge.compiler.ops_moving import integer, replaced
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import Lower, Lowering
+from knowledge.playbook.ops_losses import MEAN
 from knowledge.playbook.ops_pointwise import result_dtype
 from knowledge.playbook.problem import Op
 

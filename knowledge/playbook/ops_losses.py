@@ -10,10 +10,12 @@ from knowledge.playbook.lowering import Lower, Lowering
 from knowledge.playbook.ops_activations import Terms
 from knowledge.playbook.ops_pointwise import result_dtype
 from knowledge.playbook.ops_reductions import Rows
-from knowledge.playbook.problem import Op
+from knowledge.playbook.problem import Argument, Op
 
 # PyTorch bounds a logarithm in binary_cross_entropy from below, so that a certain miss costs a finite amount.
 LEAST_LOG = -100.0
+# PyTorch's numbers for what becomes of the values.
+MEAN, SUM = 1, 2
 
 
 class Operands:
@@ -56,14 +58,20 @@ def loss(distance: Distance, reduction: int = 2) -> Lower:
     """The loss of a distance. Argument number `reduction` says 0 for none, 1 for the mean, 2 for the sum."""
 
     def lower(state: Lowering, op: Op) -> Node:
-        made = distance(Operands(state, op))
-        wanted = state.argument(op, reduction, "reduction", 1)
-        if wanted == 0 or not made.shape:
-            return made
-        rows = Rows(state, made, tuple(range(len(made.shape))))
-        return rows.result(rows.mean() if wanted == 1 else rows.reduce("sum"), False)
+        return reduced(state, distance(Operands(state, op)), state.argument(op, reduction, "reduction", MEAN))
 
     return lower
+
+
+def reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None = None) -> Node:
+    """The values themselves, their sum, or their mean: by `weights` where such are given."""
+    if wanted not in (MEAN, SUM) or not node.shape:
+        return node
+    rows = Rows(state, node, tuple(range(len(node.shape))))
+    if wanted == MEAN and weights is None:
+        return rows.result(rows.mean(), False)
+    total = rows.reduce("sum")
+    return rows.result(total if wanted == SUM else rows.f("div", total, rows.reduce("sum", weights)), False)
 
 
 def _squared(o: Operands) -> Node:

@@ -155,7 +155,13 @@ def _safe_softmax(state: Lowering, op: Op) -> Node:
 
 
 def _log_softmax(state: Lowering, op: Op) -> Node:
-    rows = _rows(state, op, op.args[1], dtype_argument(state.argument(op, 2, "dtype"), result_dtype(op)))
+    return log_probabilities(
+        _rows(state, op, op.args[1], dtype_argument(state.argument(op, 2, "dtype"), result_dtype(op)))
+    )
+
+
+def log_probabilities(rows: Rows) -> Node:
+    """x - max less the logarithm of the sum of its exponentials."""
     shifted, powers = _exponentials(rows)
     return rows.f("sub", shifted, rows.f("log", rows.reduce("sum", powers)))
 
@@ -175,10 +181,10 @@ def _norm(state: Lowering, op: Op) -> Node:
     rows = _rows(state, op, state.argument(op, 2, "dim"))
     if op.target.startswith("aten.linalg_norm") and order is not None and len(rows.dims) == 2:
         raise UnwritableError(f"{op.target} of a matrix, of order {order}")
-    return rows.result(_length(rows, order), state.argument(op, 3, "keepdim", False))
+    return rows.result(length(rows, order), state.argument(op, 3, "keepdim", False))
 
 
-def _length(rows: Rows, order: Argument) -> Node:
+def length(rows: Rows, order: Argument) -> Node:
     """The norm of order 2 (where none is given), 0 (elements that are not zero), infinity or any other."""
     f, size = rows.f, rows.f("abs", rows.node)
     if order in (2, None):
@@ -200,7 +206,7 @@ def _frobenius(state: Lowering, op: Op) -> Node:
     if given == 2 and state.argument(op, 1, "ord", "fro") != "fro":
         raise UnwritableError(f"{op.target} other than Frobenius' norm")
     rows = _rows(state, op, state.argument(op, given, "dim", (-2, -1)))
-    return rows.result(_length(rows, 2), state.argument(op, given + 1, "keepdim", False))
+    return rows.result(length(rows, 2), state.argument(op, given + 1, "keepdim", False))
 
 
 def _both_extrema(state: Lowering, op: Op) -> tuple[Node, ...]:
@@ -237,7 +243,7 @@ def _distance(state: Lowering, op: Op) -> Node:
     eps = state.operand(state.argument(op, 3, "eps", 1e-6), dtype)
     gap = f("add", f("sub", *(state.operand(argument, dtype) for argument in op.args[:2])), eps)
     rows = Rows(state, gap, (len(gap.shape) - 1,))
-    return rows.result(_length(rows, state.argument(op, 2, "p", 2)), state.argument(op, 4, "keepdim", False))
+    return rows.result(length(rows, state.argument(op, 2, "p", 2)), state.argument(op, 4, "keepdim", False))
 
 
 def _trailing(state: Lowering, op: Op) -> Rows:
@@ -250,18 +256,26 @@ def _trailing(state: Lowering, op: Op) -> Rows:
     return Rows(state, node, tuple(range(rank - len(shape), rank)))
 
 
-def _affine(state: Lowering, rows: Rows, node: Node, weight: Argument, bias: Argument) -> Node:
-    if weight is not None:
-        node = rows.f("mul", node, state.operand(weight, node.dtype))
-    return node if bias is None else rows.f("add", node, state.operand(bias, node.dtype))
+def normalized(rows: Rows, eps: Node) -> tuple[Node, Node]:
+    """The centred value over its standard deviation, and 1 / that."""
+    scale = reciprocal_root(rows.state, rows.f("add", rows.variance(0.0), eps))
+    return rows.f("mul", rows.centred(), scale), scale
+
+
+def affine(rows: Rows, node: Node, weight: Argument, bias: Argument, shape: tuple[int, ...] = ()) -> Node:
+    """weight * x + bias, both under a shape where one is given."""
+    for name, argument in (("mul", weight), ("add", bias)):
+        if argument is not None:
+            vector = rows.state.operand(argument, node.dtype)
+            node = rows.f(name, node, rows.state.graph.reshape(vector, shape) if shape else vector)
+    return node
 
 
 def _layer_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     rows = _trailing(state, op)
     eps = state.operand(state.argument(op, 4, "eps", 1e-5), rows.node.dtype)
-    scale = reciprocal_root(state, rows.f("add", rows.variance(0.0), eps))
-    normal = rows.f("mul", rows.centred(), scale)
-    result = _affine(state, rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"))
+    normal, scale = normalized(rows, eps)
+    result = affine(rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"))
     return (result, rows.mean(), scale) if len(op.results) == 3 else result
 
 
@@ -271,7 +285,7 @@ def _rms_norm(state: Lowering, op: Op) -> Node:
     eps = rows.f.number(EPSILON[rows.node.dtype]) if given is None else state.operand(given, rows.node.dtype)
     square = rows.mean(rows.f("mul", rows.node, rows.node))
     normal = rows.f("mul", rows.node, reciprocal_root(state, rows.f("add", square, eps)))
-    return _affine(state, rows, normal, state.argument(op, 2, "weight"), None)
+    return affine(rows, normal, state.argument(op, 2, "weight"), None)
 
 
 def _instance_norm(state: Lowering, op: Op) -> Node:
@@ -281,12 +295,8 @@ def _instance_norm(state: Lowering, op: Op) -> Node:
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
     eps = state.operand(state.argument(op, 7, "eps", 1e-5), node.dtype)
-    normal = rows.f("mul", rows.centred(), reciprocal_root(state, rows.f("add", rows.variance(0.0), eps)))
     channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
-    for name, argument in (("mul", op.args[1]), ("add", op.args[2])):
-        if argument is not None:
-            normal = rows.f(name, normal, state.graph.reshape(state.operand(argument, node.dtype), channels))
-    return normal
+    return affine(rows, normalized(rows, eps)[0], op.args[1], op.args[2], channels)
 
 
 def _group_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
@@ -304,13 +314,9 @@ def _group_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     node = state.graph.reshape(whole, (images, groups, channels // groups, *places))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
     eps = state.operand(state.argument(op, 4, "eps", 1e-5), node.dtype)
-    scale = reciprocal_root(state, rows.f("add", rows.variance(0.0), eps))
-    normal = rows.f("mul", rows.centred(), scale)
-    for name, argument in (("mul", state.argument(op, 2, "weight")), ("add", state.argument(op, 3, "bias"))):
-        if argument is not None:
-            vector = state.operand(argument, node.dtype)
-            shape = (groups, channels // groups, *(1,) * len(places))
-            normal = rows.f(name, normal, state.graph.reshape(vector, shape))
+    normal, scale = normalized(rows, eps)
+    shape = (groups, channels // groups, *(1,) * len(places))
+    normal = affine(rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"), shape)
     result = state.graph.reshape(normal, whole.shape)
     return (result, rows.result(rows.mean(), False), rows.result(scale, False)) if native else result
 
