@@ -33,7 +33,7 @@ from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Graph, Node, UnwritableError
 from knowledge.playbook.problem import Tensor
 from knowledge.playbook.sizes import Size
-from knowledge.playbook.strided import NotAView, broadcast_shape, packed_strides, resolve
+from knowledge.playbook.strided import broadcast_shape, packed_strides, resolve
 
 REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
 SCANS = ("sum", "prod", "amax", "amin")
@@ -362,7 +362,7 @@ class Values(Graph):
         lead = len(shape) - len(node.shape)
         wide = tuple(node.shape[dim - lead] if extent == -1 else extent for dim, extent in enumerate(shape))
         if broadcast_shape((node.shape, wide)) != wide:
-            raise NotAView(f"{node.shape} does not broadcast to {shape}")
+            raise UnwritableError(f"{node.shape}, which does not broadcast to {shape} ({self.origin})")
         return self.map(wide, self.spread(node, wide))
 
     def reshape(self, node: Node, shape: tuple[int, ...]) -> Node:
@@ -371,7 +371,7 @@ class Values(Graph):
             return node
         shape = resolve(node.shape, shape)
         if prod(shape) != prod(node.shape):
-            raise NotAView(f"a reshape of {node.shape} to {shape}")
+            raise UnwritableError(f"a reshape of {node.shape} to {shape} ({self.origin})")
         place = linear(map(along, axes("i", shape)), packed_strides(shape))
         return self.map(shape, self.read(node, unravelled(place, node.shape)))
 

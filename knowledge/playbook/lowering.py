@@ -10,7 +10,6 @@ from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 from knowledge.playbook.sizes import real
-from knowledge.playbook.strided import NotAView
 
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
 
@@ -135,16 +134,8 @@ def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowere
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
-        outputs.append((tensor, _spread(state, node, tensor)))
+        outputs.append((tensor, graph.expand(node, tensor.shape)))
     return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
-
-
-def _spread(state: Lowering, node: Node, tensor: Tensor) -> Node:
-    """What an output holds, in its shape."""
-    try:
-        return node if node.uniform else state.graph.expand(node, tensor.shape)
-    except NotAView as failure:
-        raise UnwritableError(f"an output that is not as traced: {failure}") from failure
 
 
 def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
@@ -156,10 +147,7 @@ def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
     if lowering is None:
         raise UnwritableError(op.target)
     state.graph.origin = op.target.removesuffix(".default")
-    try:
-        made = lowering(state, op)
-    except NotAView as failure:
-        raise UnwritableError(f"{failure} ({op.target})") from failure
+    made = lowering(state, op)
     nodes = made if isinstance(made, tuple) else (made,)
     for result, node in zip(op.results, nodes, strict=False):
         # What is written in place takes the type of the operand.
@@ -178,7 +166,7 @@ def _as_traced(state: Lowering, op: Op, node: Node, result: Tensor) -> Node:
     constant = any(isinstance(each, Ref) and state.value(each).uniform for each in op.args)
     if node.dtype != result.dtype or not (node.uniform or node.shape == result.shape or constant):
         raise UnwritableError(f"{op.target} as {result.dtype}{list(result.shape)}")
-    return node if node.uniform or node.shape == result.shape else state.graph.expand(node, result.shape)
+    return state.graph.expand(node, result.shape)
 
 
 def aliases(op: Op) -> Iterator[tuple[str, str]]:

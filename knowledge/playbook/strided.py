@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from math import prod
 
+from knowledge.playbook.expressions import UnwritableError
+
 Shape = tuple[int, ...]
-
-
-class NotAView(Exception):  # noqa: N818 - a refusal that callers turn into their own error
-    """Shapes that do not go together; `str()` says which."""
 
 
 def packed_strides(shape: Shape) -> Shape:
@@ -22,14 +20,14 @@ def packed_strides(shape: Shape) -> Shape:
 
 
 def broadcast_shape(shapes: tuple[Shape, ...]) -> Shape:
-    """The shape that all of `shapes` broadcast to."""
+    """The shape that all of `shapes` broadcast to. Raises `UnwritableError` where there is none."""
     rank = max(len(shape) for shape in shapes)
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     result = []
     for extents in zip(*padded, strict=True):
         wide = {extent for extent in extents if extent != 1}
         if len(wide) > 1:
-            raise NotAView(f"shapes {shapes} do not broadcast")
+            raise UnwritableError(f"shapes {shapes} that do not broadcast")
         result.append(wide.pop() if wide else 1)
     return tuple(result)
 
