@@ -165,7 +165,7 @@ class File:
     def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
         """On tensor cores what pays there, else loops."""
         name, graph, device = f"loops{number}", self.made.graph, self.problem.device
-        product = None if self.sizes else matches(self.problem, nest, graph)
+        product = None if self.sizes else self._products[id(nest)]
         place = f"{self.names[self.problem.outputs[0].name]}.device()"
         if sorting.long(nest):
             return LongSortText(name, nest, graph, stems, self.scalars, device, place)
@@ -214,6 +214,11 @@ class File:
         elsewhere, between = {each.name for each, _ in others}, {each.name for each in self.made.fused.between}
         own = self.tensors([nests[number] for number in launch.numbers])
         return [each for each, _ in own if each.name in between - elsewhere]
+
+    @cached_property
+    def _products(self) -> dict[int, Contraction | None]:
+        """Each nest's product on tensor cores, by the nest's identity."""
+        return {id(nest): matches(self.problem, nest, self.made.graph) for nest in self.made.nests}
 
     @cached_property
     def _between(self) -> list[Tensor]:
