@@ -48,11 +48,19 @@ def few_tiles(problem: Problem, form: Form) -> Plan | None:
     form, plans = turned(form), []
     for bn in (64, 128):
         for cluster in (2, 4, 8):
-            at_once = _tile_count(form, bn) * cluster <= problem.device.multiprocessors
+            at_once = _tile_count(form, bn) * cluster <= _slots(problem.device, cluster)
             if at_once and ceil(form.k.extent / BK) >= 4 * cluster:
                 plan = Plan("gemm", {"kernel": KERNEL, "bn": bn, "stages": 1, "cluster": cluster})
                 plans.append(plan.with_knobs(stages=_stages(plan, _IN_FLIGHT_ALONE)))
     return min(plans, key=lambda plan: cycles(form, plan), default=None)
+
+
+def _slots(device: Device, cluster: int) -> int:
+    """Multiprocessors that clusters fill at once, by a block each: groups of them are no multiples of a large one.
+
+    512 x 512 x 4096 in 128 blocks takes an H200 0.0134 ms by clusters of 2 and 0.0186 by clusters of 4.
+    """
+    return device.multiprocessors if cluster <= 2 else device.multiprocessors // 2
 
 
 def cycles(form: Form, plan: Plan) -> float:

@@ -15,6 +15,7 @@ from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
 from knowledge.compiler.product import form_of
+from knowledge.playbook import cuda_gemm_fused as fused
 from knowledge.playbook import cuda_gemm_tensor as tensor
 from knowledge.playbook.author import first_draft, next_draft
 from knowledge.playbook.cuda_gemm_text import width
@@ -137,6 +138,8 @@ def test_a_cluster_shares_k_where_that_needs_no_second_launch():
     assert first(64, 10, 128)["kernel"] == first(64, 4096, 128)["kernel"] == tensor.CLUSTER
     assert first(64, 10, 128)["splits"] == 4, "as many as there are tiles of K"
     assert first(64, 10, 128, device=A100)["kernel"] == tensor.KERNEL
+    assert first(512, 512, 512)["splits"] == 2, "more would not run at once"
+    assert first(128, 1000, 4096)["kernel"] == fused.KERNEL
     assert first(64, 10, 4096)["kernel"] == tensor.KERNEL, "16 tiles of K a block take longer than a second launch"
     (more,) = (move for move in RECIPE.moves(shaped(64, 128, 1600), Plan("gemm", first(64, 128, 1600)))
                if move.name == "K shared through memory")  # fmt: skip

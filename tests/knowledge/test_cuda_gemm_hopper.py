@@ -70,8 +70,8 @@ def test_two_loops_of_batches_are_left_to_other_kernels():
 
 
 @pytest.mark.parametrize(("m", "n", "k", "own"), [
-    (512, 512, 4096, decode.KERNEL), (128, 128, 8192, decode.KERNEL), (512, 512, 512, hopper.KERNEL),
-    (1024, 1024, 1024, hopper.KERNEL), (256, 256, 65536, hopper.KERNEL),
+    (512, 512, 4096, decode.KERNEL), (128, 128, 8192, decode.KERNEL), (256, 1024, 4096, decode.KERNEL),
+    (512, 512, 512, hopper.KERNEL), (1024, 1024, 1024, hopper.KERNEL), (256, 256, 65536, hopper.KERNEL),
 ])  # fmt: skip
 def test_clusters_share_k_where_tiles_are_few_and_k_is_neither_short_nor_endless(m, n, k, own):
     problem = product(m, n, k)
@@ -82,7 +82,8 @@ def test_clusters_share_k_where_tiles_are_few_and_k_is_neither_short_nor_endless
     if own == decode.KERNEL:
         form = decode.turned(form_of(problem))
         assert form.m.strides[C] == 1, "neighbouring threads store neighbours"
-        assert decode._tile_count(form, plan.knobs["bn"]) * plan.knobs["cluster"] <= 132
+        blocks = decode._tile_count(form, plan.knobs["bn"]) * plan.knobs["cluster"]
+        assert blocks <= (132 if plan.knobs["cluster"] == 2 else 66), "as many as run at once"
 
 
 @pytest.mark.parametrize(("m", "n"), [(1, 4096), (16, 4096), (4096, 33), (64, 4096)])
