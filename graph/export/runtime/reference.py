@@ -21,19 +21,53 @@ def run_reference(text: str, name: str, file: str) -> types.ModuleType:
 
 
 def require_same_arguments(reference: types.ModuleType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """A kernel is made for one set of constructor arguments: others would change what it has to compute.
+    """A kernel is made for the constructor arguments of its workloads: others would change what it has to compute.
 
-    Raises `ValueError` for the first that differs.
+    Raises `ValueError` for the first that differs, beside the workload that agrees longest.
     """
-    made_for = reference.get_init_inputs() if hasattr(reference, "get_init_inputs") else ()
     constructor = inspect.signature(reference.Model)
-    given, expected = constructor.bind(*args, **kwargs), constructor.bind(*made_for)
-    given.apply_defaults()
-    expected.apply_defaults()
-    for name, value in expected.arguments.items():
-        other = given.arguments[name]
-        if isinstance(value, (bool, int, float, str, type(None), list, tuple)) and _plain(value) != _plain(other):
-            raise ValueError(f"the kernel was made for Model({name}={value!r}), not {name}={other!r}")
+    given = _bound(constructor, args, kwargs)
+    expected = [_bound(constructor, made_for, {}) for made_for in _made_for(reference)]
+    differing = [(name, each) for each in expected if (name := _differing(each, given)) is not None]
+    if len(differing) == len(expected):
+        name, nearest = max(differing, key=lambda each: list(constructor.parameters).index(each[0]))
+        raise ValueError(f"the kernel was made for Model({name}={nearest[name]!r}), not {name}={given[name]!r}")
+
+
+def _made_for(reference: types.ModuleType) -> list[tuple[Any, ...]]:
+    """The constructor's arguments in each workload that the file declares; those of the plain one where it has none."""
+    function = getattr(reference, "get_init_inputs", None)
+    if function is None:
+        return [()]
+    workloads = getattr(reference, "WORKLOADS", None)
+    if workloads is None and hasattr(reference, "get_workloads"):
+        workloads = reference.get_workloads()
+    parameters = inspect.signature(function).parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    chosen = (
+        {key: value for key, value in each.items() if key not in ("name", "dtype") and (takes_any or key in parameters)}
+        for each in workloads or [{}]
+    )
+    return [tuple(function(**each)) for each in chosen]
+
+
+def _bound(constructor: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    bound = constructor.bind(*args, **kwargs)
+    bound.apply_defaults()
+    return bound.arguments
+
+
+def _differing(expected: dict[str, Any], given: dict[str, Any]) -> str | None:
+    """The first argument that does not have the value it should; None where all have."""
+    compared = (bool, int, float, str, type(None), list, tuple)
+    return next(
+        (
+            name
+            for name, value in expected.items()
+            if isinstance(value, compared) and _plain(value) != _plain(given[name])
+        ),
+        None,
+    )
 
 
 def _plain(value: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 from report_records import softsign_task
 
 from graph.export.drop_in import _text_literal, export_drop_in
+from graph.export.runtime.reference import require_same_arguments, run_reference
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Signature, Task, TensorSpec, Workload
@@ -510,3 +512,25 @@ def test_a_cuda_drop_in_names_no_folder_and_no_architecture_of_this_machine() ->
     assert "sm_" not in words
     assert str(Path(sys.prefix)) not in text
     assert str(Path(shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc").parent) not in words
+
+
+OF_TWO_SIZES = """
+class Model:
+    def __init__(self, width, slope=0.5): ...
+
+def get_inputs(rows=1): ...
+
+def get_init_inputs(width=4):
+    return [width]
+
+WORKLOADS = [{"name": "wide", "width": 8}, {"width": 16, "rows": 3}]
+"""
+
+
+def test_workloads_say_which_modules_it_was_made_for() -> None:
+    reference = run_reference(OF_TWO_SIZES, "sized", "sized.py")
+    for width in (8, 16):
+        require_same_arguments(reference, (width,), {})
+    for arguments, said in (((4,), "Model(width=8), not width=4"), ((16, 0.1), "Model(slope=0.5), not slope=0.1")):
+        with pytest.raises(ValueError, match=re.escape(said)):
+            require_same_arguments(reference, arguments, {})
