@@ -1,6 +1,6 @@
 """The same products on Hopper's own instructions: warpgroups that read and such that multiply (contract_wgmma.cu).
 
-Knob: `wgmma`, 0 for none of it. Operands of float32 whose neighbours in memory are columns, and tiles for most of the
+Knob: `wgmma`, 0 for none of it. Operands of float32 whose neighbours in memory are columns, and tiles for half of the
 multiprocessors, are what it takes; else the tiles of `cuda_contract.py` are as good.
 """
 
@@ -63,13 +63,12 @@ TILES = {1: (Background(64, 256), Background(128, 128), Background(64, 128)),
 
 def fitting(problem: Problem, made: Contraction, knobs: Mapping[str, object]) -> Background | None:
     """The tile that should need the fewest cycles; None where the schedule does not pay."""
-    device, products = problem.device, products_of(problem, made, knobs)
+    device, products, blocks = problem.device, products_of(problem, made, knobs), problem.device.multiprocessors
     taken = "bm" in knobs or knobs.get("wgmma") == 0
-    if taken or device.architecture != ARCHITECTURE or made.k_major or made.sizes[3] < 2 * K:
+    if taken or device.architecture != ARCHITECTURE or not blocks or made.k_major or made.sizes[3] < 2 * K:
         return None
     if made.left.dtype != "float32" or made.right.dtype != "float32":
         return None
-    blocks = max(device.multiprocessors, 1)
     busy = [tile for tile in TILES[products] if tile.tiles(made) >= BUSY * blocks]
     return min(busy, key=lambda tile: -(-tile.tiles(made) // blocks) * tile.cycles(products), default=None)
 
@@ -85,7 +84,8 @@ class BackgroundText(ContractText):
         return [
             f"using BLK_M = Int<{tile.bm}>;",
             f"using BLK_N = Int<{tile.bn}>;",
-            f"static constexpr int Stages = {tile.stages(self.products)}, Blocks = {self._blocks};  // at once",
+            f"static constexpr int Stages = {tile.stages(self.products)}, "
+            f"Blocks = {self.problem.device.multiprocessors};  // at once",
         ]
 
     @property
@@ -94,11 +94,9 @@ class BackgroundText(ContractText):
 
     @property
     def _fitting(self) -> Background:
-        return fitting(self.problem, self.made, self.knobs) or TILES[self.products][0]
-
-    @property
-    def _blocks(self) -> int:
-        return self.problem.device.multiprocessors
+        tile = fitting(self.problem, self.made, self.knobs)
+        assert tile is not None, "File._for_a_gpu has asked"
+        return tile
 
     @property
     def _budget(self) -> str:

@@ -22,7 +22,7 @@ from knowledge.compiler.contraction import Contraction, contraction
 from knowledge.compiler.cuda_contract import ranked
 from knowledge.compiler.index import Index
 from knowledge.compiler.recipe import LoopsRecipe, compiled
-from knowledge.playbook.problem import Problem
+from knowledge.playbook.problem import Device, Problem
 from knowledge.playbook.recipe import Plan
 from knowledge.playbook.variations import translations
 
@@ -337,8 +337,8 @@ def test_other_tiles_are_moves_until_one_is_chosen() -> None:
 
 
 def test_a_tile_in_the_background_is_as_large_as_the_multiprocessors_stay_busy_with() -> None:
-    def tile(x: torch.Tensor, w: torch.Tensor, **knobs: int) -> tuple[int, int] | None:
-        problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w)
+    def tile(x: torch.Tensor, w: torch.Tensor, device: Device = H200, **knobs: int) -> tuple[int, int] | None:
+        problem = traced(lambda x, w: F.conv2d(x, w, padding=1), x, w, device=device)
         made = found(problem)
         chosen = made and cuda_contract_wgmma.fitting(problem.model_copy(update={"precision": "tf32"}), made, knobs)
         return (chosen.bm, chosen.bn) if chosen else None
@@ -348,6 +348,8 @@ def test_a_tile_in_the_background_is_as_large_as_the_multiprocessors_stay_busy_w
     assert tile(torch.empty(32, 64, 56, 56), torch.empty(64, 64, 3, 3)) == (64, 256)
     assert tile(few, torch.empty(64, 64, 3, 3)) is None
     assert tile(many, torch.empty(256, 256, 3, 3), bm=64, bn=64) is None
+    untold = H200.model_copy(update={"multiprocessors": 0})
+    assert tile(many, torch.empty(256, 256, 3, 3), untold) is None, "it would be launched with no block"
     assert tile(many.to(memory_format=torch.channels_last), torch.empty(256, 256, 3, 3)) is None
     for products, tiles in cuda_contract_wgmma.TILES.items():
         assert all(each.stages(products) >= 3 and each.cycles(products) > 0 for each in tiles)
