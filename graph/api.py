@@ -225,8 +225,8 @@ def accelerate(
     """Make a whole model faster: the regions worth a kernel, each by the agents, and kept where it gains inside.
 
     `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
-    is the seconds that all regions' runs have together. `result.module()` is the fast one, `result.record` says all,
-    with `compile_baseline` also how torch.compile does in the same rounds.
+    is the seconds of the whole wait, within which the answer comes, or 15 s later. `result.module()` is the fast one,
+    `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds.
     Raises `UserError` and `MachineError`.
     """
     more = settings if budget is None else settings | {"max_wall_s": budget}

@@ -259,7 +259,12 @@ class Budgets(Group):
         title="Share of the roof",
         description="End when the best kernel's profile reaches it.",
     )
-    max_wall_s: float = Field(default=3600.0, gt=0, title="Seconds in all", description="Counted across resumes.")
+    max_wall_s: float = Field(
+        default=3600.0,
+        gt=0,
+        title="Seconds in all",
+        description="Counted across resumes. Of a whole model: all of the wait, its acceptance too.",
+    )
     max_device_s: float = Field(
         default=1800.0,
         gt=0,

@@ -21,6 +21,7 @@ from graph.model.sources import load_model
 from graph.model.steps import by_playbook
 from graph.model.terminal import ModelTerminal
 from graph.pages.sheet import Sheet, drawn
+from harness.machine.own_process import process_began
 from harness.nouns.errors import CutegenError, UserError
 
 
@@ -36,7 +37,8 @@ def _plan(options: Model, console: Console) -> int:
     if options.file is None or options.resume or options.out:
         raise UserError("--plan takes a file, and writes no folder.", "Leave --resume and --out out.")
     settings = settings_of(options.settings)
-    plan = plan_model(load_model(options.file, batch=options.batch, tokens=options.tokens), settings)
+    model = load_model(options.file, batch=options.batch, tokens=options.tokens)
+    plan = plan_model(model, settings, since=process_began())
     alone = by_playbook(settings)
     if options.json:
         print(plan.model_dump_json())
@@ -55,9 +57,10 @@ def _optimize(options: Model, console: Console) -> int:
 
     try:
         with ModelTerminal(console) as terminal:
-            record = drive_model(folder, manifest, terminal, planned=planned)
+            record = drive_model(folder, manifest, terminal, planned=planned, since=process_began())
     except (CutegenError, KeyboardInterrupt) as error:
-        error.add_note(f"Go on with: cutegen model --resume {shlex.quote(short(folder.path))}")
+        if folder.manifest_file.exists():
+            error.add_note(f"Go on with: cutegen model --resume {shlex.quote(short(folder.path))}")
         raise
     _finish(record, folder, console, as_json=options.json)
     return IMPROVED if record.accepted else NOTHING_FASTER
@@ -90,7 +93,7 @@ def _finish(record: ModelRecord, folder: ModelFolder, console: Console, *, as_js
     console.print()
     if record.plan is not None and record.outcomes:
         console.print(drawn(Sheet("", HEAD, region_rows(record.plan, record.outcomes, record.acceptance))))
-    for sentence in verdict_of(record.acceptance):
+    for sentence in verdict_of(record.acceptance, record.outcomes):
         console.print(Text(sentence), soft_wrap=True)
     written = [file.name for file in (folder.assembled, folder.tree, folder.report, folder.record) if file.exists()]
     console.print(Text(f"In {short(folder.path)}: {' '.join(written)}"), soft_wrap=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from graph.model.sources import load_model
 from graph.model.state import ModelInput, ModelState
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
+from graph.runs.progress import Observer
 from nodes.settings import Settings
 from nodes.state import require
 
@@ -54,10 +56,19 @@ class ModelResult:
         return load_drop_in(self._assembled).accelerate(module, () if named is args else args or (), named)
 
 
-def plan_model(given: ModelInput, settings: Settings, open_workbench: OpenWorkbench = LocalWorkbench) -> Plan:
-    """Capture a model and rank its regions; no kernel is written. Raises `UserError` and `MachineError`."""
+def plan_model(
+    given: ModelInput,
+    settings: Settings,
+    open_workbench: OpenWorkbench = LocalWorkbench,
+    *,
+    since: float | None = None,
+) -> Plan:
+    """Capture a model and rank its regions; no kernel is written. Raises `UserError` and `MachineError`.
+
+    The budget counts from `since` on, by the monotonic clock.
+    """
     asked = given.model_copy(update={"only_plan": True})
-    found = build_model_graph(open_workbench).compile().invoke(asked, context=settings)
+    found = build_model_graph(open_workbench, since=since).compile().invoke(asked, context=settings)
     return require(ModelState.model_validate(found).plan, "plan")
 
 
@@ -66,11 +77,12 @@ def accelerate_model(
     inputs: Sequence[Any] | Mapping[str, Any] | None,
     settings: Settings,
     out: str | Path | None,
-    *,
+    *observers: Observer,
     compile_baseline: bool = True,
 ) -> ModelResult:
     """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`."""
+    since = time.monotonic()
     model = load_model(source, inputs).model_copy(update={"compile_baseline": compile_baseline})
     folder, manifest = create_model(Path(out) if out is not None else None, model, settings)
     live = source if inputs is not None else None
-    return ModelResult(folder, drive_model(folder, manifest), live, inputs)
+    return ModelResult(folder, drive_model(folder, manifest, *observers, since=since), live, inputs)

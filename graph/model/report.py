@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from graph.model.plan import Plan, PlannedRegion
 from graph.model.plan_table import in_times, left_out_of, places_in_words, sentences_of
-from graph.model.state import RegionOutcome
+from graph.model.state import NOT_BEGUN, RegionOutcome
 from graph.pages.sheet import markdown
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
 from harness.nouns.verdict import Interval
@@ -17,7 +17,7 @@ def page(name: str, plan: Plan | None, outcomes: tuple[RegionOutcome, ...], acce
     if plan is None:
         return f"# {name}\n\nIt was not captured.\n"
     rows = region_rows(plan, outcomes, acceptance)
-    told = (*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True), *left_out_of(plan))
+    told = (*verdict_of(acceptance, outcomes), *sentences_of(plan, playbook_alone=True), *left_out_of(plan))
     said = "\n".join(f"- {sentence}" for sentence in told)
     return f"# {name}\n\n{said}\n\n{markdown(HEAD, rows)}\n"
 
@@ -31,18 +31,25 @@ def region_rows(
     return tuple(_row(plan, region, found.get(region.name), inside.get(region.name)) for region in plan.regions)
 
 
-def verdict_of(acceptance: Acceptance | None) -> list[str]:
+def verdict_of(acceptance: Acceptance | None, outcomes: tuple[RegionOutcome, ...]) -> list[str]:
     """What is said of the whole, in sentences."""
-    if acceptance is None:
-        return ["No kernel won by itself: the model stays as it is."]
+    late = sum(outcome.reason == NOT_BEGUN for outcome in outcomes)
+    stays = f"Nothing faster{' in this time' if late else ''}: the model stays as it is."
+    told = _verdict_of(acceptance, stays) if acceptance else [f"{stays} No kernel won by itself."]
+    if late:
+        told.append(f"The budget was too small for {late} of the {len(outcomes)} regions worth a kernel.")
+    return told
+
+
+def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
     if acceptance.speedup is None or acceptance.interval is None:
-        return [f"The model stays as it is. {acceptance.reason}"]
+        return [f"{stays} {acceptance.reason}"]
     said = (
         f"{acceptance.speedup:.2f}x over eager (95 % interval {acceptance.interval.low:.2f} to "
         f"{acceptance.interval.high:.2f}): {acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
         f"{acceptance.rounds} rounds by turns. Outputs held against {acceptance.oracle}."
     )
-    told = [said if acceptance.accepted else f"The model stays as it is: {said} {acceptance.reason}"]
+    told = [said if acceptance.accepted else f"{stays} {said} {acceptance.reason}"]
     return [*told, *map(_beside, acceptance.compiled), *_graphs(acceptance), *_memory(acceptance)]
 
 
@@ -92,6 +99,9 @@ def _factor(speedup: float | None, interval: Interval | None) -> str:
 def _fate(outcome: RegionOutcome | None, inside: Inside | None) -> str:
     if outcome is None:
         return "left as it is"
+    if outcome.reason == NOT_BEGUN:
+        return NOT_BEGUN
     if inside is None:
         return "no gain by itself" if outcome.speedup else f"no kernel: {outcome.reason}"
-    return f"dropped: {inside.dropped}" if inside.dropped else "kept"
+    kept = f"kept, {outcome.reason}" if outcome.reason else "kept"
+    return f"dropped: {inside.dropped}" if inside.dropped else kept

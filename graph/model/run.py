@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Literal
@@ -73,6 +74,13 @@ class ModelFolder:
         self.assembled = path / FILE
         self.checkpoints = path / "checkpoints.sqlite"
 
+    def discard(self) -> None:
+        """Remove what a model left that was not captured, and the folder itself unless it holds something else."""
+        for file in (self.manifest_file, *self.path.glob(f"{self.checkpoints.name}*")):
+            file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
+
 
 def create_model(out: Path | None, model: ModelInput, settings: Settings) -> tuple[ModelFolder, ModelManifest]:
     """Make a model's folder, `runs/<name>-<id>` where `out` names none. Raises `UserError` and `MachineError`."""
@@ -117,28 +125,46 @@ def drive_model(
     open_workbench: OpenWorkbench = LocalWorkbench,
     open_judge: OpenJudge = open_judge,
     planned: Callable[[Plan], None] | None = None,
+    since: float | None = None,
 ) -> ModelRecord:
     """To the end, with the record and the report written. Raises `UserError` and `MachineError`.
 
-    `planned` is told the plan before any kernel is written, and by a resumed one at its end.
+    `planned` is told the plan before any kernel is written, and by a resumed one at its end. The budget counts from
+    `since` on, by the monotonic clock. A file that is no model, or whose budget is too small for any answer, leaves no
+    folder.
     """
-    with claimed(folder.manifest_file), open_saver(folder.checkpoints) as saver:
-        graph = build_model_graph(open_workbench, open_judge).compile(
+    with claimed(folder.manifest_file), ExitStack() as ending, open_saver(folder.checkpoints) as saver:
+        graph = build_model_graph(open_workbench, open_judge, since=since).compile(
             checkpointer=saver, interrupt_after=["planner"] if planned else None
         )
         thread = GraphThread(graph, manifest.id)
+        try:
+            return _driven(thread, folder, manifest, observers, planned)
+        except UserError:
+            if _state(thread, manifest).capture is None:
+                ending.callback(folder.discard)  # once its checkpoints are closed
+            raise
+
+
+def _driven(
+    thread: GraphThread,
+    folder: ModelFolder,
+    manifest: ModelManifest,
+    observers: tuple[Observer, ...],
+    planned: Callable[[Plan], None] | None,
+) -> ModelRecord:
+    thread.take_on(manifest.model, manifest.settings, observers)
+    state = _state(thread, manifest)
+    if planned and state.plan is not None:
+        planned(state.plan)
+    if thread.graph.get_state(thread.config).next:
         thread.take_on(manifest.model, manifest.settings, observers)
-        state = _state(thread, manifest)
-        if planned and state.plan is not None:
-            planned(state.plan)
-        if graph.get_state(thread.config).next:
-            thread.take_on(manifest.model, manifest.settings, observers)
-        record = _record(_state(thread, manifest), manifest)
-        replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
-        replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))
-        if record.plan is not None:
-            replace_file(folder.tree, tree_page(record.name, record.plan, record.outcomes, record.acceptance))
-        return record
+    record = _record(_state(thread, manifest), manifest)
+    replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
+    replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))
+    if record.plan is not None:
+        replace_file(folder.tree, tree_page(record.name, record.plan, record.outcomes, record.acceptance))
+    return record
 
 
 def _state(thread: GraphThread, manifest: ModelManifest) -> ModelState:

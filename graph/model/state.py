@@ -43,6 +43,10 @@ class RegionTask(Frozen):
     gain_ms: float
 
 
+NOT_BEGUN = "not begun: there was no time for it"
+"""The reason of a region that nobody took on."""
+
+
 class RegionOutcome(Frozen):
     """What a region's run found: its best kernel's speed-up by itself, where one passed."""
 
@@ -59,7 +63,8 @@ def add_outcomes(left: tuple[RegionOutcome, ...], right: tuple[RegionOutcome, ..
 
 
 class ModelState(BaseModel):
-    """A model on its way. `seconds` is the time spent in nodes, resumed goes included."""
+    """A model on its way. `seconds` is the time spent, resumed goes included; `until_s` what the regions' runs may make
+    it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -74,6 +79,7 @@ class ModelState(BaseModel):
     plan: Plan | None = None
     tasks: tuple[RegionTask, ...] = ()
     outcomes: Annotated[tuple[RegionOutcome, ...], add_outcomes] = ()
+    until_s: float | None = None
     acceptance: Acceptance | None = None
     usage: Annotated[Usage, add] = Usage()
     seconds: Annotated[float, add] = 0.0
@@ -91,7 +97,10 @@ class ModelState(BaseModel):
 
 
 class RegionState(BaseModel):
-    """What one region's node is sent, and the fields of the model's state that it writes."""
+    """What one region's node is sent, and the fields of the model's state that it writes.
+
+    `seconds` is what was spent when the regions were sent, `until_s` what may be when the last of them has ended.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -103,3 +112,4 @@ class RegionState(BaseModel):
     usage: Usage = Usage()
     seconds: float = 0.0
     reads: tuple[str, ...] = ()
+    until_s: float | None = None

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
+from graph.model.budget import End, affordable, by_gain_a_second, too_small
 from graph.model.plan import plan_of
-from graph.model.state import ModelState, RegionOutcome, RegionState, RegionTask
-from graph.model.turns import allowance_s, beginning, turn
+from graph.model.state import NOT_BEGUN, ModelState, RegionOutcome, RegionState, RegionTask
+from graph.model.turns import NotBegunError, Phase, allowance_of, phase_of, places_for, turn
 from graph.model.workbench import OpenWorkbench, Workbench
 from graph.runs.folder import Manifest, RunFolder, create, reopen, replace_file
 from graph.runs.interrupts import raise_if_stopped, wakes
@@ -18,8 +20,11 @@ from graph.runs.loop import drive
 from graph.runs.record import RunRecord
 from harness.machine.cache import cache_dir
 from harness.nouns.errors import UserError
+from harness.nouns.model_budget import ENDING_S, refused
+from harness.nouns.reading import read_bounded
 from harness.nouns.verdict import precision_on
-from harness.wire.stopping import Stop, StoppedError, present, stoppable
+from harness.wire.deadline import Deadline
+from harness.wire.stopping import Stop, StoppedError, TimeIsOverError, limited, present, stoppable
 from harness.wire.telling import tell
 from nodes.events import RegionBegun, RegionEnded
 from nodes.node import Update
@@ -28,52 +33,113 @@ from nodes.progress import apart
 from nodes.settings import Settings
 from nodes.state import Usage, require
 
-Step = Callable[[ModelState, NodeContext, Workbench], Update]
+Step = Callable[[ModelState, NodeContext, Workbench, Deadline], Update]
+STOPPING_S = 2.0
+"""Until a region's run that is ended has written what it has."""
+CUT_OFF = "ended by the budget, in the middle of a step"
 
 
-def capture(state: ModelState, _: NodeContext, bench: Workbench) -> Update:
-    """Run the model once with every operation clocked."""
-    return {"capture": bench.capture(state.model), "target": bench.target, "tier": bench.tier}
+def capture(state: ModelState, _: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
+    """Run the model once with every operation clocked. Raises `UserError` where the budget is too small for more."""
+    with _in_time(deadline, state.name, "one call of it, with every operation clocked,"):
+        captured = bench.capture(state.model, deadline)
+    error = refused(state.name, deadline.budget_s, deadline.spent_s, captured.costs, bench.target)
+    if error and not state.only_plan:
+        raise error
+    return {"capture": captured, "target": bench.target, "tier": bench.tier}
 
 
-def planner(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
+def planner(state: ModelState, node_context: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
     """Cut the model into regions, and rank them by what they can gain."""
     captured = require(state.capture, "capture")
     precision = precision_on(bench.target, node_context.settings.precision)
-    return {"plan": plan_of(captured, bench.target, bench.facts(), precision)}
+    with _in_time(deadline, state.name, "its plan"):
+        return {"plan": plan_of(captured, bench.target, bench.facts(), precision)}
 
 
-def cutter(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
-    """Make a task of each region that is worth a kernel."""
+def cutter(state: ModelState, node_context: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
+    """Make a task of each region that is worth a kernel, and that there is time for."""
     captured, plan = require(state.capture, "capture"), require(state.plan, "plan")
-    chosen = plan.worthwhile(playbook_alone=by_playbook(node_context.settings))
-    sources = bench.cut(state.model, cuts_of(captured, chosen)) if chosen else {}
+    end = end_of(state, bench, deadline)
+    worth = by_gain_a_second(plan.worthwhile(playbook_alone=by_playbook(node_context.settings)))
+    costs = captured.costs
+    left_s = deadline.left_s - costs.made_s - costs.exported_s
+    chosen = worth[: affordable(left_s, end, len(worth), places_for(bench.target))]
+    sources: dict[str, str] = {}
+    try:
+        with deadline.before(end.kept_s(0)).limiting():
+            sources = bench.cut(state.model, cuts_of(captured, chosen)) if chosen else {}
+    except TimeIsOverError:
+        chosen = ()
     return {
         "tasks": tuple(
             RegionTask(name=region.name, source=sources[region.name], gain_ms=region.gain_ms) for region in chosen
-        )
+        ),
+        "until_s": deadline.budget_s - end.kept_s(len(chosen)) - STOPPING_S,
+        "outcomes": tuple(
+            RegionOutcome(name=region.name, improved=False, reason=NOT_BEGUN) for region in worth[len(chosen) :]
+        ),
     }
+
+
+def end_of(state: ModelState, bench: Workbench, deadline: Deadline) -> End:
+    """What is kept for the end of this model's budget."""
+    costs = require(state.capture, "capture").costs
+    return End(costs, bench.target, deadline.budget_s, bench.models(), state.compile_baseline)
 
 
 def region(state: RegionState, node_context: NodeContext) -> Update:
     """Take one region through the agents' graph, in a run folder of its own; an ended run is only read."""
-    folder = folder_of(node_context) / REGIONS
-    task, run = state.region, RunFolder(folder / state.region.name)
+    began, folder = time.monotonic(), folder_of(node_context) / REGIONS
+    with phase_of(state, folder, node_context.settings.max_wall_s) as phase:
+        try:
+            with _ended_with_all(), turn(state, phase, folder):
+                outcome, usage = _driven(state, folder, phase, node_context)
+        except NotBegunError:
+            outcome, usage = RegionOutcome(name=state.region.name, improved=False, reason=NOT_BEGUN), Usage()
+        except UserError as error:
+            outcome, usage = RegionOutcome(name=state.region.name, improved=False, reason=str(error)), Usage()
+        tell(RegionEnded.model_validate(outcome.model_dump(exclude={"name"})))
+        return {
+            "outcomes": (outcome,),
+            "usage": usage,
+            "seconds": phase.counted_s() - (time.monotonic() - began),
+        }
+
+
+def _driven(state: RegionState, folder: Path, phase: Phase, node_context: NodeContext) -> tuple[RegionOutcome, Usage]:
+    """The region's run to its end, or to that of its time: then what was verified by then counts."""
+    run = RunFolder(folder / state.region.name)
+    allowed = allowance_of(state, folder, phase)
+    known = run.manifest_file.exists()
+    begun = reopen(run.path) if known else _begin(run, state, allowed.soft_s, node_context.settings)
+    tell(RegionBegun(budget_s=begun[1].settings.max_wall_s))
     try:
-        with _ended_with_all(), turn(state.target):
-            with beginning:
-                known = run.manifest_file.exists()
-                begun = reopen(run.path) if known else _begin(run, state, folder, node_context.settings)
-            tell(RegionBegun(budget_s=begun[1].settings.max_wall_s))
+        with limited(allowed.hard_s):
             record = apart(partial(drive, *begun, open_judge=node_context.open_judge))
-    except UserError as error:
-        return _ended(RegionOutcome(name=task.name, improved=False, reason=str(error)), Usage())
-    return _ended(outcome_of(task.name, record), record.usage)
+    except TimeIsOverError:
+        return _cut_off(state.region.name, run)
+    return outcome_of(state.region.name, record), record.usage
 
 
-def _ended(outcome: RegionOutcome, usage: Usage) -> Update:
-    tell(RegionEnded.model_validate(outcome.model_dump(exclude={"name"})))
-    return {"outcomes": (outcome,), "usage": usage}
+def _cut_off(name: str, run: RunFolder) -> tuple[RegionOutcome, Usage]:
+    """What a run left that was ended in the middle of a step."""
+    try:
+        record = RunRecord.model_validate_json(read_bounded(run.record))
+    except (OSError, ValueError):
+        return RegionOutcome(name=name, improved=False, reason=CUT_OFF), Usage()
+    timing = record.timing
+    return outcome_of(name, record, improved=timing is not None and timing.wins, reason=CUT_OFF), record.usage
+
+
+@contextmanager
+def _in_time(deadline: Deadline, name: str, doing: str) -> Iterator[None]:
+    """What an answer needs at all. Raises `UserError` where it takes the whole budget."""
+    try:
+        with deadline.before(ENDING_S).limiting():
+            yield
+    except TimeIsOverError as over:
+        raise too_small(name, deadline.budget_s, doing) from over
 
 
 @contextmanager
@@ -88,7 +154,7 @@ def _ended_with_all() -> Iterator[None]:
             raise
 
 
-def assembler(state: ModelState, node_context: NodeContext, _: Workbench) -> Update:
+def assembler(state: ModelState, node_context: NodeContext, _: Workbench, __: Deadline) -> Update:
     """Write the model with every region whose kernel is faster by itself."""
     write_assembled(state, folder_of(node_context), won(state), graphs=replayed(state))
     return {}
@@ -99,10 +165,12 @@ def replayed(state: ModelState) -> bool:
     return state.target == "cuda"
 
 
-def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench) -> Update:
+def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
     """Hold the whole against eager; what does not gain inside it goes."""
     folder = folder_of(node_context)
-    acceptance = bench.accept(state.model, folder, FILE, won(state))
+    names = won(state)
+    accepting_s = end_of(state, bench, deadline).accepting_s(len(names))
+    acceptance = bench.accept(state.model, folder, FILE, names, deadline.before(ENDING_S), accepting_s)
     write_assembled(state, folder, acceptance.kept, graphs=acceptance.accepted and acceptance.graphs)
     return {"acceptance": acceptance}
 
@@ -122,15 +190,16 @@ def write_assembled(state: ModelState, folder: Path, names: tuple[str, ...], *, 
         (folder / FILE).unlink(missing_ok=True)
 
 
-def outcome_of(name: str, record: RunRecord) -> RegionOutcome:
-    """What a run's record says of its region."""
+def outcome_of(name: str, record: RunRecord, *, improved: bool | None = None, reason: str = "") -> RegionOutcome:
+    """What a run's record says of its region; of a run that was cut off somebody else says whether it `improved`."""
+    improved = record.outcome == "improved" if improved is None else improved
     headline = record.timing.headline if record.timing else None
     return RegionOutcome(
         name=name,
-        improved=record.outcome == "improved",
+        improved=improved,
         speedup=headline.speedup if headline else None,
         interval=headline.interval if headline else None,
-        reason="" if record.outcome == "improved" else record.degenerate or record.stop_reason,
+        reason=reason or ("" if improved else record.degenerate or record.stop_reason),
     )
 
 
@@ -147,17 +216,32 @@ def folder_of(node_context: NodeContext) -> Path:
     return folder
 
 
-def _begin(run: RunFolder, state: RegionState, folder: Path, settings: Settings) -> tuple[RunFolder, Manifest]:
-    seconds = allowance_s(state, folder, settings.max_wall_s)
+def _begin(run: RunFolder, state: RegionState, seconds: float, settings: Settings) -> tuple[RunFolder, Manifest]:
     own = settings.model_copy(update={"max_wall_s": seconds, "run_dir": None})
     return create(run.path, name=state.region.name, source=state.region.source, settings=own)
 
 
-def opened(step: Step, open_workbench: OpenWorkbench) -> Callable[[ModelState, NodeContext], Update]:
-    """The step with a machine to work on, as the run's settings ask for it."""
+class Waited:
+    """The seconds that somebody waited before the graph began, by the monotonic clock. Its first node counts them."""
+
+    def __init__(self, since: float | None) -> None:
+        self._since = since
+
+    def once(self) -> float:
+        """All of them at first, then none."""
+        since, self._since = self._since, None
+        return time.monotonic() - since if since is not None else 0.0
+
+
+def opened(step: Step, open_workbench: OpenWorkbench, waited: Waited) -> Callable[[ModelState, NodeContext], Update]:
+    """The step with a machine to work on, as the run's settings ask for it, and what is left of the budget."""
 
     def agent(state: ModelState, node_context: NodeContext) -> Update:
-        return step(state, node_context, open_workbench(node_context.settings))
+        before_s = waited.once()
+        deadline = Deadline.of(node_context.settings.max_wall_s, state.seconds + before_s)
+        bench = open_workbench(node_context.settings)
+        with bench.counted():
+            return step(state, node_context, bench, deadline) | {"seconds": before_s}
 
     agent.__name__ = step.__name__
     return agent

@@ -14,7 +14,7 @@ from harness.nouns.acceptance import Acceptance
 def tree_page(name: str, plan: Plan, outcomes: tuple[RegionOutcome, ...], acceptance: Acceptance | None) -> str:
     """One HTML page that needs nothing beside itself."""
     tree = tree_of(plan, outcomes, acceptance)
-    said = [*verdict_of(acceptance), *sentences_of(plan, playbook_alone=True), *left_out_of(plan)]
+    said = [*verdict_of(acceptance, outcomes), *sentences_of(plan, playbook_alone=True), *left_out_of(plan)]
     lines = [
         {"depth": depth, "branch": each if isinstance(each, Branch) else None, "leaf": each, "share": each.share}
         for depth, each in rows(tree)

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from graph.export.live_module import INPUTS, PROGRAM, cut_source
+from graph.model.budget import ROUNDS_S
 from graph.model.state import ModelInput
 from harness.building.store import exported_modules
 from harness.isolation.tiers import resolve_tier
-from harness.judging.capturing import COMPILE_S, ModelOnTarget
+from harness.judging.capturing import ModelOnTarget
+from harness.judging.device_lock import among_models, models_beside
 from harness.nouns.acceptance import Acceptance
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import precision_on
+from harness.wire.deadline import Deadline
 from harness.wire.job import RegionCut
 from nodes.settings import Settings
 from tools.judges import choose_target
-
-ACCEPT_S = 12.0
-"""For the rounds of one comparison of whole models."""
 
 MODES: dict[TargetName, tuple[str, ...]] = {"cpu": ("default",), "cuda": ("default", "max-autotune")}
 """Of torch.compile, to be timed beside; on a processor the other one tunes nothing that the first does not."""
@@ -38,16 +39,32 @@ class Workbench(Protocol):
         """The device's ceilings."""
         ...
 
-    def capture(self, model: ModelInput) -> Capture:
-        """A model's operations with their times."""
+    def counted(self) -> AbstractContextManager[None]:
+        """What is done within is counted, in every process, as one of the models beside the device."""
+        ...
+
+    def models(self) -> int:
+        """How many are worked on beside the device now."""
+        ...
+
+    def capture(self, model: ModelInput, deadline: Deadline) -> Capture:
+        """A model's operations with their times. Raises `UserError` where no answer fits before the deadline."""
         ...
 
     def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
         """The source of a task for each region, by its name."""
         ...
 
-    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
-        """The assembled model in a folder, beside eager."""
+    def accept(
+        self,
+        model: ModelInput,
+        folder: Path,
+        file: str,
+        regions: tuple[str, ...],
+        deadline: Deadline,
+        accepting_s: float,
+    ) -> Acceptance:
+        """The assembled model in a folder, beside eager; torch.compile is to leave `accepting_s` of the time."""
         ...
 
 
@@ -67,9 +84,17 @@ class LocalWorkbench:
         """Measured on first use, then kept on the disk."""
         return self._device.facts()
 
-    def capture(self, model: ModelInput) -> Capture:
+    def counted(self) -> AbstractContextManager[None]:
+        """By files in the cache, as turns on the device are taken."""
+        return among_models(self._device.device)
+
+    def models(self) -> int:
+        """Those of other processes, too."""
+        return max(1, models_beside(self._device.device))
+
+    def capture(self, model: ModelInput, deadline: Deadline) -> Capture:
         """In a locked child that has PyTorch."""
-        return self._on(model).capture()
+        return self._on(model).capture(deadline)
 
     def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
         """In such a child; programs and inputs go into the cache of exported modules."""
@@ -80,16 +105,25 @@ class LocalWorkbench:
                 for region in regions
             }
 
-    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
-        """In such a child, with the kernels loaded into it."""
+    def accept(
+        self,
+        model: ModelInput,
+        folder: Path,
+        file: str,
+        regions: tuple[str, ...],
+        deadline: Deadline,
+        accepting_s: float,
+    ) -> Acceptance:
+        """In such a child, with the kernels loaded into it. Models beside one another have shorter comparisons."""
         return self._on(model).accept(
             folder,
             file,
             regions,
             tolerance=self._settings.tolerance,
-            limit_s=ACCEPT_S,
+            limit_s=ROUNDS_S / self.models(),
+            deadline=deadline,
             modes=MODES[self.target] if model.compile_baseline else (),
-            compile_s=min(COMPILE_S, self._settings.max_wall_s),
+            accepting_s=accepting_s,
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:

@@ -10,7 +10,7 @@ from langgraph.types import Send
 
 from graph.editing import EditableGraph
 from graph.model.state import ModelInput, ModelState, RegionState
-from graph.model.steps import Step, acceptor, assembler, capture, cutter, opened, planner, region, replayed, won
+from graph.model.steps import Step, Waited, acceptor, assembler, capture, cutter, opened, planner, region, replayed, won
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.runs.trust import require_harmless_files
 from harness.judging.protocol import OpenJudge
@@ -43,7 +43,15 @@ def after_cutter(state: ModelState) -> list[Send] | str:
     return [
         Send(
             "region",
-            {"region": task, "tasks": state.tasks, "target": state.target, "tier": state.tier, "reads": state.reads},
+            {
+                "region": task,
+                "tasks": state.tasks,
+                "target": state.target,
+                "tier": state.tier,
+                "reads": state.reads,
+                "seconds": state.seconds,
+                "until_s": state.until_s,
+            },
         )
         for task in state.tasks
     ]
@@ -59,15 +67,17 @@ def build_model_graph(
     open_judge: OpenJudge = open_judge,
     *,
     admit: Admission[Any] | None = None,
+    since: float | None = None,
 ) -> StateGraph[ModelState, Settings, ModelInput, ModelState]:
     """The graph, to be compiled with or without a checkpointer. `open_workbench` gives it a machine to measure on.
 
-    `admit` is asked about settings and state before each node, and raises for what it does not take.
+    `admit` is asked about settings and state before each node, and raises for what it does not take. The budget
+    counts from `since` on, by the monotonic clock; without it from the first node on.
     """
-    shelf = ModelCache(open_model)
+    shelf, waited = ModelCache(open_model), Waited(since)
     graph = EditableGraph(ModelState, context_schema=Settings, input_schema=ModelInput)
     for step, description in STEPS:
-        node = cancellable(as_node(opened(step, open_workbench), shelf, None, admit, open_judge))
+        node = cancellable(as_node(opened(step, open_workbench, waited), shelf, None, admit, open_judge))
         joins = step is assembler
         graph.add_node(step.__name__, node, metadata={"description": description}, defer=joins)
     within = as_node(region, shelf, None, admit, open_judge)

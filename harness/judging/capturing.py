@@ -6,7 +6,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,12 +22,15 @@ from harness.nouns.device import DeviceName
 from harness.nouns.errors import CutegenError, MachineError, UserError
 from harness.nouns.events import WholeModel
 from harness.nouns.frozen import Frozen
+from harness.nouns.model_budget import LATE_S
 from harness.nouns.task import Variant
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Precision
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
-from harness.wire.job import AcceptJob, CompileOrder, CutJob, ReferenceJob, RegionCut, WholeCompileJob
+from harness.wire.deadline import Deadline
+from harness.wire.job import AcceptJob, CaptureJob, CompileOrder, CutJob, ReferenceJob, RegionCut, WholeCompileJob
+from harness.wire.stopping import TimeIsOverError, limited
 from harness.wire.telling import tell
 
 Noun = TypeVar("Noun", bound=Frozen)
@@ -35,6 +38,7 @@ Turn = Callable[[DeviceName], AbstractContextManager[None]]
 LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 << 38)
 COMPILE_S = 150.0
 """For torch.compile's work on a whole model, in all modes together."""
+LATE = "It was not held against eager in time: the budget was over."
 LEAST_COMPILE_S = 10.0
 """With less there is no use in beginning."""
 
@@ -50,14 +54,16 @@ class ModelOnTarget:
     precision: Precision = "default"
     read: tuple[str, ...] = ()
 
-    def capture(self) -> Capture:
+    def capture(self, deadline: Deadline) -> Capture:
         """Run it on its own inputs, with every operation clocked.
 
-        Raises `UserError` where the file is no model, and `MachineError` where it is too large for this machine.
+        Raises `UserError` where the file is no model, or no answer fits before the `deadline`, and `MachineError` where
+        it is too large for this machine.
         """
         tell(WholeModel(doing="running the model with every operation clocked"))
+        job = CaptureJob(**dict(self._job), budget_s=deadline.budget_s, ends_at=deadline.ends_at)
         with scratch_folder() as scratch:
-            return self._validated(Capture, self._run("capture", self._job, scratch))
+            return self._validated(Capture, self._run("capture", job, scratch))
 
     def cut(self, regions: tuple[RegionCut, ...], folder: Path, *, program: str, inputs: str) -> None:
         """Write each region as files of these names, into a folder of its name in `folder`. Raises like `capture`."""
@@ -73,16 +79,19 @@ class ModelOnTarget:
         *,
         tolerance: float,
         limit_s: float,
+        deadline: Deadline,
         modes: tuple[str, ...] = (),
-        compile_s: float = COMPILE_S,
+        accepting_s: float = 0.0,
     ) -> Acceptance:
         """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
 
-        What cannot be compiled within `compile_s`, of which the first modes have theirs first, is no baseline, and said
-        so. Where its process dies nothing is accepted. Raises like `capture`.
+        Rounds of a comparison end after about `limit_s`, and what there is by the `deadline` is the answer. What cannot
+        be compiled in `COMPILE_S`, and so long before the deadline that `accepting_s` are left, is no baseline, and
+        said so; the first modes have their time first. Where its process dies, or is ended because it is late, nothing
+        is accepted. Raises like `capture`.
         """
         order = compile_order(self._digest) if modes else None
-        late = self._compiled_ahead(order, modes, compile_s) if order else {}
+        late = self._compiled_ahead(order, modes, deadline.before(accepting_s)) if order else {}
         job = AcceptJob(
             **dict(self._job),
             folder=str(folder),
@@ -90,35 +99,44 @@ class ModelOnTarget:
             regions=regions,
             tolerance=tolerance,
             limit_s=limit_s,
+            ends_at=deadline.ends_at,
             compile=order,
             modes=tuple(mode for mode in modes if mode not in late),
         )
         tell(WholeModel(doing="loading the model with its kernels"))
         with scratch_folder() as scratch:
             try:
-                found = self._validated(Acceptance, self._answer("accept", job, scratch, read=(str(folder),)))
+                with deadline.before(-LATE_S).limiting():
+                    found = self._validated(Acceptance, self._answer("accept", job, scratch, read=(str(folder),)))
             except JobDiedError as died:
                 found = Acceptance(accepted=False, reason=f"With its kernels it ended its process: {died.reason}.")
+            except TimeIsOverError:
+                found = Acceptance(accepted=False, reason=LATE)
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
         return found.model_copy(update={"compiled": (*found.compiled, *absent)})
 
-    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...], compile_s: float) -> dict[str, str]:
+    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...], deadline: Deadline) -> dict[str, str]:
         """Why the accepting child is not to try them, by mode; it finds filled caches for the others."""
         late: dict[str, str] = {}
+        over_at = time.monotonic() + COMPILE_S
         for mode in modes:
             began = time.monotonic()
+            compile_s = min(over_at - began, deadline.left_s)
             if compile_s < LEAST_COMPILE_S:
                 late[mode] = "the time for compiling was over before it"
                 continue
             tell(WholeModel(doing=f"torch.compile on the whole model, {mode}"))
             job = WholeCompileJob(**dict(self._job), compile=order, modes=(mode,))
             try:
-                with scratch_folder() as scratch:
-                    failure = str(self._run("compile_whole", job, scratch, wall_s=compile_s).get(mode, "no answer"))
+                with scratch_folder() as scratch, limited(compile_s):
+                    failure = str(self._run("compile_whole", job, scratch).get(mode, "no answer"))
             except CutegenError as error:
                 failure = " ".join(str(error).split())[:300]
+            except TimeIsOverError:
+                failure = f"it was not compiled within {compile_s:.0f} s"
+            if not failure and deadline.left_s < time.monotonic() - began:  # the accepting child does some of it again
+                failure = "the time was over when it had been compiled"
             late |= {mode: failure} if failure else {}
-            compile_s -= time.monotonic() - began
         return late
 
     @property
@@ -136,11 +154,10 @@ class ModelOnTarget:
         kind: str,
         job: ReferenceJob,
         cwd: Path,
-        wall_s: float = LIMITS.wall_s,
         turn: Turn = one_at_a_time,
     ) -> dict[str, Any]:
         try:
-            return self._answer(kind, job, cwd, wall_s=wall_s, turn=turn)
+            return self._answer(kind, job, cwd, turn=turn)
         except JobDiedError as died:
             raise MachineError(
                 f"{self.name}: running it ended its process, {died.reason}.",
@@ -153,7 +170,6 @@ class ModelOnTarget:
         job: ReferenceJob,
         cwd: Path,
         read: tuple[str, ...] = (),
-        wall_s: float = LIMITS.wall_s,
         turn: Turn = one_at_a_time,
     ) -> dict[str, Any]:
         """Raises `JobDiedError` where the child ends before it has answered."""
@@ -165,7 +181,7 @@ class ModelOnTarget:
                 job.model_dump(mode="json"),
                 tier=self.tier,
                 cwd=cwd,
-                limits=replace(LIMITS, wall_s=wall_s),
+                limits=LIMITS,
                 access=with_compilers(needs.access + Access(read=(*self.read, *read)), order),
                 gpus=needs.gpus,
             )

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +21,9 @@ from harness.wire.telling import tell
 
 PLACES = 4
 """Evaluations that may share a device: each starts several processes, and none should keep the others from ending."""
+
+MOST_MODELS = 16
+"""Whole models that are counted beside one device."""
 
 
 class _Held(threading.local):
@@ -68,6 +71,36 @@ def held_s() -> float:
 def add_held(seconds: float) -> None:
     """Count time that another process had a device for what this thread waited for."""
     _held.seconds += seconds
+
+
+@contextmanager
+def among_models(device: DeviceName) -> Iterator[None]:
+    """Be counted, in whichever process, as a whole model that is worked on beside this device."""
+    with ExitStack() as held:
+        for number in range(MOST_MODELS):
+            with suppress(BlockingIOError):
+                held.enter_context(_seat(device, number, fcntl.LOCK_EX))
+                break
+        yield
+
+
+def models_beside(device: DeviceName) -> int:
+    """Whole models that are worked on beside this device now, its caller's own included."""
+    free = 0
+    for number in range(MOST_MODELS):
+        with suppress(BlockingIOError), _seat(device, number, fcntl.LOCK_SH):
+            free += 1
+    return MOST_MODELS - free
+
+
+@contextmanager
+def _seat(device: DeviceName, number: int, how: int) -> Iterator[None]:
+    """Raises `BlockingIOError` where another one has it."""
+    path = _lock(device, f"model-{number}")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w") as file:
+        fcntl.flock(file, how | fcntl.LOCK_NB)
+        yield
 
 
 class _Wait:

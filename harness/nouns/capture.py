@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import cached_property
 
 from harness.nouns.frozen import Frozen, Label, SanitizedText
+from harness.nouns.model_budget import ModelCosts
 from harness.nouns.task import Argument, Ref, TensorSpec, TracedOp
 
 
@@ -67,7 +68,7 @@ class Capture(Frozen):
     """What was found out of a model on its inputs.
 
     `whole_ms` is the time of one eager call, the shortest of `calls`. `memory_bytes` is what a call needs by the
-    sizes of its tensors, weights included; `weight_bytes` are those alone.
+    sizes of its tensors, weights included; `weight_bytes` are those alone. `costs` are what its own work took.
     """
 
     name: Label
@@ -78,6 +79,7 @@ class Capture(Frozen):
     memory_bytes: int
     weight_bytes: int
     flops: int
+    costs: ModelCosts = ModelCosts()
 
 
 def _refs(arguments: tuple[Argument, ...]) -> list[str]:

@@ -20,11 +20,11 @@ from harness.trusted.timing.compile_ahead import compile_ahead
 from harness.wire.job import (
     AcceptJob,
     AsCalledJob,
+    CaptureJob,
     CompileJob,
     CutJob,
     JudgeJob,
     MixJob,
-    ReferenceJob,
     WholeCompileJob,
 )
 
@@ -47,7 +47,7 @@ _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "examine": examine,
     "compile": lambda payload: compile_ahead(CompileJob.model_validate(payload)),
     "as_called": lambda payload: time_as_called(AsCalledJob.model_validate(payload)),
-    "capture": lambda payload: capture(ReferenceJob.model_validate(payload)),
+    "capture": lambda payload: capture(CaptureJob.model_validate(payload)),
     "cut": lambda payload: cut(CutJob.model_validate(payload)),
     "compile_whole": lambda payload: compile_whole_ahead(WholeCompileJob.model_validate(payload)),
     "accept": lambda payload: accept(AcceptJob.model_validate(payload)),

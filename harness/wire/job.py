@@ -22,6 +22,13 @@ class ReferenceJob(Frozen):
     precision: Precision
 
 
+class CaptureJob(ReferenceJob):
+    """A model to be captured. `budget_s` are for all that is done with it, until the monotonic clock says `ends_at`."""
+
+    budget_s: float
+    ends_at: float
+
+
 class RegionCut(Frozen):
     """Operations in a row of a captured part, by the names of values that `harness.nouns.capture.Part` has."""
 
@@ -60,7 +67,7 @@ class AcceptJob(ReferenceJob):
     """An assembled model (`folder` holds `file` and the folders of its `regions`) to be held against eager.
 
     `modes` of torch.compile are timed beside it, where `compile` says what that may use. Rounds of a comparison end
-    after about `limit_s`.
+    after about `limit_s`, and sooner where the monotonic clock comes to `ends_at`.
     """
 
     folder: str
@@ -68,6 +75,7 @@ class AcceptJob(ReferenceJob):
     regions: tuple[str, ...]
     tolerance: float
     limit_s: float
+    ends_at: float
     compile: CompileOrder | None = None
     modes: tuple[str, ...] = ()
 

@@ -13,6 +13,10 @@ class StoppedError(BaseException):
     """The work was given up from outside. No failure of it, so that nobody takes it for one, tries again or repairs."""
 
 
+class TimeIsOverError(Exception):
+    """The work had its time, and was ended."""
+
+
 class Stop:
     """Whether a piece of work, with all its threads, is to end; and what has to be woken for that."""
 
@@ -103,3 +107,32 @@ def pause(seconds: float) -> None:
     over = threading.Event()
     with woken_by(over.set):
         over.wait(seconds)
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Work that ends after so many seconds, in whichever of the block's threads, and with the work around it.
+
+    What blocks is woken. Raises `TimeIsOverError`, and `StoppedError` where the work around it is to end.
+    """
+    around, stop, over = _stop.get(), Stop(), threading.Event()
+
+    def end() -> None:
+        over.set()
+        stop.ask()
+
+    timer = threading.Timer(max(0.0, seconds), end)
+    timer.daemon = True
+    number = around.add(stop.ask) if around else None
+    timer.start()
+    try:
+        with stoppable(stop):
+            yield
+    except StoppedError as stopped:
+        if over.is_set() and not (around and around.asked):
+            raise TimeIsOverError from stopped
+        raise
+    finally:
+        timer.cancel()
+        if around and number is not None:
+            around.remove(number)

@@ -23,6 +23,7 @@ from harness.checks.errors import compare
 from harness.checks.expected import Expected
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
 from harness.nouns.events import WholeModel
+from harness.nouns.model_budget import FEWEST_ROUNDS
 from harness.nouns.verdict import Interval, OutputError
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
@@ -37,9 +38,10 @@ from harness.trusted.timing.statistics import median_ratio
 from harness.wire.job import AcceptJob
 from harness.wire.telling import tell
 
-MIN_ROUNDS, MAX_ROUNDS = 11, 120
+ENOUGH_ROUNDS, MAX_ROUNDS = 11, 120
 SEED = 20_011
 """Of the second set of inputs that outputs are compared on; the first are the model's own."""
+TOO_LATE = "all together are wrong inside the model, and there was no time to ask it alone"
 TOO_LARGE = "eager itself: in float64 the model does not fit into the memory"
 
 Call = Callable[[], Any]
@@ -68,8 +70,19 @@ class _Whole:
     graphs: bool = False
     """Whether models are made that are replayed as CUDA graphs."""
     made: dict[tuple[tuple[str, ...], bool], torch.nn.Module] = field(default_factory=dict)
+    programs: dict[str, Any] = field(default_factory=dict)
+    """What was exported for one of them, for the others."""
     wanted: dict[int, _Wanted] = field(default_factory=dict)
     """By the inputs' seed. Found once, for every model asked."""
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until an answer is due; below 0 where it is late."""
+        return self.job.ends_at - time.monotonic()
+
+    def rounds_s(self, others: int) -> float:
+        """What a comparison may take of what is left, where so many `others` follow it."""
+        return min(self.job.limit_s, self.left_s / (others + 1))
 
     def with_regions(self, names: tuple[str, ...], *, graphs: bool | None = None) -> torch.nn.Module:
         """The model with these regions' kernels."""
@@ -77,7 +90,9 @@ class _Whole:
         if key not in self.made:
             self.leaving.restore(self.reference.model)
             args, kwargs = self.reference.arranged(self.inputs)
-            self.made[key] = self.file.accelerate(self.reference.model, args, kwargs, regions=names, graphs=key[1])
+            self.made[key] = self.file.accelerate(
+                self.reference.model, args, kwargs, regions=names, graphs=key[1], programs=self.programs
+            )
         return self.made[key]
 
     def call(self, module: torch.nn.Module) -> Call:
@@ -160,8 +175,8 @@ def _timed(whole: _Whole, kept: tuple[str, ...], compiled: list[CompiledWhole]) 
     fast = whole.with_regions(kept)
     sides = {"eager": whole.call(whole.reference.model), "fast": whole.call(fast)}
     sides |= {f"compiled {each.mode}": each.call for each in compiled if each.call}
-    times = _by_turns(sides, whole.device, whole.job.limit_s)
-    speedup, interval = median_ratio(times["eager"], times["fast"])
+    times = _by_turns(sides, whole.device, whole.rounds_s(0))
+    speedup, interval = _ratio(times["eager"], times["fast"])
     faster = interval.low > 1.0
     return Acceptance(
         accepted=faster,
@@ -179,7 +194,7 @@ def _beside(compiled: CompiledWhole, times: dict[str, list[float]]) -> BesideCom
     mine = times.get(f"compiled {compiled.mode}")
     if mine is None:
         return BesideCompiled(mode=compiled.mode, failure=compiled.failure)
-    speedup, interval = median_ratio(mine, times["fast"])
+    speedup, interval = _ratio(mine, times["fast"])
     return BesideCompiled(mode=compiled.mode, ms=median(mine) * 1e3, speedup=speedup, interval=interval)
 
 
@@ -195,8 +210,8 @@ def _graphs(whole: _Whole, names: tuple[str, ...]) -> _Graphs:
     if wrong or not replayed.kernels.replays:  # type: ignore[union-attr]
         return _Graphs()
     sides = {"plain": whole.call(plain), "replayed": whole.call(replayed)}
-    times = _by_turns(sides, whole.device, whole.job.limit_s / 2)
-    speedup, interval = median_ratio(times["plain"], times["replayed"])
+    times = _by_turns(sides, whole.device, whole.rounds_s(2) / 2)
+    speedup, interval = _ratio(times["plain"], times["replayed"])
     return _Graphs(interval.low > 1.0, speedup, interval)
 
 
@@ -205,7 +220,7 @@ def _right_regions(whole: _Whole) -> tuple[tuple[str, ...], list[Inside]]:
     names = whole.job.regions
     if not names or not _wrong(whole, names):
         return names, []
-    found = {name: _wrong(whole, (name,)) for name in names}
+    found = {name: _wrong(whole, (name,)) if whole.left_s > 0 else TOO_LATE for name in names}
     dropped = [Inside(name=name, dropped=why) for name, why in found.items() if why]
     return tuple(name for name, why in found.items() if not why), dropped
 
@@ -285,8 +300,9 @@ def _inside(whole: _Whole, names: tuple[str, ...]) -> list[Inside]:
     for name in names:
         rest = tuple(other for other in names if other != name)
         sides[name] = whole.with_regions(rest) if rest or whole.graphs else whole.reference.model
-    times = _by_turns({name: whole.call(module) for name, module in sides.items()}, whole.device, whole.job.limit_s)
-    return [_said(name, *median_ratio(times[name], times["all"])) for name in names]
+    calls = {name: whole.call(module) for name, module in sides.items()}
+    times = _by_turns(calls, whole.device, whole.rounds_s(1))
+    return [_said(name, *_ratio(times[name], times["all"])) for name in names]
 
 
 def _said(name: str, speedup: float, interval: Interval) -> Inside:
@@ -295,14 +311,15 @@ def _said(name: str, speedup: float, interval: Interval) -> Inside:
 
 
 def _by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[str, list[float]]:
-    """Seconds of each side's call, one of each in a round, in an order that turns."""
+    """Seconds of each side's call, one of each in a round, in an order that turns. There are enough rounds for an
+    interval, however little time there is."""
     for call in sides.values():
         call()
     device.finish()
     names = list(sides)
     times: dict[str, list[float]] = {name: [] for name in names}
     began, rounds = time.perf_counter(), 0
-    while rounds < MIN_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
+    while rounds < FEWEST_ROUNDS or (rounds < MAX_ROUNDS and time.perf_counter() - began < limit_s):
         turn = rounds % len(names)
         for name in (*names[turn:], *names[:turn]):
             started = time.perf_counter()
@@ -313,9 +330,22 @@ def _by_turns(sides: dict[str, Call], device: Device, limit_s: float) -> dict[st
     return times
 
 
+def _ratio(slow: list[float], fast: list[float]) -> tuple[float, Interval]:
+    """The median of paired ratios with its 95 % interval; of few rounds it is all that they showed.
+
+    A bootstrap of few values is narrower than what is known: the smallest and the largest of n hold the median in
+    1 - 2^(1 - n) of all cases, whatever the noise.
+    """
+    speedup, interval = median_ratio(slow, fast)
+    if len(slow) >= ENOUGH_ROUNDS:
+        return speedup, interval
+    ratios = [one / other for one, other in zip(slow, fast, strict=True)]
+    return speedup, Interval(low=min(ratios), high=max(ratios))
+
+
 def _fast_peak(whole: _Whole, found: Acceptance, held: int) -> int | None:
     """Of the model that is handed out, made anew and called: what a graph keeps is taken when it is captured."""
-    if not found.accepted:
+    if not found.accepted or whole.left_s < 0:
         return None
     return held + peak_bytes(whole.device, lambda: whole.call(whole.with_regions(found.kept))())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.errors import MachineError
+from harness.nouns.model_budget import ModelCosts, refused
 from harness.trusted.devices import open_device
 from harness.trusted.facts.recurrent_shapes import by_shapes
 from harness.trusted.facts.watching import flop_counter
@@ -23,7 +25,7 @@ from harness.trusted.models.measuring import modules_ms, seconds, times_of
 from harness.trusted.models.reading import part_of
 from harness.trusted.reach import tensors_of
 from harness.trusted.reference import Reference
-from harness.wire.job import ReferenceJob
+from harness.wire.job import CaptureJob, ReferenceJob
 
 FOLLOW_S = 8.0
 """Of processor time, for a model's sizes; what was seen until then counts."""
@@ -40,8 +42,12 @@ class _Size:
     flops: int = 0
 
 
-def capture(job: ReferenceJob) -> dict[str, Any]:
-    """The capture as JSON-ready data. Raises `UserError` for a file that is none, `MachineError` for a large model."""
+def capture(job: CaptureJob) -> dict[str, Any]:
+    """The capture as JSON-ready data.
+
+    Raises `UserError` for a file that is none, and where no answer fits into the budget; `MachineError` for a large
+    model.
+    """
     torch.backends.mha.set_fastpath_enabled(False)  # attention in evaluation mode would be one operation of its own
     place = torch.device(job.device)
     size = _size(job)
@@ -49,13 +55,18 @@ def capture(job: ReferenceJob) -> dict[str, Any]:
     device = open_device(job.device, 0)
     if device.queues:
         device.prepare(job.precision)
+    began = time.monotonic()
     reference = Reference(job.source, job.name, place, variant=job.variant)
     inputs = reference.inputs(reference.given_seed or 0)
     args, kwargs = reference.arranged(inputs)
+    made_s = time.monotonic() - began
     with torch.no_grad():
         call = partial(reference.guarded, "forward", partial(reference.model, *args, **kwargs))
         first_s = seconds(call, device.finish)  # what fails, fails here, and libraries warm up
+        _require_time(job, ModelCosts(made_s=made_s, called_s=first_s))
+        began = time.monotonic()
         done, failed = export_model(reference, inputs)
+        exported_s = time.monotonic() - began
         times = times_of(call, device.finish, done, first_s, queues=device.queues)
         parts = tuple(map(part_of, done, times.operations))
         told: list[Exported | Failed] = [*done, *failed]
@@ -71,6 +82,7 @@ def capture(job: ReferenceJob) -> dict[str, Any]:
         memory_bytes=size.total,
         weight_bytes=size.weights,
         flops=size.flops,
+        costs=ModelCosts(made_s=made_s, exported_s=exported_s, called_s=times.mean_s),
     ).model_dump(mode="json")
 
 
@@ -97,6 +109,13 @@ def _require_room(job: ReferenceJob, needed: int) -> None:
             f"{what} has {free / 2**30:.1f} GiB free.",
             "Give it smaller inputs, or a machine with more memory.",
         )
+
+
+def _require_time(job: CaptureJob, costs: ModelCosts) -> None:
+    """Of the costs one call is known by now: what is to come only adds to it."""
+    spent_s = job.budget_s - (job.ends_at - time.monotonic())
+    if error := refused(job.name, job.budget_s, spent_s, costs, job.device):
+        raise error
 
 
 def _missed(failed: list[Failed], done: list[Exported], times: dict[str, float]) -> Iterator[Missed]:

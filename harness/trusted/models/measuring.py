@@ -29,16 +29,19 @@ class Times:
     """Milliseconds of a call of the model, and of each part's operations by their nodes' names.
 
     Each is the shortest of `calls`: what disturbs a call makes it longer, and does not come twice at the same place.
+    `mean_s` is what a call took with all that disturbed it, in seconds.
     """
 
     whole_ms: float = math.inf
     calls: int = 0
+    mean_s: float = 0.0
     operations: list[dict[str, float]] = field(default_factory=list)
 
     def take(self, whole_s: float, operations: list[dict[str, float]]) -> None:
         """One round, in seconds."""
         before = self.operations or [{} for _ in operations]
         self.calls += 1
+        self.mean_s += (whole_s - self.mean_s) / self.calls
         self.whole_ms = min(self.whole_ms, whole_s * 1e3)
         self.operations = [
             {name: min(known.get(name, math.inf), seconds * 1e3) for name, seconds in now.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
 from graph.model.plan import Plan, plan_of
 from graph.model.state import ModelInput
 from graph.model.workbench import LocalWorkbench
+from harness.judging import capturing
 from harness.nouns.acceptance import Acceptance
 from harness.nouns.capture import Capture
+from harness.wire.deadline import Deadline
 from nodes.settings import Settings
 
 SOURCE = """
@@ -65,7 +68,7 @@ MODEL = ModelInput(source=SOURCE, name="toy", compile_baseline=False)
 
 @pytest.fixture(scope="module")
 def captured() -> Capture:
-    return BENCH.capture(MODEL)
+    return BENCH.capture(MODEL, Deadline.of(600.0))
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +90,7 @@ def accepted(
     sources: dict[str, str],
     change: dict[str, str],
     model: ModelInput = MODEL,
+    left_s: float = 600.0,
 ) -> Acceptance:
     """With stand-ins for kernels, of which those of these regions do something more."""
     names = tuple(sources)
@@ -96,7 +100,7 @@ def accepted(
         stand_in = STAND_IN.format(source=sources[region.name], change=change.get(region.kind, "pass"))
         (place / "model_new.py").write_text(stand_in)
     (folder / FILE).write_text(assembled(captured, plan, names))
-    return BENCH.accept(model, folder, FILE, names)
+    return BENCH.accept(model, folder, FILE, names, Deadline.of(left_s), 0.0)
 
 
 def test_both_layers_are_places_of_one_product_and_every_region_is_cut_out(plan: Plan, sources: dict[str, str]) -> None:
@@ -145,3 +149,24 @@ def test_a_kernel_that_ends_its_process_leaves_the_model_as_it_is(
     acceptance = accepted(tmp_path, captured, plan, sources, {"norm": "import os; os.abort()"})
     assert not acceptance.accepted
     assert "killed by SIGABRT" in acceptance.reason
+
+
+def test_a_kernel_that_never_ends_inside_the_model_is_ended_with_the_budget(
+    tmp_path: Path, captured: Capture, plan: Plan, sources: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(capturing, "LATE_S", 3.0)
+    began = time.monotonic()
+    acceptance = accepted(tmp_path, captured, plan, sources, {"norm": "while True: pass"}, left_s=3.0)
+    assert time.monotonic() - began < 60.0
+    assert not acceptance.accepted
+    assert acceptance.reason == capturing.LATE
+
+
+def test_without_time_the_answer_comes_from_few_rounds(
+    tmp_path: Path, captured: Capture, plan: Plan, sources: dict[str, str]
+) -> None:
+    beside = MODEL.model_copy(update={"compile_baseline": True})
+    acceptance = accepted(tmp_path, captured, plan, sources, {}, beside, left_s=0.0)
+    assert acceptance.reason != capturing.LATE
+    assert all(each.interval for each in acceptance.regions)
+    assert [each.failure for each in acceptance.compiled] == ["the time for compiling was over before it"]

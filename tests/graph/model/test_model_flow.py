@@ -7,19 +7,17 @@ import signal
 import subprocess
 import sys
 from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import pytest
 from captures import captured, two_layers
-from report_records import full_record
 from run_samples import DEVICE
 from scripted_judge import ScriptedJudge
 
 from graph.model.plan import Plan
 from graph.model.run import ModelRecord, create_model, drive_model, reopen_model
-from graph.model.state import ModelInput, RegionState, RegionTask
-from graph.model.turns import LEAST_S, allowance_s
-from graph.runs.folder import create
+from graph.model.state import ModelInput
 from graph.runs.interrupts import interruptible
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
@@ -31,6 +29,7 @@ from harness.nouns.errors import MachineError, UserError
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Interval
+from harness.wire.deadline import Deadline
 from harness.wire.job import RegionCut
 from harness.wire.stopping import StoppedError, pause
 from nodes.settings import Settings
@@ -122,7 +121,13 @@ class ScriptedBench:
     def facts(self) -> DeviceFacts:
         return DEVICE
 
-    def capture(self, model: ModelInput) -> Capture:
+    def counted(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def models(self) -> int:
+        return 1
+
+    def capture(self, model: ModelInput, deadline: Deadline) -> Capture:
         self._ask("capture")
         return captured(two_layers(), whole_ms=22.0)
 
@@ -132,7 +137,15 @@ class ScriptedBench:
         return {name: f"{text}# judge: no task\n" if name.startswith(self.no_task or "-") else text
                 for name, text in said.items()}  # fmt: skip
 
-    def accept(self, model: ModelInput, folder: Path, file: str, regions: tuple[str, ...]) -> Acceptance:
+    def accept(
+        self,
+        model: ModelInput,
+        folder: Path,
+        file: str,
+        regions: tuple[str, ...],
+        deadline: Deadline,
+        accepting_s: float,
+    ) -> Acceptance:
         self._ask("accept")
         compile((folder / file).read_text(), file, "exec")
         inside = tuple(
@@ -255,27 +268,6 @@ def test_the_plan_is_told_before_any_kernel_is_written(folder: Path) -> None:
     )  # fmt: skip
     assert [cut for _, cut in told] == [0]
     assert bench.asked["accept"] == 1
-
-
-def test_the_budget_is_shared_out_by_gain_and_what_is_left_goes_on(tmp_path: Path) -> None:
-    large, small = (RegionTask(name=name, source=name, gain_ms=gain) for name, gain in (("a", 30.0), ("b", 10.0)))
-    first = RegionState(region=large, tasks=(large, small))
-    assert allowance_s(first, tmp_path, 400.0) == pytest.approx(300.0)
-    settings = SETTINGS.model_copy(update={"max_wall_s": 300.0})
-    run, _ = create(tmp_path / "a", name="a", source="a", settings=settings)
-    second = RegionState(region=small, tasks=(large, small))
-    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(100.0), "the first one is on its way"
-    ended = full_record()
-    run.record.write_text(ended.model_dump_json())
-    assert allowance_s(second, tmp_path, 400.0) == pytest.approx(400.0 - ended.seconds)
-    assert allowance_s(second, tmp_path, 1.0) == LEAST_S
-
-
-def test_beside_a_gpu_regions_go_side_by_side_and_none_has_more_than_the_whole_budget(tmp_path: Path) -> None:
-    tasks = tuple(RegionTask(name=name, source=name, gain_ms=1.0) for name in "abcd")
-    cores = len(os.sched_getaffinity(0))
-    share = allowance_s(RegionState(region=tasks[0], tasks=tasks, target="cuda"), tmp_path, 400.0)
-    assert share == pytest.approx(min(400.0, 100.0 * max(1, min(8, cores // 2))))
 
 
 def test_a_folder_that_holds_something_is_refused(folder: Path) -> None:

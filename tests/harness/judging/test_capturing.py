@@ -17,6 +17,7 @@ from harness.nouns.capture import Capture
 from harness.nouns.errors import MachineError, UserError
 from harness.targets.cpu import CpuTarget
 from harness.trusted.models.footprint import FollowedEnough, Footprint
+from harness.wire.deadline import Deadline
 
 NET = """
 import torch
@@ -53,7 +54,7 @@ HEAVY = NET.replace("torch.randn(64, 32)", "torch.randn(1 << 34, 32)")
 
 
 def captured(source: str) -> Capture:
-    return ModelOnTarget(source, "net", CpuTarget(), resolve_tier("auto")).capture()
+    return ModelOnTarget(source, "net", CpuTarget(), resolve_tier("auto")).capture(Deadline.of(600.0))
 
 
 @pytest.fixture(scope="module")

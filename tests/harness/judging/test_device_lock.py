@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -10,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.judging.device_lock import beside_others, held_s, one_at_a_time
+from harness.judging.device_lock import among_models, beside_others, held_s, models_beside, one_at_a_time
 from harness.nouns.device import DeviceName
 
 CPU = DeviceName(target="cpu")
@@ -137,3 +139,18 @@ def test_a_device_has_so_many_places_and_what_was_shared_counts_as_held(
         assert taken(tmp_path / "place-0-cpu.lock")
         spend(0.02)
     assert 0.02 <= held_s() - before < 20
+
+
+def test_models_beside_a_device_are_counted_across_processes() -> None:
+    one, other = (DeviceName(target="cuda", ordinal=k, uuid=f"GPU-{k}") for k in range(2))
+    assert models_beside(one) == 0
+    with among_models(one):
+        with among_models(one), among_models(other):
+            assert models_beside(one) == 2
+        code = (
+            "from harness.judging.device_lock import models_beside; from harness.nouns.device import DeviceName\n"
+            "print(models_beside(DeviceName(target='cuda', ordinal=0, uuid='GPU-0')))"
+        )
+        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        assert told.stdout.split() == ["1"]
+    assert models_beside(one) == 0

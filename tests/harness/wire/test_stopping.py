@@ -16,7 +16,7 @@ from harness.isolation.process import IsolatedProcess
 from harness.judging.device_lock import beside_others, one_at_a_time
 from harness.nouns.device import DeviceName
 from harness.nouns.events import Event
-from harness.wire.stopping import Stop, StoppedError, pause, present, stoppable, woken_by
+from harness.wire.stopping import Stop, StoppedError, TimeIsOverError, limited, pause, present, stoppable, woken_by
 from harness.wire.telling import telling
 
 LONG_S = 250.0
@@ -113,3 +113,25 @@ def test_nothing_begins_once_it_is_given_up_and_a_failure_by_waking_is_none() ->
         assert time.monotonic() - began < LONG_S
         assert present() is stop
     pause(0.0)
+
+
+def test_work_that_has_its_time_is_ended_by_another_error_than_work_given_up() -> None:
+    began = time.monotonic()
+    with pytest.raises(TimeIsOverError), limited(0.2):
+        pause(LONG_S)
+    assert time.monotonic() - began < LONG_S / 2
+    with limited(LONG_S):
+        pause(0.0)
+    with pytest.raises(TimeIsOverError), limited(LONG_S), limited(0.1):
+        pause(LONG_S)
+
+    def work() -> None:
+        with limited(LONG_S):
+            pause(LONG_S)
+
+    assert isinstance(stopped(work), StoppedError)
+
+
+def test_what_fails_by_itself_within_its_time_fails_so() -> None:
+    with pytest.raises(ValueError, match="its own"), limited(LONG_S):
+        raise ValueError("its own")
