@@ -76,7 +76,7 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
     and that fits its machine, it compiles nothing; else the `kernel.cu` beside it, with the judge's own flags. Raises
     `MachineError` where this machine has no compiler for the target, whose flags can then not be told.
     """
-    signature = task.signature
+    signature, workloads = task.signature, [_workload(workload) for workload in task.workloads]
     return (
         environment()
         .get_template(f"{MODEL_NAME}.j2")
@@ -90,12 +90,13 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             flags=_flags(candidate.target),
             prelude=_text_literal(PRELUDE),
             built=_built(candidate, library) if library is not None else "None",
-            workloads=[_workload(workload) for workload in task.workloads],
+            workloads=workloads,
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
             ties=tuple((_path(spec.name), _path(tied)) for spec in signature.parameters for tied in spec.also),
             forward=forward_of(task),
-            operator=f"kernel_{candidate.digest}_{task.digest}",
-            schema=_schema(task),
+            operator=_operator(task, candidate, workloads, library),
+            schema=_schemas(task),
+            sizes=_sizes(task),
             entry=ENTRY_NAME,
             reads_mode=".training" in task.source,
             live=module_key(task.source) is not None,
@@ -116,16 +117,19 @@ def _toolchain(target: TargetName) -> Toolchain:
 
 def _built(candidate: Candidate, library: Path) -> str:
     """What is said of the library, as an expression."""
-    made_for = architecture("cpu", None) if candidate.target == "cpu" else cuda_architecture()
     built = Built(
         sha256=sha256(library),
         source_sha256=hashlib.sha256(candidate.source.encode()).hexdigest(),
-        architecture=made_for,
+        architecture=_made_for(candidate.target),
         abi=abi(),
         compiler=compiler_name(_toolchain(candidate.target).compiler.version),
     )
     lines = "".join(f"            {name}={_literal(value)},\n" for name, value in asdict(built).items())
     return f"runtime.Built(\n{lines}        )"
+
+
+def _made_for(target: TargetName) -> str:
+    return architecture("cpu", None) if target == "cpu" else cuda_architecture()
 
 
 @lru_cache(maxsize=1)
@@ -203,13 +207,43 @@ def _number(value: float) -> str:
     return repr(value) if math.isfinite(value) else f'float("{value}")'
 
 
-def _schema(task: Task) -> str:
-    """The operator's schema: inputs and parameters by number, since their names need not be identifiers."""
+def _operator(task: Task, candidate: Candidate, workloads: Sequence[_Workload], library: Path | None) -> str:
+    """The operator's name, by which compile caches know it: a digest of what it computes, and of its gradients."""
+    made_for = _made_for(candidate.target) if library is not None else candidate.target
+    what = [candidate.source, PRELUDE, *_flags(candidate.target), made_for, *_schemas(task), *map(repr, workloads)]
+    return f"k_{hashlib.sha256(json.dumps([*what, _sizes(task), task.source]).encode()).hexdigest()[:16]}"
+
+
+def _schemas(task: Task) -> tuple[str, str]:
+    """The operator's schema, and that of its overload which writes to memory that it is given.
+
+    Inputs and parameters by number, since their names need not be identifiers.
+    """
     arguments = (*task.signature.inputs, *task.signature.parameters)
     kinds = [each.type if isinstance(each, ScalarSpec) else "Tensor" for each in arguments]
-    outputs = ", ".join("Tensor" for _ in task.signature.outputs)
-    returned = outputs if len(task.signature.outputs) == 1 else f"({outputs})"
-    return f"({', '.join(f'{kind} a{i}' for i, kind in enumerate(kinds))}) -> {returned}"
+    taken = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds))
+    count = len(task.signature.outputs)
+    marked = [f"Tensor(o{k}!)" for k in range(count)]
+    written = ", ".join(f"{each} out{k if count > 1 else ''}" for k, each in enumerate(marked))
+    between = ", " if taken else ""
+    return f"({taken}) -> {_several(['Tensor'] * count)}", f"({taken}{between}*, {written}) -> {_several(marked)}"
+
+
+def _several(kinds: list[str]) -> str:
+    return kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
+
+
+def _sizes(task: Task) -> str:
+    """What the file's functions are given in each workload, as an expression."""
+    each = [
+        ", ".join(f"{_literal(name)}: {_plain(value)}" for name, value in workload.variant.arguments.items())
+        for workload in task.workloads
+    ]
+    return f"({''.join(f'{{{one}}}, ' for one in each).rstrip()})"
+
+
+def _plain(value: bool | float | str) -> str:
+    return _literal(value) if isinstance(value, str) else _number(value)
 
 
 def _quotable(text: str) -> str:

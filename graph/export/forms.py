@@ -29,6 +29,10 @@ class Forward:
     inputs: tuple[str, ...]
     checks: tuple[Check, ...]
     returned: str
+    recomputed: str
+    """What the reference is called with on the kernel's `inputs`; empty where it is not differentiated."""
+    outputs: str
+    """The kernel's outputs in the reference's `results`, as a tuple."""
     made: dict[str, str]
 
 
@@ -93,8 +97,32 @@ def forward_of(task: Task) -> Forward:
     made: dict[str, str] = {}
     returned = _returned(task.returns, results, made) if task.returns else "results"
     return Forward(
-        _spelled(parameters), _passed(parameters), tuple(taking.inputs), tuple(taking.checks), returned, made
+        parameters=_spelled(parameters),
+        passed=_passed(parameters),
+        inputs=tuple(taking.inputs),
+        checks=tuple(taking.checks),
+        returned=returned,
+        recomputed=_recomputed(task, made) if task.direction == "forward" else "",
+        outputs=_outputs(task),
+        made=made,
     )
+
+
+def _recomputed(task: Task, made: dict[str, str]) -> str:
+    given, by_name = _given(task)
+    inputs = iter([f"inputs[{k}]" for k in range(len(task.signature.inputs))])
+    return ", ".join(
+        f"{label}={here}" if by_name else here
+        for label, here in ((label, _returned(form, inputs, made)) for label, form in given.items())
+    )
+
+
+def _outputs(task: Task) -> str:
+    if task.returns is None:
+        return "(results,)" if len(task.signature.outputs) == 1 else "tuple(results)"
+    taking = _Taking()
+    taking.take("results", task.returns)
+    return f"({', '.join(taking.inputs)},)"
 
 
 def _places(here: str, form: Form) -> list[str]:

@@ -1,5 +1,6 @@
 """The names that `model_new.py` uses."""
 
+from .gradients import Gradients
 from .kernel import Kernel, depends_on_mode
 from .library import Built, Library
 from .reference import require_same_arguments, run_reference
@@ -7,6 +8,7 @@ from .specs import Number, Tensor, Unfit, Workload
 
 __all__ = [
     "Built",
+    "Gradients",
     "Kernel",
     "Library",
     "Number",

@@ -10,22 +10,24 @@ import logging
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
 from torch.autograd import forward_ad
 
+from .gradients import Gradients
 from .library import Library
-from .specs import Tensor, Unfit, Workload, empty, laid_out, misfit
-from .straight import Straight, make_straight, ready, runner
+from .operators import Work, operator
+from .specs import Tensor, Unfit, Workload, empty, fitting, laid_out, misfit
+from .straight import Run, Straight, make_straight, ready, runner
 
 _dispatch_modes = torch._C._len_torch_dispatch_stack
-_function_transforms = torch._C._functorch.peek_interpreter_stack
+_function_transforms = torch._C._are_functorch_transforms_active
 _is_traced = torch.compiler.is_dynamo_compiling
 _LOG = logging.getLogger("cutegen")
 # What a caller does, not what is given: no value is wrong.
 _OF_THE_CALL = frozenset({"mode", "gradient", "autocast", "transform"})
-_operators: Any = torch.library.Library("cutegen", "FRAGMENT")  # type: ignore[no-untyped-call]
 
 Path = tuple[str, ...]
 MOST_KNOWN = 32
@@ -35,8 +37,8 @@ MOST_KNOWN = 32
 class Kernel:
     """`parameters` and `ties` are paths from the module on: the arguments after the inputs, and other names of them.
 
-    `operator` is what torch.compile and torch.export see. `fallbacks` counts, by kind, the calls that the reference
-    took.
+    `operator` is what torch.compile and torch.export see, under `name`: a digest of all that it computes. `fallbacks`
+    counts, by kind, the calls that the reference took. Without `gradients` it takes those that want some, too.
     """
 
     def __init__(
@@ -46,7 +48,8 @@ class Kernel:
         parameters: Sequence[Path],
         ties: Sequence[tuple[Path, Path]],
         name: str,
-        schema: str,
+        schema: tuple[str, str],
+        gradients: Gradients | None = None,
     ) -> None:
         self.library, self.device = library, library.device
         self.workloads, self.parameters, self.ties = tuple(workloads), tuple(parameters), tuple(ties)
@@ -55,7 +58,11 @@ class Kernel:
         arguments = self.workloads[0].arguments
         self._tensors = tuple(k for k, each in enumerate(arguments) if isinstance(each, Tensor))
         self._known: dict[bool, list[Straight]] = {True: [], False: []}
-        self.operator = self._registered(name, schema)
+        self.gradients = gradients
+        if gradients is not None:
+            gradients.attach(self.workloads, self.parameters, self.ties, self._workload)
+        key = self.device.upper() if self._tensors else "CompositeExplicitAutograd"
+        self.operator = operator(name, schema, key, Work(self._compute, self._write, self._pretend), gradients)
 
     def call(self, module: Any, *inputs: Any) -> tuple[Any, Unfit | None]:
         """What the kernel makes of a forward's inputs, or why they are not for it."""
@@ -101,17 +108,18 @@ class Kernel:
         tensors = [values[k] for k in self._tensors]
         if not (ready(values, workload) and _lie_so(tensors, workload)):
             return self.operator(*values), None
-        device = self._device(values)
-        straight = make_straight(values, workload, self._entry(device), device)
+        run = self._runner(values, workload)
+        if self.gradients is not None and _wants_gradient(tensors):
+            run = self.gradients.through(run)
+        straight = make_straight(values, workload, run)
         known = self._known[torch.is_grad_enabled()]
         if straight is not None and len(known) < MOST_KNOWN:
             known.append(straight)
-        return self._run(values, workload), None
+        return run(values), None
 
-    def _run(self, values: tuple[Any, ...], workload: Workload) -> Any:
-        """Call it on values that fit: the outputs, a tuple where there are several."""
+    def _runner(self, values: tuple[Any, ...], workload: Workload) -> Run:
         device = self._device(values)
-        return runner(workload, self._entry(device), device)(values)
+        return runner(workload, self._entry(device), device)
 
     def _device(self, values: Sequence[Any]) -> torch.device:
         return values[self._tensors[0]].device if self._tensors else torch.device(self.device)
@@ -133,25 +141,24 @@ class Kernel:
     def _unfit_call(self, module: Any, values: tuple[Any, ...]) -> Unfit | None:
         """Why it is not, whatever the shapes and types."""
         tensors = [each for each in values if isinstance(each, torch.Tensor)]
-        unfit = _unfit_trace(tensors) if torch.compiler.is_compiling() else self._unfit_surroundings(module)
+        unfit = _unfit_trace(tensors) if torch.compiler.is_compiling() else self._unfit_ties(module)
         if unfit is not None:
             return unfit
+        if _function_transforms() or forward_ad._current_level >= 0:
+            return Unfit("transform", "the kernel is called within torch.func or forward-mode differentiation")
         if module.training and module.kernel_depends_on_mode:
             return Unfit("mode", "the kernel computes what the module does in evaluation mode: call .eval() first")
-        if torch.is_grad_enabled() and any(each.requires_grad for each in tensors):
+        if self.gradients is None and _wants_gradient(tensors):
             said = "the kernel has no gradient: call it under torch.no_grad() or torch.inference_mode()"
             return Unfit("gradient", said)
         if torch.is_autocast_enabled(self.device):
             return Unfit("autocast", f"autocast is on for {self.device}; the kernel was judged without it")
         return None
 
-    def _unfit_surroundings(self, module: Any) -> Unfit | None:
+    def _unfit_ties(self, module: Any) -> Unfit | None:
         """What cannot be asked while a call is traced."""
-        if self.ties and (parted := self._parted(module)):
-            return Unfit("ties", parted)
-        if _function_transforms() is not None or forward_ad._current_level >= 0:
-            return Unfit("transform", "the kernel is called within torch.func or forward-mode differentiation")
-        return None
+        parted = self._parted(module) if self.ties else ""
+        return Unfit("ties", parted) if parted else None
 
     def _misfit(self, values: tuple[Any, ...], workload: Workload, exactly: bool) -> Unfit | None:
         """`exactly`: where elements of a tensor share a place, they must do so in the value."""
@@ -175,25 +182,25 @@ class Kernel:
                 return f"the kernel was made for {'.'.join(other)} tied to {'.'.join(path)}: one tensor"
         return ""
 
-    # The operator. Registered without torch.library.custom_op, whose wrappers cost a call four times as much.
-
-    def _registered(self, wanted: str, schema: str) -> Any:
-        """Under a name of its own where another copy of the drop-in is loaded."""
-        name, copies = wanted, 1
-        while hasattr(torch.ops.cutegen, name):
-            copies += 1
-            name = f"{wanted}_{copies}"
-        _operators.define(name + schema, tags=(torch.Tag.pt2_compliant_tag,))
-        _operators.impl(name, self._compute, "CompositeExplicitAutograd")
-        torch.library.register_fake(f"cutegen::{name}", self._pretend, lib=_operators)
-        return getattr(torch.ops.cutegen, name).default
-
     def _compute(self, *values: Any) -> Any:
+        _require_no_tangents()
         workload = self._workload(values)
-        return self._run(tuple(map(laid_out, values, workload.arguments)), workload)
+        return self._runner(values, workload)(tuple(map(laid_out, values, workload.arguments)))
+
+    def _write(self, *values: Any, **outs: torch.Tensor) -> Any:
+        """The same into memory that is there, by way of other memory where it is laid out in another way."""
+        workload, device, given = self._workload(values), self._device(values), tuple(outs.values())
+        made = [fitting(out, spec) for out, spec in zip(given, workload.outputs, strict=True)]
+        with torch.cuda.device(device.index) if device.index is not None else nullcontext():
+            self._entry(device)(*map(laid_out, values, workload.arguments), *made)
+        for out, result in zip(given, made, strict=True):
+            if out is not result:
+                out.copy_(result)
+        return given if len(given) > 1 else given[0]
 
     def _pretend(self, *values: Any) -> Any:
         """Shapes and types only, for tracing."""
+        _require_no_tangents()
         workload = self._workload(values)
         outputs = tuple(empty(spec, self._device(values)) for spec in workload.outputs)
         return outputs[0] if len(outputs) == 1 else outputs
@@ -206,10 +213,20 @@ class Kernel:
         raise ValueError(next(unfit.said for unfit in found if unfit))
 
 
+def _require_no_tangents() -> None:
+    """An operator would lose them without a word."""
+    if forward_ad._current_level >= 0:
+        raise RuntimeError("the kernel has no forward-mode derivative")
+
+
 def _unfit_trace(tensors: list[torch.Tensor]) -> Unfit | None:
     if any(isinstance(extent, torch.SymInt) for each in tensors for extent in each.shape):
         return Unfit("shape", "a size is not known yet; the kernel was made for one")
     return None
+
+
+def _wants_gradient(tensors: list[torch.Tensor]) -> bool:
+    return torch.is_grad_enabled() and any(each.requires_grad for each in tensors)
 
 
 def _lie_so(tensors: list[torch.Tensor], workload: Workload) -> bool:

@@ -6,6 +6,7 @@ import inspect
 import linecache
 import sys
 import types
+from collections.abc import Mapping
 from typing import Any
 
 
@@ -34,21 +35,23 @@ def require_same_arguments(reference: types.ModuleType, args: tuple[Any, ...], k
         raise ValueError(f"the kernel was made for Model({name}={nearest[name]!r}), not {name}={given[name]!r}")
 
 
-def _made_for(reference: types.ModuleType) -> list[tuple[Any, ...]]:
-    """The constructor's arguments in each workload that the file declares; those of the plain one where it has none."""
+def constructor_arguments(reference: types.ModuleType, sizes: Mapping[str, Any]) -> tuple[Any, ...]:
+    """What the reference's file gives its constructor in a workload of these sizes."""
     function = getattr(reference, "get_init_inputs", None)
     if function is None:
-        return [()]
+        return ()
+    parameters = inspect.signature(function).parameters
+    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
+    chosen = {key: value for key, value in sizes.items() if key not in ("name", "dtype")}
+    return tuple(function(**{key: value for key, value in chosen.items() if takes_any or key in parameters}))
+
+
+def _made_for(reference: types.ModuleType) -> list[tuple[Any, ...]]:
+    """The constructor's arguments in each workload that the file declares; those of the plain one where it has none."""
     workloads = getattr(reference, "WORKLOADS", None)
     if workloads is None and hasattr(reference, "get_workloads"):
         workloads = reference.get_workloads()
-    parameters = inspect.signature(function).parameters
-    takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in parameters.values())
-    chosen = (
-        {key: value for key, value in each.items() if key not in ("name", "dtype") and (takes_any or key in parameters)}
-        for each in workloads or [{}]
-    )
-    return [tuple(function(**each)) for each in chosen]
+    return [constructor_arguments(reference, each) for each in workloads or [{}]]
 
 
 def _bound(constructor: inspect.Signature, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

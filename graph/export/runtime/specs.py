@@ -114,3 +114,9 @@ def laid_out(value: Any, spec: Argument) -> Any:
     if not torch.equal(copied, value):
         raise ValueError(f"{spec.name} must repeat its values: the kernel was made for an expanded tensor")
     return copied
+
+
+def fitting(out: torch.Tensor, spec: Tensor) -> torch.Tensor:
+    """`out` itself where a kernel may write to it, else memory that is laid out as the kernel writes."""
+    fits = out.stride() == spec.strides and out.data_ptr() % ALIGNMENT == 0
+    return out if fits else empty(spec, out.device)

@@ -18,18 +18,18 @@ from .specs import ALIGNMENT, NUMBERS, Tensor, Workload
 
 Straight = Callable[[Sequence[Any]], Any]
 """Called with a forward's values: the kernel's outputs, or None where this is another kind of call."""
+Run = Callable[[Sequence[Any]], Any]
 Entry = Callable[..., Any]
 
 _WITHIN = ALIGNMENT - 1
 _current_device: Callable[[], int] = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 
 
-def make_straight(values: Sequence[Any], workload: Workload, entry: Entry, device: torch.device) -> Straight | None:
-    """For calls like this one of values that fit the workload; None where PyTorch's guards cannot tell them."""
+def make_straight(values: Sequence[Any], workload: Workload, run: Run) -> Straight | None:
+    """`run` for calls like this one of values that fit the workload; None where PyTorch's guards cannot tell them."""
     guard = make_guard([values[k] for k, each in enumerate(workload.arguments) if isinstance(each, Tensor)])
     if guard is None:
         return None
-    run = runner(workload, entry, device)
     if not all(isinstance(each, Tensor) for each in workload.arguments):
         return _beside_numbers(guard, workload, run)
 
@@ -44,7 +44,7 @@ def make_straight(values: Sequence[Any], workload: Workload, entry: Entry, devic
     return straight
 
 
-def runner(workload: Workload, entry: Entry, device: torch.device) -> Straight:
+def runner(workload: Workload, entry: Entry, device: torch.device) -> Run:
     """Calls the kernel on values that fit: the outputs, a tuple where there are several."""
     here, index = _on_current_device(workload, entry, device), device.index
     if index is None:
@@ -70,7 +70,7 @@ def _ready(value: Any, spec: Any) -> bool:
     return type(value) in NUMBERS and (spec is None or value in spec.values)
 
 
-def _beside_numbers(guard: Callable[..., bool], workload: Workload, run: Straight) -> Straight:
+def _beside_numbers(guard: Callable[..., bool], workload: Workload, run: Run) -> Straight:
     tensors = [k for k, each in enumerate(workload.arguments) if isinstance(each, Tensor)]
 
     def straight(values: Sequence[Any]) -> Any:
@@ -81,7 +81,7 @@ def _beside_numbers(guard: Callable[..., bool], workload: Workload, run: Straigh
     return straight
 
 
-def _on_current_device(workload: Workload, entry: Entry, device: torch.device) -> Straight:
+def _on_current_device(workload: Workload, entry: Entry, device: torch.device) -> Run:
     layouts = [(_allocator(device, each), each.shape, each.strides, each.dtype) for each in workload.outputs]
     if len(layouts) > 1:
 

@@ -193,18 +193,6 @@ def test_the_kernel_does_the_work(way: Callable[[Called], bool], called: Called)
     assert not called.kernel.fallbacks
 
 
-def trained(c: Called) -> bool:
-    c.model(c.x).sum().backward()
-    return torch.allclose(c.model.scale.grad, c.x.sum(0))
-
-
-def gradient_of_the_input(c: Called) -> bool:
-    c.model.requires_grad_(False)
-    x = c.x.clone().requires_grad_()
-    c.model(x).sum().backward()
-    return torch.allclose(x.grad, c.model.scale.expand(4, 16))
-
-
 def autocast(c: Called) -> bool:
     with torch.no_grad(), torch.autocast("cpu"):
         return same(c.model(c.x), c.wanted(c.x))
@@ -265,7 +253,7 @@ def forward_mode(c: Called) -> bool:
 
 
 FALLS_BACK = {
-    trained: "gradient", gradient_of_the_input: "gradient", autocast: "autocast", shape: "shape", dtype: "dtype",
+    autocast: "autocast", shape: "shape", dtype: "dtype",
     half: "dtype", device: "device", subclass: "type", number: "type", negated: "layout", vmap: "transform",
     function_gradient: "transform", forward_mode: "transform",
 }  # fmt: skip
@@ -286,7 +274,7 @@ def test_with_errors_wanted_the_same_calls_are_refused(
     way: Callable[[Called], bool], kind: str, called: Called
 ) -> None:
     called.model.kernel_fallback = "error"
-    of_the_call = kind in ("gradient", "autocast", "transform")
+    of_the_call = kind in ("autocast", "transform")
     with pytest.raises(RuntimeError if of_the_call else ValueError, match=r"kernel"):
         way(called)
     assert called.runs == 0
@@ -303,16 +291,13 @@ def test_a_fallback_is_told_once_a_kind(called: Called) -> None:
 
 
 @pytest.mark.parametrize("dynamic", [None, True])
-def test_compiled_other_shapes_and_training_go_to_the_reference(called: Called, dynamic: bool | None) -> None:
+def test_compiled_other_shapes_go_to_the_reference(called: Called, dynamic: bool | None) -> None:
     torch._dynamo.reset()
     model = torch.compile(called.model, fullgraph=True, backend="aot_eager", dynamic=dynamic)
     with torch.no_grad():
         for rows in (4, 3, 2, 4):
             assert same(model(called.x[:rows]), called.wanted(called.x[:rows]))
     assert called.runs == 2
-    model(called.x).sum().backward()
-    assert called.runs == 2
-    assert called.model.scale.grad is not None
 
 
 def test_exported_with_a_dynamic_batch_the_reference_is_what_is_exported(called: Called) -> None:
@@ -339,16 +324,22 @@ class Net(torch.nn.Module):
         return self.scaled(x) * (2 if twice else 1)
 
 
+@pytest.fixture(scope="module")
+def patching(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder whose operator counts for nobody else."""
+    return exported(tmp_path_factory.mktemp("patching"), SCALED, f"// another source\n{KERNEL}")
+
+
 @pytest.fixture
-def net(folder: Path) -> Iterator[Net]:
-    kernel = load_drop_in(folder / MODEL_NAME).KERNEL
+def net(patching: Path) -> Iterator[Net]:
+    kernel = load_drop_in(patching / MODEL_NAME).KERNEL
     with warnings.catch_warnings(action="ignore"):
-        yield patched(folder / MODEL_NAME, Net().eval(), "reference")
+        yield patched(patching / MODEL_NAME, Net().eval(), "reference")
     kernel.fallbacks.clear()
 
 
-def test_a_module_is_patched_and_keeps_what_is_its_own(net: Net, folder: Path) -> None:
-    kernel, x = load_drop_in(folder / MODEL_NAME).KERNEL, torch.randn(4, 16)
+def test_a_module_is_patched_and_keeps_what_is_its_own(net: Net, patching: Path) -> None:
+    kernel, x = load_drop_in(patching / MODEL_NAME).KERNEL, torch.randn(4, 16)
     assert isinstance(net, Net)
     with torch.no_grad():
         assert torch.equal(net(x), x * net.scale)
@@ -359,16 +350,16 @@ def test_a_module_is_patched_and_keeps_what_is_its_own(net: Net, folder: Path) -
         net.train()
         assert torch.equal(net(x), x * net.scale)
     assert dict(kernel.fallbacks) == {"argument": 1, "shape": 1, "mode": 1}
-    assert torch.equal(patched(folder / MODEL_NAME, net, "error").scaled(x), x * net.scale)
+    assert torch.equal(patched(patching / MODEL_NAME, net, "error").scaled(x), x * net.scale)
     with pytest.raises(RuntimeError, match=r"call \.eval\(\) first"):
         net(x)
 
 
 @pytest.mark.parametrize("again", [copy.deepcopy, lambda net: pickle.loads(pickle.dumps(net))])
-def test_a_patched_module_is_copied_with_its_kernel(net: Net, again: Callable[[Net], Net], folder: Path) -> None:
+def test_a_patched_module_is_copied_with_its_kernel(net: Net, again: Callable[[Net], Net], patching: Path) -> None:
     other, x = again(net), torch.randn(4, 16)
     assert type(other) is type(net)
-    kernel = load_drop_in(folder / MODEL_NAME).KERNEL
+    kernel = load_drop_in(patching / MODEL_NAME).KERNEL
     with torch.no_grad():
         assert torch.equal(other(x), net(x))
         assert not kernel.fallbacks
@@ -377,21 +368,22 @@ def test_a_patched_module_is_copied_with_its_kernel(net: Net, again: Callable[[N
     assert other.training is net.training is False
 
 
-def test_a_patched_module_compiles_and_trains_by_its_own_forward(net: Net) -> None:
+def test_a_patched_module_compiles_and_trains(net: Net, patching: Path) -> None:
     x = torch.randn(4, 16)
     compiled = torch.compile(net, fullgraph=True, backend="aot_eager")
     with torch.no_grad():
         assert torch.equal(compiled(x), x * net.scale)
     net(x).sum().backward()
     assert torch.allclose(net.scale.grad, x.sum(0))
+    assert not load_drop_in(patching / MODEL_NAME).KERNEL.fallbacks
 
 
-def test_a_module_with_other_weights_is_not_patched(folder: Path) -> None:
+def test_a_module_with_other_weights_is_not_patched(patching: Path) -> None:
     with pytest.raises(UserError, match=r"a weight scale of shape \(16,\), which this Linear has not"):
-        patched(folder / MODEL_NAME, torch.nn.Linear(2, 2), "reference")
+        patched(patching / MODEL_NAME, torch.nn.Linear(2, 2), "reference")
 
 
-def test_a_module_of_its_own_falls_back_where_it_may(folder: Path) -> None:
-    model, x = own_module(folder / MODEL_NAME, "reference"), torch.randn(2, 16)
+def test_a_module_of_its_own_falls_back_where_it_may(patching: Path) -> None:
+    model, x = own_module(patching / MODEL_NAME, "reference"), torch.randn(2, 16)
     with torch.no_grad(), pytest.warns(UserWarning, match="x has shape"):
         assert torch.equal(model(x), x * model.scale)

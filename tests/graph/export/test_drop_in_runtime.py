@@ -58,3 +58,11 @@ def test_a_damaged_runtime_breaks_no_later_one(folder: Path) -> None:
     with pytest.raises(ValueError, match="damaged"):
         loaded(damaged)
     assert computes(loaded(whole))
+
+
+def test_two_versions_of_it_work_side_by_side(folder: Path) -> None:
+    one, two = loaded(another_version(folder, "first")), loaded(another_version(folder, "second"))
+    assert one.runtime.Kernel is not two.runtime.Kernel
+    assert one.KERNEL.operator is two.KERNEL.operator, "it is the same kernel"
+    assert computes(one) and computes(two)
+    two.ModelNew()(torch.randn(4, 16)).sum().backward()

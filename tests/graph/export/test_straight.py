@@ -30,7 +30,7 @@ def copied(*values: Any) -> None:
 
 
 def made(workload: Workload, *values: Any) -> Straight:
-    straight = make_straight(values, workload, copied, CPU)
+    straight = make_straight(values, workload, runner(workload, copied, CPU))
     assert straight is not None
     return straight
 

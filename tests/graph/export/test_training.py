@@ -100,6 +100,8 @@ def test_ten_steps_are_eagers_and_gradients_add_up(
         for _ in range(2):
             model(x).sum().backward()
     torch.testing.assert_close(one.scale.grad, two.scale.grad)
+    compiled = torch.compile(one, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(torch.autograd.grad(compiled(x).sum(), x), torch.autograd.grad(two(x).sum(), x))
     with pytest.raises(RuntimeError, match="no gradients of their own"):
         torch.autograd.grad(one(x).sum(), x, create_graph=True)
 
