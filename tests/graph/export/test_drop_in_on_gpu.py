@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import pickle
 import statistics
@@ -35,6 +36,8 @@ def get_inputs():
 """
 OVER_ALLOCATING_US = 8.0
 """What a call may cost its caller beside the outputs' allocation."""
+FOR_GRADIENTS_US = 15.0
+"""And where a gradient is wanted, beside that: 6 on a processor."""
 FIRST_CALL_S = 5.0
 IN_A_PROCESS = """
 import torch, model_new
@@ -150,6 +153,34 @@ def test_it_compiles_whole_and_pickles(model: nn.Module) -> None:
     x = given()
     assert torch.equal(torch.compile(model, fullgraph=True)(x), expected(model, x))
     assert torch.equal(pickle.loads(pickle.dumps(model))(x), expected(model, x))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_it_trains_with_the_references_gradients(model: nn.Module, compiled: bool) -> None:
+    kernel = sys.modules[type(model).__module__].KERNEL
+    before = dict(kernel.fallbacks)
+    ours, eager = copy.deepcopy(model), copy.deepcopy(model)
+    call = torch.compile(ours, fullgraph=True) if compiled else ours
+    with torch.enable_grad():
+        for _ in range(3):
+            x, wanted = given().requires_grad_(), given()
+            found = []
+            for result, weight in ((call(x), ours.scale), (expected(eager, x), eager.scale)):
+                loss = (result - wanted).square().mean()
+                found.append((loss.detach(), *torch.autograd.grad(loss, (x, weight))))
+            torch.testing.assert_close(*found)
+    assert kernel.fallbacks == before
+
+
+def test_a_call_with_gradients_costs_little_over_one_without(
+    model: nn.Module, record_property: Callable[..., None]
+) -> None:
+    x = given()
+    without = microseconds(lambda: model(x))
+    with torch.enable_grad():
+        wanting = microseconds(lambda: model(x))
+    record_property("microseconds", wanting - without)
+    assert wanting - without <= FOR_GRADIENTS_US
 
 
 def test_on_the_processor_the_reference_does_the_work(result: RunResult) -> None:
