@@ -106,7 +106,7 @@ def ablate(options: of.Ablate) -> int:
 
 @command("watch", of.Watch)
 def watch(options: of.Watch) -> int:
-    """Show a run or a suite as a page that grows while it goes on, whoever started it, on this machine alone."""
+    """Show a run, a model or a suite as a page that grows meanwhile, whoever started it, on this machine alone."""
     from graph.cli.watch import run
 
     return run(options)

@@ -217,7 +217,7 @@ class Watch:
     """Of `cutegen watch`."""
 
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of a run or suite.", show_default="the newest in runs/")
+        Path | None, typer.Argument(help="The folder of a run, a model or a suite.", show_default="the newest in runs/")
     ] = None
     port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1.", show_default="any that is free")] = 0
     json: ClassVar[bool] = False

@@ -1,4 +1,4 @@
-"""`cutegen watch`: the page of a run or suite that grows while it goes on, in whichever process."""
+"""`cutegen watch`: the page of a run, a model or a suite that grows while it goes on, in whichever process."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.text import Text
 
 from graph.cli.errors import IMPROVED
 from graph.cli.options import Watch
+from graph.live.model_view import ModelView
 from graph.live.run_view import RunView
 from graph.live.server import View, Watching
 from graph.live.suite_view import SuiteView
@@ -25,7 +26,7 @@ def run(options: Watch) -> int:
     except OSError as error:
         raise MachineError(f"Port {options.port} cannot be had: {error}.", "Name another one, or none.") from error
     with server:
-        told = f"{view.manifest.name}: {server.url} (Ctrl-C ends the page, not the run)"
+        told = f"{view.name}: {server.url} (Ctrl-C ends the page, not the run)"
         Console().print(Text(told), soft_wrap=True)
         with suppress(KeyboardInterrupt):
             server.serve_forever(poll_interval=0.2)
@@ -33,16 +34,18 @@ def run(options: Watch) -> int:
 
 
 def look_at(folder: Path) -> View:
-    """The suite or the run in a folder, or of that name under `runs/`. Raises `UserError`."""
+    """The suite, model or run in a folder, or of that name under `runs/`. Raises `UserError`."""
     path = folder if folder.exists() else RUNS / folder
     if (path / "suite.json").exists():
         return SuiteView(path)
+    if (path / "model.json").exists():
+        return ModelView(path)
     return RunView(RunFolder(path.absolute()))
 
 
 def newest() -> Path:
-    """The run or suite under `runs/` that was begun last. Raises `UserError` where there is none."""
-    begun = [file for name in ("run.json", "suite.json") for file in RUNS.glob(f"*/{name}")]
+    """The run, model or suite under `runs/` that was begun last. Raises `UserError` where there is none."""
+    begun = [file for name in ("run.json", "model.json", "suite.json") for file in RUNS.glob(f"*/{name}")]
     if not begun:
-        raise UserError("There is no run in runs/.", "Name the folder of a run or suite.")
+        raise UserError("There is no run in runs/.", "Name the folder of a run, a model or a suite.")
     return max(begun, key=lambda file: file.stat().st_mtime_ns).parent

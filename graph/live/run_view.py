@@ -33,6 +33,7 @@ class RunView:
         """Raises `UserError` where there is no run, or anything but plain files."""
         folder.require_plain()
         self.manifest = folder.manifest()
+        self.name = self.manifest.name
         self.folder = folder
         self._lock = threading.Lock()
         self._body, self._at = "", -1

@@ -1,4 +1,4 @@
-"""The server of `cutegen watch`: one run's or suite's page on this machine alone, and what happens meanwhile."""
+"""The server of `cutegen watch`: a run's, model's or suite's page on this machine alone, and what happens meanwhile."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from graph.live.events import SILENCE_S, batches
+from graph.live.model_view import ModelView
 from graph.live.page import NOTHING, page
 from graph.live.run_view import RunView
 from graph.live.suite_view import SuiteView
@@ -16,7 +17,7 @@ LOOK_S = 0.25
 """Between looks at a log."""
 NAMES = ("127.0.0.1", "localhost")
 """What a browser may call this server: under another name a page from elsewhere would be asking."""
-View = RunView | SuiteView
+View = RunView | SuiteView | ModelView
 
 
 class Watching(ThreadingHTTPServer):
@@ -41,7 +42,7 @@ class Watching(ThreadingHTTPServer):
 
 
 class Asked(BaseHTTPRequestHandler):
-    """One request. A path names the suite, or one of its tasks: nothing of it is ever a path of the disk."""
+    """One request. A path names the suite or model, or one of its runs: nothing of it is ever a path of the disk."""
 
     server: Watching
     protocol_version = "HTTP/1.1"
@@ -63,7 +64,7 @@ class Asked(BaseHTTPRequestHandler):
             self._send(200, body, "text/html", at=at)
         else:
             body, at = view.body()
-            text, policy = page(view.manifest.name, body, at, broad=isinstance(view, SuiteView))
+            text, policy = page(view.name, body, at, broad=isinstance(view, SuiteView))
             self._send(200, text, "text/html", policy)
 
     def _found(self, path: str) -> tuple[View | None, str]:
@@ -73,7 +74,7 @@ class Asked(BaseHTTPRequestHandler):
             return None, asked
         if not names:
             return self.server.view, asked
-        if len(names) > 1 or not isinstance(self.server.view, SuiteView):
+        if len(names) > 1 or isinstance(self.server.view, RunView):
             return None, asked
         return self.server.view.run(unquote(names[0])), asked
 

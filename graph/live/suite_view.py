@@ -24,6 +24,7 @@ class SuiteView:
         self.folder: SuiteFolder
         self.manifest: SuiteManifest
         self.folder, self.manifest = look_at(path)
+        self.name = self.manifest.name
         self.names = frozenset(task.name for task in self.manifest.tasks)
         self._views: dict[str, RunView] = {}
         self._lock = threading.Lock()

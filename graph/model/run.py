@@ -6,25 +6,26 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from pydantic import ValidationError
 
-from graph.model.assembly import FILE
+from graph.model.assembly import FILE, REGIONS
 from graph.model.plan import Plan
-from graph.model.report import page
+from graph.model.report import page, verdict_of
 from graph.model.state import ModelInput, ModelState, RegionOutcome
 from graph.model.tree_page import tree_page
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
 from graph.runs.folder import RUNS, claimed, machine_error, new_id, replace_file
-from graph.runs.progress import Observer
+from graph.runs.progress import Observer, open_log
 from graph.runs.store import open_saver
 from graph.runs.thread import GraphThread
 from graph.runs.trust import remember, require_own, require_trust
 from harness.judging.protocol import OpenJudge
 from harness.nouns.acceptance import Acceptance
-from harness.nouns.errors import UserError
+from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
@@ -57,13 +58,18 @@ class ModelRecord(Frozen):
     usage: Usage = Usage()
 
     @property
+    def outcome(self) -> Literal["improved", "nothing_faster"]:
+        """As a run's record has it."""
+        return "improved" if self.accepted else "nothing_faster"
+
+    @property
     def accepted(self) -> bool:
         """Whether there is a model to hand out."""
         return self.acceptance is not None and self.acceptance.accepted
 
 
 class ModelFolder:
-    """`model.json`, `record.json`, two reports, `model_fast.py`, and a run folder a region below `regions/`."""
+    """`model.json`, `record.json`, `log.jsonl`, two reports, `model_fast.py`, and below `regions/` each one's run."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -73,10 +79,23 @@ class ModelFolder:
         self.tree = path / "report.html"
         self.assembled = path / FILE
         self.checkpoints = path / "checkpoints.sqlite"
+        self.log = path / "log.jsonl"
+        self.regions = path / REGIONS
+
+    def read_manifest(self) -> tuple[ModelManifest, bytes]:
+        """What was asked, and the bytes that say so. Raises `UserError`."""
+        try:
+            written = read_bounded(self.manifest_file, MOST_MANIFEST_BYTES)
+            return ModelManifest.model_validate_json(written), written
+        except (OSError, ValidationError) as error:
+            raise UserError(
+                f"{self.path} holds no model: {self.manifest_file.name} cannot be read.",
+                "Name the folder that was printed.",
+            ) from error
 
     def discard(self) -> None:
         """Remove what a model left that was not captured, and the folder itself unless it holds something else."""
-        for file in (self.manifest_file, *self.path.glob(f"{self.checkpoints.name}*")):
+        for file in (self.manifest_file, self.log, *self.path.glob(f"{self.checkpoints.name}*")):
             file.unlink(missing_ok=True)
         with suppress(OSError):
             self.path.rmdir()
@@ -104,13 +123,7 @@ def create_model(out: Path | None, model: ModelInput, settings: Settings) -> tup
 def reopen_model(path: Path) -> tuple[ModelFolder, ModelManifest]:
     """Find an earlier one by its folder, or by its name under `runs/`. Raises `UserError`."""
     folder = ModelFolder((path if path.exists() else RUNS / path).absolute())
-    try:
-        written = read_bounded(folder.manifest_file, MOST_MANIFEST_BYTES)
-        manifest = ModelManifest.model_validate_json(written)
-    except (OSError, ValidationError) as error:
-        raise UserError(
-            f"{path} holds no model: {folder.manifest_file.name} cannot be read.", "Name the folder that was printed."
-        ) from error
+    manifest, written = folder.read_manifest()
     require_trust(written, manifest.settings, folder.manifest_file, "Begin anew.")
     if manifest.model.reads:
         require_own(written, folder.manifest_file, "reads folders of this machine", "Begin anew.")
@@ -133,17 +146,26 @@ def drive_model(
     `since` on, by the monotonic clock. A file that is no model, or whose budget is too small for any answer, leaves no
     folder.
     """
-    with claimed(folder.manifest_file), ExitStack() as ending, open_saver(folder.checkpoints) as saver:
+    with (
+        claimed(folder.manifest_file),
+        ExitStack() as ending,
+        open_log(folder.log, manifest.id) as log,
+        open_saver(folder.checkpoints) as saver,
+    ):
         graph = build_model_graph(open_workbench, open_judge, since=since).compile(
             checkpointer=saver, interrupt_after=["planner"] if planned else None
         )
         thread = GraphThread(graph, manifest.id)
         try:
-            return _driven(thread, folder, manifest, observers, planned)
-        except UserError:
-            if _state(thread, manifest).capture is None:
+            record = _driven(thread, folder, manifest, (log, *observers), planned)
+        except BaseException as error:
+            with suppress(MachineError):
+                log.ended("interrupted", f"{type(error).__name__}: {error}")
+            if isinstance(error, UserError) and _state(thread, manifest).capture is None:
                 ending.callback(folder.discard)  # once its checkpoints are closed
             raise
+        log.ended(record.outcome, verdict_of(record.acceptance, record.outcomes)[0])
+        return record
 
 
 def _driven(
@@ -163,8 +185,16 @@ def _driven(
     replace_file(folder.record, record.model_dump_json(indent=1) + "\n")
     replace_file(folder.report, page(record.name, record.plan, record.outcomes, record.acceptance))
     if record.plan is not None:
-        replace_file(folder.tree, tree_page(record.name, record.plan, record.outcomes, record.acceptance))
+        names = [file.parent.name for file in folder.regions.glob("*/report.html")]
+        links = {name: f"{REGIONS}/{name}/report.html" for name in names}
+        replace_file(folder.tree, tree_page(record.name, record.plan, record.outcomes, record.acceptance, links))
     return record
+
+
+def kept_record(manifest: ModelManifest, saver: BaseCheckpointSaver[Any]) -> ModelRecord:
+    """What the checkpoints hold by now of a model, which another process may be working on."""
+    thread = GraphThread(build_model_graph().compile(checkpointer=saver), manifest.id)
+    return _record(_state(thread, manifest), manifest)
 
 
 def _state(thread: GraphThread, manifest: ModelManifest) -> ModelState:
