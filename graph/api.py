@@ -219,6 +219,7 @@ def accelerate(
     *,
     budget: float | None = None,
     out: str | Path | None = None,
+    observer: Observer | None = None,
     compile_baseline: bool = True,
     **settings: Any,
 ) -> ModelResult:
@@ -226,11 +227,13 @@ def accelerate(
 
     `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
     is the seconds of the whole wait, within which the answer comes, or 15 s later. `result.module()` is the fast one,
-    `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds.
+    `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds. An
+    `observer` is told of each step and event, regions' included; without one a terminal or a notebook shows them.
     Raises `UserError` and `MachineError`.
     """
     more = settings if budget is None else settings | {"max_wall_s": budget}
-    return accelerate_model(module, inputs, make_settings(more), out, compile_baseline=compile_baseline)
+    asked = make_settings(more)
+    return accelerate_model(module, inputs, asked, out, observer=observer, compile_baseline=compile_baseline)
 
 
 def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:

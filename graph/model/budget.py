@@ -61,7 +61,7 @@ class Allowance:
     hard_s: float
 
 
-def allowance(room_s: float, share: float, places: int, first_s: float = LEAST_REGION_S) -> Allowance:
+def allowance(room_s: float, share: float, places: int, first_s: float) -> Allowance:
     """Of the `room_s` that all regions still have: this one's `share` by gain, where `places` of them go side by side.
 
     A run that is on its way may use time of those that have not begun, but never more than there is.
@@ -78,7 +78,7 @@ def by_gain_a_second(regions: tuple[PlannedRegion, ...]) -> tuple[PlannedRegion,
     )
 
 
-def affordable(left_s: float, end: End, regions: int, places: int, first_s: float = LEAST_REGION_S) -> int:
+def affordable(left_s: float, end: End, regions: int, places: int, first_s: float) -> int:
     """How many of so many regions there is time for, beside the end's own that each of them makes longer."""
     fitting = (
         number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from graph.model.plan import Plan
 from graph.model.run import ModelFolder, ModelRecord, create_model, drive_model
 from graph.model.sources import load_model
 from graph.model.state import ModelInput, ModelState
+from graph.model.terminal import shown_here
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
 from graph.runs.progress import Observer
@@ -77,12 +79,18 @@ def accelerate_model(
     inputs: Sequence[Any] | Mapping[str, Any] | None,
     settings: Settings,
     out: str | Path | None,
-    *observers: Observer,
+    *,
+    observer: Observer | None = None,
     compile_baseline: bool = True,
 ) -> ModelResult:
-    """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`."""
+    """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`.
+
+    Without an `observer` a terminal or a notebook shows what happens.
+    """
     since = time.monotonic()
     model = load_model(source, inputs).model_copy(update={"compile_baseline": compile_baseline})
     folder, manifest = create_model(Path(out) if out is not None else None, model, settings)
     live = source if inputs is not None else None
-    return ModelResult(folder, drive_model(folder, manifest, *observers, since=since), live, inputs)
+    with nullcontext(observer) if observer else shown_here() as watch:
+        record = drive_model(folder, manifest, watch, since=since)
+    return ModelResult(folder, record, live, inputs)

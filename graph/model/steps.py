@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
-from graph.model.budget import End, affordable, by_gain_a_second, too_small
+from graph.model.budget import LEAST_REGION_S, End, affordable, by_gain_a_second, too_small
 from graph.model.plan import plan_of
 from graph.model.state import NOT_BEGUN, ModelState, RegionOutcome, RegionState, RegionTask
 from graph.model.turns import NotBegunError, Phase, allowance_of, phase_of, places_for, turn
@@ -64,7 +64,7 @@ def cutter(state: ModelState, node_context: NodeContext, bench: Workbench, deadl
     worth = by_gain_a_second(plan.worthwhile(playbook_alone=by_playbook(node_context.settings)))
     costs = captured.costs
     left_s = deadline.left_s - costs.made_s - costs.exported_s
-    chosen = worth[: affordable(left_s, end, len(worth), places_for(bench.target))]
+    chosen = worth[: affordable(left_s, end, len(worth), places_for(bench.target), LEAST_REGION_S)]
     sources: dict[str, str] = {}
     try:
         with deadline.before(end.kept_s(0)).limiting():

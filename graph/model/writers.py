@@ -10,6 +10,7 @@ from harness.judging.roofline_bound import exact_gflop_s, products_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Precision
+from harness.wire.stopping import raise_if_stopped
 from knowledge.playbook.author import SINGLE
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.problem import Problem
@@ -44,7 +45,7 @@ class Writers:
             return ""
         key = f"stages {window.digest}"
         if key not in self._known:
-            plan = _STAGES.first_plan(problem_of(window, self.target, self.facts, self.precision))
+            plan = _STAGES.first_plan(self._problem(window))
             self._known[key] = _STAGES.name if isinstance(plan, Plan) else ""
         return self._known[key]
 
@@ -57,8 +58,7 @@ class Writers:
         if not _writable(window):
             return None
         if window.digest not in self._estimates:
-            problem = problem_of(window, self.target, self.facts, self.precision)
-            self._estimates[window.digest] = estimate_ms(problem, self.facts)
+            self._estimates[window.digest] = estimate_ms(self._problem(window), self.facts)
         return self._estimates[window.digest]
 
     def gain_ms(self, window: Window) -> float:
@@ -73,8 +73,13 @@ class Writers:
         rate = exact_gflop_s(window.signature.dtypes, self.facts, products_of(window.program, self.precision))
         return window.flops / (window.ms * 1e6) >= AT_RATE * rate
 
+    def _problem(self, window: Window) -> Problem:
+        """What its authors are asked to write: some take seconds to read it. Raises `StoppedError` where none is to."""
+        raise_if_stopped()
+        return problem_of(window, self.target, self.facts, self.precision)
+
     def _asked(self, window: Window) -> str:
-        problem = problem_of(window, self.target, self.facts, self.precision)
+        problem = self._problem(window)
         return next((each.name for each in SINGLE if isinstance(each.first_plan(problem), Plan)), "")
 
 

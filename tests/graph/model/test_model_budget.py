@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import subprocess
 import sys
@@ -10,18 +11,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from captures import captured, two_layers
 from hypothesis import given
 from hypothesis import strategies as st
+from langgraph.checkpoint.memory import InMemorySaver
+from run_samples import DEVICE
 from scripted_judge import ScriptedJudge
 from test_model_flow import ScriptedBench
 
 from graph.model import budget, steps, turns
 from graph.model.budget import LEAST_REGION_S, End, affordable, allowance
+from graph.model.plan import plan_of
 from graph.model.run import ModelRecord, create_model, drive_model
-from graph.model.state import NOT_BEGUN, ModelInput, RegionState, RegionTask
+from graph.model.state import NOT_BEGUN, ModelInput, ModelState, RegionState, RegionTask
 from graph.model.steps import CUT_OFF
 from graph.model.turns import allowance_of, phase_of
 from graph.model.workbench import LocalWorkbench
+from graph.model.workflow import build_model_graph
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.capture import Capture
@@ -29,7 +35,7 @@ from harness.nouns.errors import UserError
 from harness.nouns.model_budget import ENDING_S, ModelCosts, refused
 from harness.nouns.task import Task
 from harness.wire.deadline import Deadline
-from harness.wire.stopping import pause
+from harness.wire.stopping import TimeIsOverError, pause
 from nodes.settings import Settings
 
 STUCK = """
@@ -79,7 +85,8 @@ def driven(
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Regions of which each takes a second, and an end that takes two."""
-    monkeypatch.setattr(turns, "LEAST_REGION_S", 1.0)
+    for module in (turns, steps):
+        monkeypatch.setattr(module, "LEAST_REGION_S", 1.0)
     monkeypatch.setattr(turns, "TAIL_S", 0.1)
     monkeypatch.setattr(steps, "STOPPING_S", 0.0)
     monkeypatch.setattr(budget, "ENDING_S", 1.0)
@@ -103,7 +110,7 @@ def test_one_after_the_other_regions_never_have_more_than_is_left(
 
 @given(room_s=SECONDS, share=st.floats(min_value=0.0, max_value=1.0), places=st.integers(1, 8))
 def test_side_by_side_none_has_more_than_the_seconds_that_pass(room_s: float, share: float, places: int) -> None:
-    assert allowance(room_s, share, places).hard_s <= room_s
+    assert allowance(room_s, share, places, LEAST_REGION_S).hard_s <= room_s
 
 
 @given(
@@ -114,7 +121,7 @@ def test_what_is_begun_and_the_end_fit_into_what_is_left(
     left_s: float, regions: int, places: int, models: int, called_s: float, compiled: bool
 ) -> None:
     end = End(ModelCosts(called_s=called_s), "cpu", left_s + 10.0, models, compiled)
-    number = affordable(left_s, end, regions, places)
+    number = affordable(left_s, end, regions, places, LEAST_REGION_S)
     assert 0 <= number <= regions
     if number:
         rows = -(-number // places)
@@ -164,7 +171,7 @@ def test_the_best_gain_comes_first_whichever_thread_does(tmp_path: Path) -> None
 
 
 @pytest.mark.usefixtures("quick")
-def test_a_region_that_never_ends_leaves_its_best_kernel_and_the_others_their_time(tmp_path: Path) -> None:
+def test_a_region_that_never_ends_is_ended_and_its_best_kernel_counts(tmp_path: Path) -> None:
     built: dict[str, int] = {}
 
     class Judge(ScriptedJudge):
@@ -205,7 +212,9 @@ def test_a_budget_that_no_answer_fits_into_is_refused_with_one_that_would_do(tmp
     wanted = float(error.remedy.split()[3])
     assert refused("toy", wanted, 9.0, costs, "cpu") is None
     end = End(costs, "cpu", wanted)
-    assert affordable(wanted - 9.0 - costs.made_s, end, 3, 1) in (0, 1), "no more is promised than a first region"
+    assert affordable(wanted - 9.0 - costs.made_s, end, 3, 1, LEAST_REGION_S) in (0, 1), (
+        "no more is promised than a first region"
+    )
     with pytest.raises(UserError, match=r"toy has no answer within 20 s: .* A budget of \d+ s would do"):
         driven(tmp_path / "toy", Bench(), settings(20.0))
     assert not (tmp_path / "toy").exists()
@@ -239,3 +248,28 @@ def test_the_command_ends_with_its_budget_and_an_answer(small: Path, tmp_path: P
     assert wall_s < seconds + 30.0, "15 s where nobody else has the cores, twice that beside others"
     said = " ".join(ended.stdout.split())
     assert "over eager" in said or "Nothing faster" in said
+
+
+def test_a_plan_that_takes_too_long_is_ended_between_two_questions() -> None:
+    plan_of(captured(two_layers(), whole_ms=22.0), "cpu", DEVICE)
+    with pytest.raises(TimeIsOverError), Deadline.of(5.0, spent_s=6.0).limiting():
+        pause(0.0)
+        plan_of(captured(two_layers(), whole_ms=22.0), "cpu", DEVICE)
+
+
+@pytest.mark.usefixtures("quick")
+def test_on_a_server_the_graph_ends_with_its_budget(tmp_path: Path) -> None:
+    class Judge(ScriptedJudge):
+        def build(self, task: Task, candidate: Candidate) -> Build:
+            pause(HANGS_S)
+            return super().build(task, candidate)
+
+    graph = build_model_graph(lambda _: ScriptedBench(), Judge).compile(checkpointer=InMemorySaver())
+    asked = settings(12.0).model_copy(update={"run_dir": str(tmp_path)})
+    began = time.monotonic()
+    given = ModelInput(source="...", name="toy")
+    found = asyncio.run(graph.ainvoke(given, {"configurable": {"thread_id": "one"}}, context=asked))
+    assert time.monotonic() - began < 12.0 + 15.0
+    state = ModelState.model_validate(found)
+    assert {outcome.reason for outcome in state.outcomes} == {CUT_OFF, NOT_BEGUN}
+    assert state.seconds < 12.0 + 15.0

@@ -5,12 +5,16 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import pytest
 from rich.console import Console
 from test_model_flow import SETTINGS, ScriptedBench, open_judge
 
+from graph.api import accelerate
 from graph.model.run import create_model, drive_model, reopen_model
 from graph.model.state import ModelInput
 from graph.model.terminal import ModelTerminal
+from graph.runs.progress import Quiet
+from harness.nouns.errors import UserError
 from harness.nouns.events import Checking, WholeModel
 from nodes.events import AgentStarted, Progress, RegionBegun, RegionEnded, RunEvent
 
@@ -57,3 +61,38 @@ def test_on_a_terminal_regions_side_by_side_are_seen_to_work() -> None:
 
 def test_what_is_done_with_the_whole_model_is_seen() -> None:
     assert "torch.compile, max-autotune" in seen(("", "acceptor", WholeModel(doing="torch.compile, max-autotune")))
+
+
+class Told(Quiet):
+    """An observer as a caller writes one."""
+
+    def __init__(self) -> None:
+        self.steps: list[str] = []
+        self.kinds: set[str] = set()
+
+    def started(self, agent: str) -> None:
+        self.steps.append(agent)
+
+    def heard(self, progress: Progress) -> None:
+        self.kinds.add(progress.event.kind)
+
+
+def accelerated(folder: Path, observer: Told | None) -> None:
+    folder.mkdir()
+    (folder / "stuck.py").write_text("import torch\n\nraise RuntimeError('no model')\n")
+    with pytest.raises(UserError, match="no model"):
+        accelerate(folder / "stuck.py", out=folder / "out", observer=observer, target="cpu")
+
+
+def test_from_python_a_callback_is_told_and_a_terminal_or_notebook_shows_what_happens(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = Told()
+    accelerated(tmp_path / "told", told)
+    assert told.steps == ["capture"]
+    assert {"agent_started", "whole_model", "agent_ended"} <= told.kinds
+    accelerated(tmp_path / "piped", None)
+    assert capsys.readouterr().err == "", "nobody reads it"
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    accelerated(tmp_path / "shown", None)
+    assert "capture: running the model" in capsys.readouterr().err
