@@ -21,6 +21,8 @@ LEAST_REGION_S = REGION_S / 2
 """With less no region is begun: an idle machine judges a small kernel in so long."""
 STEP_S = 45.0
 """A region's longest step, a kernel's build and its duel with the best one: none is begun within its last."""
+AGAIN = 1.5
+"""torch.compile's work and what of it is done twice, as times of itself."""
 MORE_KERNELS = 0.1
 """What each operation behind the first adds to a region's seconds: where several kernels are one source."""
 
@@ -45,8 +47,21 @@ class End:
 
     def kept_s(self, regions: int) -> float:
         """All of it. torch.compile has a time of its own only where the budget is large."""
-        compile_s = min(COMPILE_S, self._spare_s) if self.compiled else 0.0
-        return self.accepting_s(regions) + ENDING_S + (compile_s if compile_s >= LEAST_COMPILE_S else 0.0)
+        return self.accepting_s(regions) + ENDING_S + self.models * self._own_compile_s
+
+    def compile_s(self, left_s: float, regions: int) -> float:
+        """What torch.compile's work may take where so much is left before the answer is due.
+
+        The accepting process does some of it again, from filled caches. It has the device alone: others who wait for it
+        can give no more than what each of them kept.
+        """
+        free_s = max(0.0, min(COMPILE_S, (left_s - self.accepting_s(regions)) / AGAIN))
+        return free_s if self.models == 1 else min(free_s, self._own_compile_s)
+
+    @property
+    def _own_compile_s(self) -> float:
+        own_s = min(COMPILE_S, self._spare_s / self.models) if self.compiled else 0.0
+        return own_s if own_s >= LEAST_COMPILE_S else 0.0
 
     @property
     def _spare_s(self) -> float:

@@ -169,8 +169,9 @@ def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, dea
     """Hold the whole against eager; what does not gain inside it goes."""
     folder = folder_of(node_context)
     names = won(state)
-    accepting_s = end_of(state, bench, deadline).accepting_s(len(names))
-    acceptance = bench.accept(state.model, folder, FILE, names, deadline.before(ENDING_S), accepting_s)
+    due = deadline.before(ENDING_S)
+    compile_s = end_of(state, bench, deadline).compile_s(due.left_s, len(names))
+    acceptance = bench.accept(state.model, folder, FILE, names, due, compile_s)
     write_assembled(state, folder, acceptance.kept, graphs=acceptance.accepted and acceptance.graphs)
     return {"acceptance": acceptance}
 

@@ -62,9 +62,9 @@ class Workbench(Protocol):
         file: str,
         regions: tuple[str, ...],
         deadline: Deadline,
-        accepting_s: float,
+        compile_s: float,
     ) -> Acceptance:
-        """The assembled model in a folder, beside eager; torch.compile is to leave `accepting_s` of the time."""
+        """The assembled model in a folder, beside eager and what torch.compile makes in `compile_s`."""
         ...
 
 
@@ -112,7 +112,7 @@ class LocalWorkbench:
         file: str,
         regions: tuple[str, ...],
         deadline: Deadline,
-        accepting_s: float,
+        compile_s: float,
     ) -> Acceptance:
         """In such a child, with the kernels loaded into it. Models beside one another have shorter comparisons."""
         return self._on(model).accept(
@@ -123,7 +123,7 @@ class LocalWorkbench:
             limit_s=ROUNDS_S / self.models(),
             deadline=deadline,
             modes=MODES[self.target] if model.compile_baseline else (),
-            accepting_s=accepting_s,
+            compile_s=compile_s,
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -81,17 +80,16 @@ class ModelOnTarget:
         limit_s: float,
         deadline: Deadline,
         modes: tuple[str, ...] = (),
-        accepting_s: float = 0.0,
+        compile_s: float = COMPILE_S,
     ) -> Acceptance:
         """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
 
         Rounds of a comparison end after about `limit_s`, and what there is by the `deadline` is the answer. What cannot
-        be compiled in `COMPILE_S`, and so long before the deadline that `accepting_s` are left, is no baseline, and
-        said so; the first modes have their time first. Where its process dies, or is ended because it is late, nothing
-        is accepted. Raises like `capture`.
+        be compiled within `compile_s`, of which the first modes have theirs first, is no baseline, and said so. Where
+        its process dies, or is ended because it is late, nothing is accepted. Raises like `capture`.
         """
         order = compile_order(self._digest) if modes else None
-        late = self._compiled_ahead(order, modes, deadline.before(accepting_s)) if order else {}
+        late = self._compiled_ahead(order, modes, Deadline.of(compile_s)) if order else {}
         job = AcceptJob(
             **dict(self._job),
             folder=str(folder),
@@ -118,10 +116,8 @@ class ModelOnTarget:
     def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...], deadline: Deadline) -> dict[str, str]:
         """Why the accepting child is not to try them, by mode; it finds filled caches for the others."""
         late: dict[str, str] = {}
-        over_at = time.monotonic() + COMPILE_S
         for mode in modes:
-            began = time.monotonic()
-            compile_s = min(over_at - began, deadline.left_s)
+            compile_s = deadline.left_s
             if compile_s < LEAST_COMPILE_S:
                 late[mode] = "the time for compiling was over before it"
                 continue
@@ -134,8 +130,6 @@ class ModelOnTarget:
                 failure = " ".join(str(error).split())[:300]
             except TimeIsOverError:
                 failure = f"it was not compiled within {compile_s:.0f} s"
-            if not failure and deadline.left_s < time.monotonic() - began:  # the accepting child does some of it again
-                failure = "the time was over when it had been compiled"
             late |= {mode: failure} if failure else {}
         return late
 

@@ -100,7 +100,7 @@ def accepted(
         stand_in = STAND_IN.format(source=sources[region.name], change=change.get(region.kind, "pass"))
         (place / "model_new.py").write_text(stand_in)
     (folder / FILE).write_text(assembled(captured, plan, names))
-    return BENCH.accept(model, folder, FILE, names, Deadline.of(left_s), 0.0)
+    return BENCH.accept(model, folder, FILE, names, Deadline.of(left_s), max(0.0, left_s - 60.0))
 
 
 def test_both_layers_are_places_of_one_product_and_every_region_is_cut_out(plan: Plan, sources: dict[str, str]) -> None:

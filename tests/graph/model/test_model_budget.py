@@ -135,6 +135,15 @@ def test_torch_compile_has_time_of_its_own_only_in_a_large_budget() -> None:
     assert kept[1] == plain[1] + 150.0
 
 
+def test_beside_other_models_torch_compile_takes_no_more_of_the_device_than_all_have_kept() -> None:
+    alone, four = (End(ModelCosts(), "cuda", 3600.0, models, compiled=True) for models in (1, 4))
+    assert alone.compile_s(1000.0, 1) == 150.0
+    assert four.compile_s(1000.0, 1) == pytest.approx(88.5)
+    assert four.kept_s(1) - End(ModelCosts(), "cuda", 3600.0, 4).kept_s(1) == pytest.approx(4 * 88.5)
+    assert End(ModelCosts(), "cuda", 170.0, 4, compiled=True).compile_s(100.0, 1) == 0.0
+    assert alone.compile_s(1.0, 1) == 0.0
+
+
 def test_the_budget_is_shared_out_by_gain(tmp_path: Path) -> None:
     large, small = (RegionTask(name=name, source=name, gain_ms=gain) for name, gain in (("a", 30.0), ("b", 10.0)))
     first = RegionState(region=large, tasks=(large, small), seconds=40.0, until_s=440.0)

@@ -144,7 +144,7 @@ class ScriptedBench:
         file: str,
         regions: tuple[str, ...],
         deadline: Deadline,
-        accepting_s: float,
+        compile_s: float,
     ) -> Acceptance:
         self._ask("accept")
         compile((folder / file).read_text(), file, "exec")
