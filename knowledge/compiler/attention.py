@@ -1,7 +1,7 @@
 """Attention found among values: softmax(score(q k^T)) v of one head after the other, however it was spelled.
 
 A weight is exp(x - max x) / sum exp(x - max x); a score x is any expression of one product of q and k, of other
-arguments and of positions. Where a row sees the keys up to its own place is told apart from other masks.
+arguments and of positions. Masks that show a band of keys around the diagonal become bounds, not scores.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from knowledge.compiler.front import OPERATIONS
 from knowledge.compiler.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
 from knowledge.compiler.inlining import Inliner
 from knowledge.compiler.nodes import Element, Value, Values, reads
-from knowledge.compiler.seen import diagonal_of
+from knowledge.compiler.seen import Band, band_of
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.lowering import base_name, lower
 from knowledge.playbook.problem import ByContent, Problem, Tensor
@@ -85,14 +85,14 @@ class _Search:
         columns = Axis("c0", _reduced(weights.product, "sum").reduced[0].extent)
         q, k, factor = self._factors(weights.product, columns)
         row, outer = self._row_and_outer(q, k, v, weights.scores)
-        scale, score, diagonal = self._score(weights, factor, row)
+        scale, score, band = self._score(weights, factor, row)
         _require(score is None or not any(_uses(each, outer) for each in reads(score)), "scores of each column")
         memory = {id(each.value): self._tensor(each) for each in (q, k, v, *(reads(score) if score else ()))}
         made = Attention(
             self.graph, self.output.dtype, tuple(axis for axis in self.product.axes if axis not in (row, outer)), row,
             self.key, columns.extent, outer.extent,
             self._operand(q, row, columns), self._operand(k, self.key, columns), self._operand(v, self.key, outer),
-            _placed(self.output, self._inverse(), row, outer), scale, score, diagonal, weights.safe, memory,
+            _placed(self.output, self._inverse(), row, outer), scale, score, band, weights.safe, memory,
         )  # fmt: skip
         _check(made)
         return made
@@ -173,16 +173,16 @@ class _Search:
         _require(len(outer) < 2, "values of several dimensions")
         return rows[-1] if rows else Axis("c1", 1), outer[0] if outer else Axis("c2", 1)
 
-    def _score(self, weights: _Weights, factor: float, row: Axis) -> tuple[float, Node | None, int | None]:
-        """Scale, what else the scores are, and the diagonal."""
+    def _score(self, weights: _Weights, factor: float, row: Axis) -> tuple[float, Node | None, Band]:
+        """Scale, what else the scores are, and the keys that a row sees."""
         graph, product = self.graph, weights.product
         base = graph.total(SCORE, product.dtype)
         if factor != 1:
             base = graph.element("mul", product.dtype, base, graph.const(factor, product.dtype))
         node = graph.rewritten(weights.scores, {}, lambda read: base if read is product else read)
-        diagonal, rest = diagonal_of(bare(node), row, self.key)
+        band, rest = band_of(graph, bare(node), row, self.key)
         scale = _scale(bare(rest))
-        return (1.0, bare(rest), diagonal) if scale is None else (scale, None, diagonal)
+        return (1.0, bare(rest), band) if scale is None else (scale, None, band)
 
     def _operand(self, read: Element, row: Axis, column: Axis) -> Operand:
         _require(not read.partial, "attention over padding")

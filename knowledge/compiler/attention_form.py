@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from knowledge.compiler.index import Axis, Index
 from knowledge.compiler.nodes import Values
+from knowledge.compiler.seen import Band
 from knowledge.playbook.expressions import Node
 from knowledge.playbook.problem import Tensor
 
@@ -28,7 +29,7 @@ class Operand:
 class Attention:
     """One attention over the axes `heads`. `score` is an element of the total `s`, of `row` and `key`; None: s itself.
 
-    With a `diagonal` a row sees the keys up to row + diagonal. `safe`: a row that sees no key is 0, else NaN.
+    A row sees no key outside `band`. `safe`: a row that sees no key is 0, else NaN.
     """
 
     graph: Values
@@ -44,6 +45,6 @@ class Attention:
     output: Operand
     scale: float
     score: Node | None
-    diagonal: int | None
+    band: Band
     safe: bool
     memory: Mapping[int, Tensor]

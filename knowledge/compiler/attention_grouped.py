@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from knowledge.compiler.attention_form import Attention, Operand
 from knowledge.compiler.index import Axis, Index, Quotient, along, number
+from knowledge.compiler.seen import Band
 
 MOST_ROWS = 64
 """Rows together: with more, products take longer than what is read."""
@@ -37,7 +38,9 @@ def _counts(form: Attention, axis: Axis) -> Iterator[int]:
 
 def _gathered(form: Attention, axis: Axis, count: int) -> Attention | None:
     """`count` neighbours of that axis as rows; None where keys, values or a mask by position tell them apart."""
-    rows, seen = form.row.extent, form.diagonal is None or form.diagonal >= form.key.extent - 1
+    rows = form.row.extent
+    first, last = form.band
+    seen = (first is None or first <= 1 - rows) and (last is None or last >= form.key.extent - 1)
     head, row = Axis(axis.name, axis.extent // count), Axis("c3", count * rows)
     places = {axis: along(head) * count + along(row) // rows, form.row: along(row) % rows}
     k, v = (replace(each, start=_at(each.start, places)) for each in (form.k, form.v))
@@ -46,7 +49,7 @@ def _gathered(form: Attention, axis: Axis, count: int) -> Attention | None:
         return None
     score = form.score and form.graph.rewritten(form.score, places, lambda inner: inner)
     heads = tuple(head if each == axis else each for each in form.heads)
-    return replace(form, heads=heads, row=row, q=q, k=k, v=v, output=output, score=score, diagonal=None)
+    return replace(form, heads=heads, row=row, q=q, k=k, v=v, output=output, score=score, band=Band())
 
 
 def _at(start: Index, places: Mapping[Axis, Index]) -> Index:

@@ -16,6 +16,7 @@ from knowledge.compiler import attention_text as text
 from knowledge.compiler.attention_form import Attention, Operand
 from knowledge.compiler.cpu import decoded
 from knowledge.compiler.index import Index
+from knowledge.compiler.seen import Band
 from knowledge.compiler.spelling import spelled
 from knowledge.exemplars.source import load
 from knowledge.playbook import cuda_pointwise_frame as frame
@@ -107,9 +108,11 @@ _ROUNDS = 64
 
 def _lengths(form: Attention, rows: int, keys: int) -> Iterator[int]:
     """How many tiles of keys each tile of rows sees, as the kernel walks them: under a diagonal from the last on."""
+    first, last = form.band
     for tile in reversed(range(ceil(form.row.extent / rows))):
-        reach = form.key.extent if form.diagonal is None else (tile + 1) * rows + form.diagonal
-        yield ceil(min(form.key.extent, max(0, reach)) / keys)
+        reach = form.key.extent if last is None else (tile + 1) * rows + last
+        begin = 0 if first is None else max(0, tile * rows + first) // keys
+        yield max(0, ceil(min(form.key.extent, max(0, reach)) / keys) - begin)
 
 
 def _order(device: Device, form: Attention, lengths: tuple[int, ...]) -> tuple[int, float]:
@@ -123,7 +126,7 @@ def _order(device: Device, form: Attention, lengths: tuple[int, ...]) -> tuple[i
     fitting = [
         each for each in (1, 2, 4, 8, 16, 32, 64) if each <= heads and each * head_bytes <= 0.75 * device.l2_bytes
     ]
-    groups = [1] if form.diagonal is None else fitting or [1]
+    groups = [1] if form.band == Band() else fitting or [1]
     group = min(groups, key=lambda each: longest(lengths, heads, each, blocks))
     whole = heads * sum(length + _ENDS for length in lengths) / blocks
     return group, longest(lengths, heads, group, blocks) * whole

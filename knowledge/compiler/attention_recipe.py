@@ -137,7 +137,16 @@ def splits(form: Attention, plan: Plan, device: Device) -> int:
     room = device.shared_bytes or 99 << 10
     at_once = device.multiprocessors * max(1, room // attention_cuda.shared_bytes(form, plan))
     works = _works(form, plan)
-    return max(1, min(at_once // works, ceil(form.key.extent / int(plan.knobs["keys"])) // _LEFT, _ENOUGH_SHARES))
+    return max(1, min(at_once // works, _tiles_of_keys(form, plan) // _LEFT, _ENOUGH_SHARES))
+
+
+def _tiles_of_keys(form: Attention, plan: Plan) -> int:
+    """How many a block's rows see at most."""
+    first, last = form.band
+    seen = form.key.extent
+    if first is not None and last is not None:
+        seen = min(seen, last - first + _rows(plan))
+    return ceil(seen / int(plan.knobs["keys"]))
 
 
 def _works(form: Attention, plan: Plan) -> int:

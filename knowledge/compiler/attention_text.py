@@ -27,6 +27,8 @@ constexpr int Outer = $outer;            // columns of V
 constexpr float Scale = $scale;  // of the scores, above 0
 constexpr bool Causal = $causal;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = $diagonal;
+constexpr bool Windowed = $windowed;    // a row sees the keys from row + First on
+constexpr int First = $first;
 constexpr bool Safe = $safe;         // a row that sees no key is 0 instead of NaN
 """
 # `device` marks a function that runs where the kernel does.
@@ -61,7 +63,9 @@ def problem_text(problem: Problem, form: Attention, names: dict[str, str], devic
 def comment(form: Attention, tile: str) -> list[str]:
     """The header's lines: what is computed, and by which tile."""
     heads = " x ".join(str(axis.extent) for axis in form.heads) or "1"
-    mask = f", each row up to key row + {form.diagonal}" if form.diagonal is not None else ""
+    first, last = form.band
+    mask = f", each row from key row + {first} on" if first is not None else ""
+    mask += f", each row up to key row + {last}" if last is not None else ""
     return [
         f"softmax(q k^T) v of {heads} heads, {form.row.extent} rows, {form.key.extent} keys{mask}.",
         f"  {form.dtype}, {form.inner} columns of q and k, {form.outer} of v",
@@ -90,10 +94,12 @@ def nest_of_scores(form: Attention) -> Nest:
 
 def constants(form: Attention) -> dict[str, str | int]:
     """Type, extents, scale and mask, by the names that templates of the section `problem` have for them."""
+    first, last = form.band
     return {
         "type": STORED_TYPES[form.dtype], "heads": prod(axis.extent for axis in form.heads),
         "rows": form.row.extent, "keys": form.key.extent, "inner": form.inner, "outer": form.outer,
-        "scale": f"{form.scale!r}f", "causal": truth(form.diagonal is not None), "diagonal": form.diagonal or 0,
+        "scale": f"{form.scale!r}f", "causal": truth(last is not None), "diagonal": last or 0,
+        "windowed": truth(first is not None), "first": first or 0,
         "safe": truth(form.safe),
     }  # fmt: skip
 

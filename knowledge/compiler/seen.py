@@ -1,74 +1,159 @@
-"""Masks that positions alone make: whether a row sees a key where key <= row + diagonal, and what is left without."""
+"""Masks that positions make: which band of keys around the diagonal a row sees, and the score without the mask.
+
+A mask is any condition of the distance key - row: comparisons of positions, triangles of ones, `abs`, and, or, not.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
-from knowledge.compiler.index import Axis
-from knowledge.compiler.nodes import Element
+from knowledge.compiler.index import Axis, Index, number
+from knowledge.compiler.nodes import Element, Values
 from knowledge.playbook.expressions import Node
 
-_COMPARED: dict[str, Callable[[float, float], bool]] = {
+ByDistance = Callable[[int], float]
+"""A number by the distance key - row."""
+_OPERATORS: dict[str, Callable[..., float]] = {
     "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+    "and": lambda x, y: bool(x) and bool(y), "or": lambda x, y: bool(x) or bool(y), "not": operator.not_, "abs": abs,
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "neg": operator.neg,
+    "select": lambda condition, x, y: x if condition else y,
 }  # fmt: skip
-Fork = tuple[Element, float, float]
-"""A condition on positions, and the number that an element is where it holds, and where it does not."""
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})
+# What a change of the element type leaves as it is.
+_EXACT = frozenset({0, 1, math.inf, -math.inf})
 
 
-def diagonal_of(score: Node, row: Axis, key: Axis) -> tuple[int | None, Node]:
-    """The diagonal that a score's outermost mask sets, and the score where it is seen; None and the score itself.
+class Band(NamedTuple):
+    """A row sees the keys from row + `first` to row + `last`; None is no bound."""
+
+    first: int | None = None
+    last: int | None = None
+
+    def within(self, other: Band) -> Band:
+        """The keys that both bands hold."""
+        firsts = [each for each in (self.first, other.first) if each is not None]
+        lasts = [each for each in (self.last, other.last) if each is not None]
+        return Band(max(firsts, default=None), min(lasts, default=None))
+
+
+class _Mask(NamedTuple):
+    """A part of a condition, and whether keys are seen where it is true or where it is false."""
+
+    condition: Node
+    seen: bool
+
+
+def band_of(graph: Values, score: Node, row: Axis, key: Axis) -> tuple[Band, Node]:
+    """The band that a score's outer masks leave of the keys, and the score under the masks that the band does not say.
 
     A mask that is added is none: infinity and NaN go through -inf, so that a row shows what it does not see.
     """
-    if score.op == "select":
-        condition, one, other = score.args
-        if _is(other, -math.inf) and (found := _diagonal(_fork(condition), row, key)) is not None:
-            return found, one
-        if _is(one, -math.inf) and (found := _diagonal(_opposite(_fork(condition)), row, key)) is not None:
-            return found, other
-    return None, score
+    split = _split(score)
+    if split is None:
+        return Band(), score
+    masks, inner, hidden = split
+    band, rest = band_of(graph, inner, row, key)
+    for mask in masks:
+        found, exact = _band(mask, row, key)
+        band = band.within(found)
+        if not exact:
+            sides = (rest, hidden) if mask.seen else (hidden, rest)
+            rest = graph.element("select", score.dtype, mask.condition, *sides)
+    return band, rest
 
 
-def _is(node: Node, number: float) -> bool:
-    return node.kind == "const" and node.payload[0] == number
-
-
-def _opposite(fork: Fork | None) -> Fork | None:
-    return (fork[0], float(not fork[1]), float(not fork[2])) if fork else None
-
-
-def _fork(node: Node) -> Fork | None:
-    """An element that is one of two numbers, by a condition on positions."""
-    if isinstance(node, Element):
-        return (node, 1, 0) if node.kind == "within" else None
-    if node.op == "select":
-        fork, numbers = _fork(node.args[0]), [each.payload[0] for each in node.args[1:] if each.kind == "const"]
-        if fork is None or len(numbers) < 2:
-            return None
-        chosen = [float(numbers[0] if each else numbers[1]) for each in fork[1:]]
-        return fork[0], chosen[0], chosen[1]
-    if node.op in _COMPARED and node.args[1].kind == "const":
-        fork, by = _fork(node.args[0]), float(node.args[1].payload[0])
-        return (fork[0], *(float(_COMPARED[node.op](each, by)) for each in fork[1:])) if fork else None  # type: ignore[return-value]
-    if node.op == "cast":
-        fork = _fork(node.args[0])
-        return (fork[0], float(bool(fork[1])), float(bool(fork[2]))) if fork and node.dtype == "bool" else fork
-    return _opposite(_fork(node.args[0])) if node.op == "not" else None
-
-
-def _diagonal(fork: Fork | None, row: Axis, key: Axis) -> int | None:
-    """Where a fork is 1 for key <= row + diagonal and 0 elsewhere: the diagonal."""
-    if fork is None or fork[1:] not in ((1, 0), (0, 1)):
+def _split(score: Node) -> tuple[list[_Mask], Node, Node] | None:
+    """A masked score's masks, all of which a seen key passes, the score below them, and what hides the others."""
+    if score.op != "select":
         return None
-    (index,), extent = fork[0].indices, fork[0].extent
-    steps, (low, high) = (index.times(row), index.times(key)), index.bounds
-    if len(index.terms) != 2 or steps not in ((1, -1), (-1, 1)) or (low < 0 and high >= extent):
-        return None
-    # One side always holds: what remains is key <= row + diagonal, or key > row + diagonal.
-    if low < 0:
-        seen, found = steps == (1, -1), index.offset if steps == (1, -1) else -index.offset - 1
+    condition, one, other = score.args
+    for seen, shown, hidden in ((True, one, other), (False, other, one)):
+        if hidden.kind == "const" and hidden.payload[0] == -math.inf:
+            return list(_conjuncts(condition, seen)), shown, hidden
+    return None
+
+
+def _conjuncts(condition: Node, seen: bool) -> Iterator[_Mask]:
+    if condition.op == "not":
+        yield from _conjuncts(condition.args[0], not seen)
+    elif condition.op == ("and" if seen else "or"):
+        for each in condition.args:
+            yield from _conjuncts(each, seen)
     else:
-        seen, found = steps == (-1, 1), extent - 1 - index.offset if steps == (-1, 1) else index.offset - extent
-    return found if seen == bool(fork[1]) else None
+        yield _Mask(condition, seen)
+
+
+def _band(mask: _Mask, row: Axis, key: Axis) -> tuple[Band, bool]:
+    """The least band that holds all keys that the mask shows, and whether it holds no others."""
+    holds = _by_distance(mask.condition, row, key)
+    if holds is None:
+        return Band(), False
+    nearest, farthest = 1 - row.extent, key.extent - 1
+    seen = [each for each in range(nearest, farthest + 1) if bool(holds(each)) is mask.seen]
+    if not seen:
+        return Band(), False
+    first, last = seen[0], seen[-1]
+    band = Band(first if first > nearest else None, last if last < farthest else None)
+    return band, len(seen) == last - first + 1
+
+
+def _by_distance(node: Node, row: Axis, key: Axis) -> ByDistance | None:
+    """A node by the distance key - row; None where anything else decides it."""
+    if (index := _affine(node)) is not None:
+        return _line(index, row, key)
+    if isinstance(node, Element):
+        return _within(node, row, key) if node.kind == "within" else None
+    if node.kind == "const":
+        return lambda _, value=float(node.payload[0]): value  # type: ignore[misc]
+    if node.op in _COMPARISONS:
+        one, other = (_affine(each) for each in node.args)
+        if one is not None and other is not None:
+            return _composed(_OPERATORS[node.op], _line(one - other, row, key), lambda _: 0)
+    args = [_by_distance(each, row, key) for each in node.args]
+    if node.op == "cast":
+        return args[0] if args[0] is not None and _survives(node, args[0], row, key) else None
+    return _composed(_OPERATORS[node.op], *args) if node.op in _OPERATORS else None
+
+
+def _composed(function: Callable[..., float], *args: ByDistance | None) -> ByDistance | None:
+    known = [each for each in args if each is not None]
+    return (lambda d: function(*(each(d) for each in known))) if len(known) == len(args) else None
+
+
+def _survives(cast: Node, value: ByDistance, row: Axis, key: Axis) -> bool:
+    return all(value(each) in _EXACT for each in range(1 - row.extent, key.extent))
+
+
+def _within(node: Element, row: Axis, key: Axis) -> ByDistance | None:
+    place, extent = _line(node.indices[0], row, key), node.extent
+    return _composed(lambda at: 0 <= at < extent, place)
+
+
+def _line(index: Index, row: Axis, key: Axis) -> ByDistance | None:
+    """An index that grows with the distance alone."""
+    step = index.times(key)
+    if step is None or index.times(row) != -step or len(index.terms) > 2:
+        return None
+    if step == 0 and index.terms:
+        return None
+    return lambda d: step * d + index.offset
+
+
+def _affine(node: Node) -> Index | None:
+    """A whole number as a sum of multiples of axes."""
+    if isinstance(node, Element):
+        return node.indices[0] if node.kind == "position" else None
+    if node.kind == "const":
+        return number(int(node.payload[0])) if node.dtype.startswith("int") else None
+    if node.op == "cast" and node.dtype.startswith("int") and node.args[0].dtype.startswith("int"):
+        return _affine(node.args[0])
+    if node.op not in ("add", "sub") or not node.dtype.startswith("int"):
+        return None
+    one, other = (_affine(each) for each in node.args)
+    if one is None or other is None:
+        return None
+    return one + other if node.op == "add" else one - other

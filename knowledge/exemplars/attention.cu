@@ -47,6 +47,8 @@ constexpr int Outer = 128;          // columns of V
 constexpr float Scale = 0.08838834764831845f;  // of the scores, above 0
 constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = 0;
+constexpr bool Windowed = false;    // a row sees the keys from row + First on
+constexpr int First = 0;
 constexpr bool Safe = true;         // a row that sees no key is 0 instead of NaN
 constexpr bool Plain = true;        // there are no terms: a score is the product times the scale
 using StridesQ = Stride<Int<128>, _1>;  // of a row, and of a column
@@ -336,7 +338,7 @@ CUTE_DEVICE void finish(float (&s)[Atoms][TilesS][4], int row0, int key0, int he
     int const m = i / (TilesS * 4), n = i / 4 % TilesS;
     int const row = row0 + 16 * m + lane / 4 + i % 4 / 2 * 8, key = key0 + 8 * n + 2 * (lane % 4) + i % 2;
     float& x = s[m][n][i % 4];
-    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal);
+    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal) && (!Windowed || key >= row + First);
     if constexpr (Plain) {
       x = seen ? x : -INFINITY;
     } else {
@@ -411,8 +413,9 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
   int const head = blockIdx.x / TilesM, tile = Causal ? TilesM - 1 - blockIdx.x % TilesM : blockIdx.x % TilesM;
   int const row0 = tile * BlockRows, warp_row0 = row0 + warp * WarpRows;
   int const reach = row0 + BlockRows + Diagonal, seen = !Causal || reach > Keys ? Keys : reach;  // keys
-  int const tiles = seen > 0 ? (seen - 1) / BlockKeys + 1 : 0, split = blockIdx.y;
-  int const first = tiles * split / Splits, last = tiles * (split + 1) / Splits;
+  int const begin = Windowed ? max(0, row0 + First) / BlockKeys : 0, split = blockIdx.y;  // tiles of keys before
+  int const tiles = seen > begin * BlockKeys ? (seen - 1) / BlockKeys + 1 - begin : 0;
+  int const first = begin + tiles * split / Splits, last = begin + tiles * (split + 1) / Splits;
   Places const places = places_of(head);
 
   auto const fetch = [&](int key_tile, int stage) {
@@ -438,7 +441,8 @@ attention(T const* __restrict__ Q, T const* __restrict__ K, T const* __restrict_
     Fragments::scores(sQ + warp * WarpRows * OperandQ::Pitch, sK + stage * OperandK::size, lane, s);
     int const key0 = key_tile * BlockKeys;
     bool const edge = (Keys % BlockKeys != 0 && key_tile == TilesN - 1) ||
-                      (Causal && key0 + BlockKeys - 1 > warp_row0 + Diagonal);
+                      (Causal && key0 + BlockKeys - 1 > warp_row0 + Diagonal) ||
+                      (Windowed && key0 < warp_row0 + WarpRows - 1 + First);
     if (!Plain || edge) finish(s, warp_row0, key0, head, terms, lane);
     soften(s, top, sum, rescale);
     Fragments::add(s, sV + stage * OperandV::size, lane, rescale, o);

@@ -42,6 +42,8 @@ constexpr int Outer = 128;          // columns of V
 constexpr float Scale = 0.08838834764831845f;  // of the scores, above 0
 constexpr bool Causal = false;      // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = 0;
+constexpr bool Windowed = false;    // a row sees the keys from row + First on
+constexpr int First = 0;
 constexpr bool Safe = true;         // a row that sees no key is 0 instead of NaN
 using StridesO = Stride<Int<128>, _1>;  // of a row, and of a column
 
@@ -77,7 +79,7 @@ constexpr bool Vectors = true;  // whether 2 neighbours are stored at once
 
 constexpr int Producers = 128, Threads = Producers + 128 * Warpgroups, BlockRows = 64 * Warpgroups;
 constexpr int TilesM = ceil_div(Rows, BlockRows), Works = TilesM * Heads;
-constexpr bool Edges = Causal || Keys % BlockKeys != 0;  // whether some scores count for nothing
+constexpr bool Edges = Causal || Windowed || Keys % BlockKeys != 0;  // whether some scores count for nothing
 constexpr int up(int extent) { return (extent + 63) / 64 * 64; }
 using Columns = Int<up(Inner)>;    // of Q and K, with zeros
 using ColumnsV = Int<up(Outer)>;
@@ -118,7 +120,7 @@ struct Stage {
 
 // Some rows of one head.
 struct Work {
-  int head, row0, last;  // tiles of keys that they see
+  int head, row0, begin, last;  // tiles of keys that they see: begin to last - 1
 
   // The tiles of `Group` heads go one after the other from those that see most keys on; few heads, so that their keys
   // stay in the L2 cache.
@@ -128,7 +130,8 @@ struct Work {
     head = first + rest % heads;
     row0 = (Causal ? TilesM - 1 - rest / heads : rest / heads) * BlockRows;
     int const reach = row0 + BlockRows + Diagonal, seen = !Causal || reach > Keys ? Keys : reach;
-    last = seen > 0 ? (seen - 1) / BlockKeys + 1 : 0;
+    begin = Windowed ? max(0, row0 + First) / BlockKeys : 0;
+    last = seen > begin * BlockKeys ? (seen - 1) / BlockKeys + 1 : begin;
   }
 };
 
@@ -159,15 +162,15 @@ CUTE_DEVICE void produce(Shared& shared, CUtensorMap const& mapQ, CUtensorMap co
   int phase = 1;
   for_each_work([&](Work const& work) INLINED {
     Places const places = places_of(work.head);
-    if (work.last == 0) return;
+    if (work.last == work.begin) return;
     for (int warpgroup = 0; warpgroup < Warpgroups; ++warpgroup) {
       Empty::wait(&shared.emptyQ[warpgroup], phase);
       copy_rows<64, Columns::value>(mapQ, shared.Q + warpgroup * SizeQ, &shared.fullQ[warpgroup],
                                     work.row0 + 64 * warpgroup, places.q);
     }
     phase ^= 1;
-    for (int tile = work.last - 1; tile >= -1; --tile) {
-      if (tile >= 0) {
+    for (int tile = work.last - 1; tile >= work.begin - 1; --tile) {
+      if (tile >= work.begin) {
         Empty::wait(&shared.emptyK[stageK.index], stageK.phase ^ 1);
         copy_rows<BlockKeys, Columns::value>(mapK, shared.K + stageK.index * SizeK, &shared.fullK[stageK.index],
                                              tile * BlockKeys, places.k);
@@ -246,9 +249,12 @@ CUTE_DEVICE void hide(Scores& s, int row, int key0) {
   CUTE_UNROLL
   for (int half = 0; half < 2; ++half) {
     int const reach = Causal ? min(Keys, row + 8 * half + Diagonal + 1) : Keys, seen = reach - key0 - left;
+    [[maybe_unused]] int const first = row + 8 * half + First - key0 - left;
     CUTE_UNROLL
     for (int i = 0; i < BlockKeys / 2; ++i) {
-      if (i % 4 / 2 == half && i / 4 * 8 + i % 2 >= seen) s(i) = -INFINITY;
+      if (i % 4 / 2 != half) continue;
+      int const key = i / 4 * 8 + i % 2;
+      if (key >= seen || (Windowed && key < first)) s(i) = -INFINITY;
     }
   }
 }
@@ -363,7 +369,7 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
     Softmax softmax;
     int const row = work.row0 + own_row;
     clear(o);
-    if (work.last > 0) {
+    if (work.last > work.begin) {
       Full::wait(&shared.fullQ[warpgroup], phase);
       phase ^= 1;
       int tile = work.last - 1;
@@ -393,10 +399,17 @@ CUTE_DEVICE void consume(Shared& shared, T* O) {
         // Tiles in which some row of the warpgroup does not see some key.
         int const whole = max(0, work.row0 + 64 * warpgroup + Diagonal + 1) / BlockKeys;
         CUTE_NO_UNROLL
-        for (; tile >= whole; --tile) step(cute::true_type{});
+        for (; tile >= max(whole, work.begin); --tile) step(cute::true_type{});
       }
+      // The first tile of which every row of the warpgroup sees every key.
+      int const lowest = max(0, work.row0 + 64 * warpgroup + 63 + First);
+      int const inside = Windowed ? (lowest + BlockKeys - 1) / BlockKeys : 0;
       CUTE_NO_UNROLL
-      for (; tile >= 0; --tile) step(cute::false_type{});
+      for (; tile >= max(inside, work.begin); --tile) step(cute::false_type{});
+      if constexpr (Windowed) {
+        CUTE_NO_UNROLL
+        for (; tile >= work.begin; --tile) step(cute::true_type{});
+      }
       release(&shared.emptyQ[warpgroup]);
       start_sums();
       warpgroup_wait<0>();

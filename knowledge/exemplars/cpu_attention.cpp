@@ -36,6 +36,8 @@ constexpr int Outer = 64;        // columns of V
 constexpr float Scale = 0.125f;  // of the scores, above 0
 constexpr bool Causal = false;   // a row sees the keys up to row + Diagonal
 constexpr int Diagonal = 0;
+constexpr bool Windowed = false;    // a row sees the keys from row + First on
+constexpr int First = 0;
 constexpr bool Safe = true;      // a row that sees no key is 0 instead of NaN
 constexpr bool Plain = true;     // there are no terms: a score is the product times the scale
 using StridesQ = Stride<Int<Inner>, _1>;  // of a row, and of a column
@@ -154,6 +156,7 @@ inline void finish(Block& block, int row0, int key0, int head, Terms const& term
       Lanes& s = lane(&block.s[key][r]);
       if constexpr (!Plain) s = score(s, row0 + r, key0 + key, head, std::min(V, Rows - row0 - r), terms);
       if constexpr (Causal) s = numbers() + (row0 + r + Diagonal) >= key0 + key ? s : all(-kInfinity);
+      if constexpr (Windowed) s = numbers() + (row0 + r + First) <= key0 + key ? s : all(-kInfinity);
     }
   }
 }
@@ -196,7 +199,8 @@ inline void soften(Block& block) {
 template <int Count, class K, class Vt>
 inline void step(Block& block, K const& gK, Vt const& gV, int row0, int key0, int head, Terms const& terms) {
   product<Count, false>(gK, &block.q[0][0], &block.s[0][0], block.rescale, Inner);
-  if (!Plain || (Causal && key0 + Count - 1 > row0 + Diagonal)) finish<Count>(block, row0, key0, head, terms);
+  bool const edge = (Causal && key0 + Count - 1 > row0 + Diagonal) || (Windowed && key0 < row0 + kRows - 1 + First);
+  if (!Plain || edge) finish<Count>(block, row0, key0, head, terms);
   soften<Count>(block);
   product<Outer, true>(gV, &block.s[0][0], &block.o[0][0], block.rescale, Count);
 }
@@ -210,7 +214,8 @@ void attend(Block& block, float const* q, float const* k, float const* v, float*
   int const rows = std::min(kRows, Rows - row0);
   take_rows(block, domain_offset(make_coord(row0, 0), mQ), rows);
   int const seen = Causal ? std::min(Keys, row0 + rows + Diagonal) : Keys;
-  for (int key0 = 0; key0 < seen; key0 += kKeys) {
+  int const begin = Windowed ? std::max(0, row0 + First) / kKeys * kKeys : 0;
+  for (int key0 = begin; key0 < seen; key0 += kKeys) {
     Tensor gK = domain_offset(make_coord(key0, 0), mK);  // (kKeys,Inner)
     Tensor gV = domain_offset(make_coord(0, key0), mV);  // (Outer,kKeys)
     if (key0 + kKeys <= Keys) {

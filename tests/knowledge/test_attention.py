@@ -6,16 +6,19 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import hypothesis
 import pytest
 import torch
 import torch.nn.functional as F
 from emulated import emulated
 from goldens import Golden
 from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
+from hypothesis import strategies as st
 from traced import Compiler, assert_close, call
 from traced import trace as on_a_processor
 
 from knowledge.compiler.attention import attention_of
+from knowledge.compiler.attention_form import Attention
 from knowledge.compiler.attention_recipe import AttentionRecipe
 from knowledge.playbook.author import SINGLE, first_draft
 from knowledge.playbook.partition import stages_of
@@ -88,6 +91,25 @@ def offsets(q: torch.Tensor, k: torch.Tensor, ends: torch.Tensor) -> torch.Tenso
     return F.scaled_dot_product_attention(q, k, k, attn_mask=own[:, None] == own[None, :])
 
 
+def window(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A row sees itself and the 20 keys before it."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(key <= row) & (row - key < 21))
+
+
+def nearby(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A row sees the keys at most 25 places away; spelled out."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    scores = (q @ k.mT * 0.3).masked_fill((row - key).abs() > 25, -math.inf)
+    return torch.softmax(scores, -1) @ v
+
+
+def window_and_mask(q: torch.Tensor, k: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+    """A triangle of ones, cut to a window, and a mask in memory."""
+    seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).tril(4).triu(-30)
+    return F.scaled_dot_product_attention(q, k, k, attn_mask=seen & mask)
+
+
 def qkv(batch: int, heads: int, rows: int, keys: int, columns: int) -> tuple[torch.Tensor, ...]:
     shapes = ((rows, columns), (keys, columns), (keys, columns))
     return tuple(_randn(batch, heads, *shape) + 0.1 * place for place, shape in enumerate(shapes))
@@ -123,6 +145,10 @@ CASES: dict[str, Case] = {
         masked, tuple(each.bfloat16() if each.is_floating_point() else each
                       for each in (*qkv(2, 1, 9, 70, 16)[:2], _unseen(9, 70))), {"splits": 2, "keys": 32}),
     "lengths by offsets": (offsets, (*qkv(1, 2, 70, 70, 16)[:2], torch.tensor([0, 13, 40, 40, 70])), {}),
+    "a window": (window, qkv(1, 2, 150, 150, 16), {"keys": 32}),
+    "near keys, shared": (nearby, qkv(1, 2, 75, 150, 24), {"splits": 2, "keys": 32}),
+    "a window and a mask": (window_and_mask, (*qkv(1, 1, 75, 75, 16)[:2], _unseen(75, 75)), {"keys": 32}),
+    "a window, bfloat16": (window, tuple(each.bfloat16() for each in qkv(1, 2, 150, 150, 24)), NARROW),
     "nothing but one": (plain, qkv(1, 1, 1, 1, 1), {}),
     "bfloat16": (causal, tuple(each.bfloat16() for each in qkv(1, 2, 75, 75, 24)), NARROW),
     "float16, odd": (plain, tuple(each.half() for each in qkv(1, 1, 20, 70, 7)), {}),
@@ -234,16 +260,56 @@ def test_kernels_compile_for_gpus(golden: Golden, sources: dict[str, tuple[Probl
         assert compiled_as_it_is(folder, source, "sm_80") == ""
 
 
-@pytest.mark.parametrize(("name", "diagonal", "plain_scores"), [
-    ("plain, odd", None, True), ("causal, tiles skipped", 0, True), ("spelled out", 0, True),
-    ("added, transposed", None, False), ("a mask", None, False), ("packed", None, False),
-    ("lengths by offsets", None, False),
+@pytest.mark.parametrize(("name", "band", "plain_scores"), [
+    ("plain, odd", (None, None), True), ("causal, tiles skipped", (None, 0), True), ("spelled out", (None, 0), True),
+    ("added, transposed", (None, None), False), ("a mask", (None, None), False), ("packed", (None, None), False),
+    ("lengths by offsets", (None, None), False), ("a window", (-20, 0), True), ("near keys, shared", (-25, 25), True),
+    ("a window and a mask", (-30, 4), False),
 ])  # fmt: skip
-def test_masks_by_position_are_told_from_others(name: str, diagonal: int | None, plain_scores: bool) -> None:
+def test_masks_by_position_become_bounds(name: str, band: tuple[int | None, int | None], plain_scores: bool) -> None:
     function, given, _ = CASES[name]
     form = attention_of(traced(function, *given))
-    assert (form.diagonal, form.score is None) == (diagonal, plain_scores)
-    assert form.safe == (name in ("a mask", "lengths by offsets"))
+    assert (form.band, form.score is None) == (band, plain_scores)
+    assert form.safe == (name in ("a mask", "lengths by offsets", "a window", "a window and a mask"))
+
+
+def _of_positions(seen: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Attention:
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+        row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=seen(row, key))
+
+    return attention_of(traced(attend, *qkv(1, 1, 40, 50, 16)))
+
+
+def test_a_mask_with_holes_stays_a_mask_within_its_band() -> None:
+    form = _of_positions(lambda row, key: (key <= row) & (row - key < 9) & (row - key != 4))
+    assert form.band == (-8, 0) and form.score is not None
+
+
+def test_a_mask_that_more_than_the_distance_decides_is_no_band() -> None:
+    for mask in (
+        lambda row, key: key <= row * 2, lambda row, key: (key < 7) | (key <= row),
+        lambda row, key: (key > 3).expand(len(row), -1),
+    ):  # fmt: skip
+        form = _of_positions(mask)
+        assert form.band == (None, None) and form.score is not None
+
+
+@hypothesis.settings(max_examples=15)
+@hypothesis.given(st.integers(-60, 60), st.integers(-60, 60), st.booleans(), st.booleans())
+def test_bands_are_the_keys_that_masks_show(first: int, last: int, triangles: bool, opposite: bool) -> None:
+    def mask(row: torch.Tensor, key: torch.Tensor) -> torch.Tensor:
+        if triangles:
+            return torch.ones(row.shape[0], key.shape[0]).tril(last).triu(first) != 0
+        return ~((key - row < first) | (key > row + last)) if opposite else (key - row >= first) & (row >= key - last)
+
+    shown = mask(torch.arange(40)[:, None], torch.arange(50))
+    form = _of_positions(mask)
+    distance = torch.arange(50) - torch.arange(40)[:, None]
+    low, high = form.band
+    band = torch.ones_like(shown) if low is None else distance >= low
+    band = band if high is None else band & (distance <= high)
+    assert torch.equal(band, shown) if form.score is None else not shown.any()
 
 
 def test_what_is_no_softmax_of_scores_is_declined() -> None:

@@ -55,6 +55,18 @@ def later(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
     return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
 
 
+def window(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A row sees itself and the 89 keys before it."""
+    row, key = torch.arange(q.shape[-2])[:, None], torch.arange(k.shape[-2])
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=(key <= row) & (row - key < 90))
+
+
+def ahead(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """A row sees the keys from 30 places ahead of it on; the last rows none."""
+    seen = torch.ones(q.shape[-2], k.shape[-2], dtype=torch.bool).triu(30)
+    return F.scaled_dot_product_attention(q, k, v, attn_mask=seen)
+
+
 Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...], dict[str, int | str]]
 HALF = torch.float16
 FAR_UP = 2**40
@@ -67,6 +79,10 @@ CASES: dict[str, Case] = {
         plain, (_randn(1, 1, 70, 72), _randn(1, 1, 200, 72), _randn(1, 1, 200, 40)), {"keys": 96, "turn": 0}),
     "columns of three and four panels": (
         plain, (_randn(1, 1, 70, 136), _randn(1, 1, 140, 136), _randn(1, 1, 140, 200)), {"keys": 64}),
+    "a window": (
+        window, (_randn(1, 2, 390, 64), _randn(1, 2, 390, 64), _randn(1, 2, 390, 64)), {"warpgroups": 2, "keys": 64}),
+    "from the diagonal on": (
+        ahead, (_randn(1, 1, 230, 64), _randn(1, 1, 150, 64), _randn(1, 1, 150, 64)), {"warpgroups": 2, "keys": 64}),
     "rows that see nothing": (
         later, (_randn(1, 1, 200, 64), _randn(1, 1, 130, 64), _randn(1, 1, 130, 64)), {"warpgroups": 2, "keys": 64}),
 }  # fmt: skip
@@ -104,9 +120,12 @@ BROKEN: dict[str, tuple[str, str, str]] = {
     "weights change while products read them": (
         "        warpgroup_wait<0>();\n        leave_values();\n        round_weights(s, p);\n",
         "        round_weights(s, p);\n        warpgroup_wait<0>();\n        leave_values();\n", "grouped, odd"),
-    "keys beyond the last count": ("if constexpr (Edges) hide(", "if constexpr (Causal) hide(", "grouped, odd"),
+    "keys beyond the last count": ("if constexpr (Edges) hide(", "if constexpr (Causal) hide(",
+        "columns of two panels, in any order"),
     "a tile that the mask cuts counts as a whole": (
         "Diagonal + 1) / BlockKeys;", "Diagonal + 1) / BlockKeys + 1;", "packed, three warpgroups"),
+    "a tile that the window cuts counts as a whole": (
+        "64 * warpgroup + 63 + First", "64 * warpgroup + First", "a window"),
     "nobody begins": ("if (InTurn && next == 0) pass_on();", "", "packed, three warpgroups"),
     "rows are left before the last product": (
         "      release(&shared.emptyQ[warpgroup]);\n", "", "packed, three warpgroups"),
@@ -133,12 +152,12 @@ def test_what_is_broken_never_passes(
 
 @pytest.mark.parametrize("columns", hopper.TILES)
 def test_products_are_compiled_to_run_in_the_background(columns: int, golden: Golden, tmp_path: Any) -> None:
-    """That nvcc tells of none that it serializes, in any tile, full or causal: such a kernel takes 20 times as long."""
+    """That nvcc tells of none that it serializes, in any tile, full, causal or in a window: such a kernel takes 20 times as long."""
     dtype = torch.float16 if columns == 64 else torch.bfloat16
     given = tuple(_randn(1, 1, 1000, columns, dtype=dtype) for _ in "qkv")
-    problems = [traced(function, *given) for function in (plain, causal)]
+    problems = [traced(function, *given) for function in (plain, causal, window)]
     sources = [RECIPE.render(each, plan) for each in problems for plan in hopper.plans(each, attention_of(each))]
-    assert len(sources) == 2 * len(hopper.TILES[columns])
+    assert len(sources) == 3 * len(hopper.TILES[columns])
     if golden.holds(for_nvcc(sources, "sm_90a")):
         return
     assert compiled_as_it_is(tmp_path, "".join(map(_renamed, range(len(sources)), sources)), "sm_90a") == ""
