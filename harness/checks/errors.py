@@ -68,7 +68,7 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     if error.bad_fraction or expected.reached is None:
         return error
     lost = torch.isfinite(got) & ~torch.isfinite(expected.reference) & ~torch.isfinite(expected.oracle)
-    if not lost.any() or not (lost := lost & expected.reached()).any():
+    if not lost.any() or not (lost := lost & expected.reached(got)).any():
         return error
     return _with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
 

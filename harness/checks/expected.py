@@ -38,7 +38,8 @@ class Expected:
     Without an oracle the reference stands in its place, and `noise` says how far off (scaled) it may be; with one, how
     far PyTorch's results on such inputs are, where that is known of more than this one. `tolerance`:
     errors so many times as large as the reference's own allow are right. `further` is asked where a result seems wrong.
-    `reached` is, where it is finite and the reference is not: does what is not finite among the inputs matter there?
+    `reached` says of a result that is finite where the reference is not: where is it wrong for what is not finite
+    among the inputs?
     """
 
     name: str
@@ -48,4 +49,4 @@ class Expected:
     noise: float = 0.0
     tolerance: float = 1.0
     further: Callable[[], Further] | None = None
-    reached: Callable[[], torch.Tensor] | None = None
+    reached: Callable[[torch.Tensor], torch.Tensor] | None = None

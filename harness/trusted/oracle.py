@@ -32,6 +32,7 @@ PIECE = 1 << 17
 AGREES_EPS = 32.0
 """So many units of the type's last place PyTorch's own result on the whole may be away from the rows'."""
 HUGE = 1e30
+NEAR = 0.05
 """Beside it in a sum every other number vanishes, in float64, too; its powers are finite up to the tenth."""
 UNRELATED = 0.05
 """PyTorch's result further (scaled, rms) from float64's than this, and than `UNRELATED_TIMES` what rounding explains,
@@ -142,22 +143,23 @@ class Oracle:
 
     def reached(
         self, inputs: list[Value], weights: dict[str, torch.Tensor], outputs: int
-    ) -> list[Callable[[], torch.Tensor]]:
-        """For each of the outputs which elements depend on inputs that are NaN or infinity; found out when asked.
+    ) -> list[Callable[[torch.Tensor], torch.Tensor]]:
+        """For each of the outputs, which elements of a result are wrong for inputs that are NaN or infinity.
 
-        Those that are another number when huge numbers of either sign stand in their place. What is multiplied by an
-        exact zero does not: a kernel may leave such terms out.
+        An element depends on these inputs if huge numbers of either sign in their place change it. What is multiplied
+        by an exact zero does not: a kernel may leave such terms out. Nor is an element wrong that has the limit: what
+        the oracle gives with a huge number for each infinity, whichever number stands for NaN. A key whose infinity
+        makes a score of -infinity weighs nothing; eager's NaN is then another key's, which the row does not see.
         """
         copies = {name: weight.clone() for name, weight in weights.items()}
-        sides = [[_with_huge(value, sign) for value in inputs] for sign in (1.0, -1.0)]
-        found = cache(lambda: self._differing(sides, copies))
-        return [partial(lambda position: found()[position], position) for position in range(outputs)]
+        sides = [[_with_huge(value, *signs) for value in inputs] for signs in ((1, 1), (-1, -1), (-1, 1))]
+        computed = cache(lambda: self._on_sides(sides, copies))
+        return [partial(lambda at, got: _is_wrong(got, *computed()[at]), position) for position in range(outputs)]
 
-    def _differing(self, sides: list[list[Value]], weights: dict[str, torch.Tensor]) -> list[torch.Tensor]:
+    def _on_sides(self, sides: list[list[Value]], weights: dict[str, torch.Tensor]) -> list[tuple[torch.Tensor, ...]]:
         model = self._loaded(weights)
         with _float64_by_default():
-            pairs = zip(*(self._whole(model, inputs) for inputs in sides), strict=True)
-            return [torch.isfinite(one) & torch.isfinite(other) & (one != other) for one, other in pairs]
+            return [*zip(*(self._whole(model, inputs) for inputs in sides), strict=True)]
 
     def _shifted(
         self, model: torch.nn.Module, inputs: list[Value], shifts: list[torch.Tensor | None], sign: int
@@ -310,11 +312,18 @@ def _agree(rows: torch.Tensor, result: torch.Tensor) -> bool:
     return scaled_error(rows, result) <= AGREES_EPS * torch.finfo(result.dtype).eps
 
 
-def _with_huge(value: Value, sign: float) -> Value:
-    """With `HUGE` of a sign for NaN and infinity. What is minus infinity stays: masks are."""
+def _with_huge(value: Value, nan: int, infinity: int) -> Value:
+    """With `HUGE` of these signs for NaN and infinity. Minus infinity stays, for masks are made of it."""
     if not isinstance(value, torch.Tensor) or not value.is_floating_point():
         return value
-    return value.double().nan_to_num(nan=sign * HUGE, posinf=sign * HUGE, neginf=-torch.inf)
+    return value.double().nan_to_num(nan=nan * HUGE, posinf=infinity * HUGE, neginf=-torch.inf)
+
+
+def _is_wrong(got: torch.Tensor, above: torch.Tensor, below: torch.Tensor, limit: torch.Tensor) -> torch.Tensor:
+    """Where the signs matter, and `got` is not the limit: the oracle's number with either sign for NaN."""
+    matters = torch.isfinite(above) & torch.isfinite(below) & (above != below)
+    room = NEAR * (limit.abs() + limit[torch.isfinite(limit)].abs().median().nan_to_num(0.0))
+    return matters & ~((above == limit) & ((got.double() - limit).abs() <= room))
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:

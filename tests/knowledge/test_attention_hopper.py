@@ -152,7 +152,7 @@ def test_what_is_broken_never_passes(
 
 @pytest.mark.parametrize("columns", hopper.TILES)
 def test_products_are_compiled_to_run_in_the_background(columns: int, golden: Golden, tmp_path: Any) -> None:
-    """That nvcc tells of none that it serializes, in any tile, full, causal or in a window: such a kernel takes 20 times as long."""
+    """nvcc serializes no product in any tile, full, causal or windowed: such a kernel takes 20 times as long."""
     dtype = torch.float16 if columns == 64 else torch.bfloat16
     given = tuple(_randn(1, 1, 1000, columns, dtype=dtype) for _ in "qkv")
     problems = [traced(function, *given) for function in (plain, causal, window)]

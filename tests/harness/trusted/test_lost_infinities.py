@@ -65,3 +65,26 @@ def test_terms_that_a_zero_met_may_be_left_out(form, value):
     assert compare(got, expected).bad_fraction == 0
     got[7, 2] = 1.0
     assert (compare(got, expected).bad_fraction > 0) == (value != -math.inf)
+
+
+ATTENTION = "torch.softmax((a @ b.T).masked_fill(torch.ones(8, 8).triu(1).bool(), float('-inf')), -1) @ b"
+
+
+def test_a_key_that_weighs_nothing_does_not_bring_a_hidden_nan_back():
+    """Key 2 scores -infinity in the rows that see it; NaN of the hidden key 7 makes eager's rows NaN."""
+    reference = Reference(FILE.format(result=ATTENTION), "task")
+    (a, b), weights, oracle = reference.inputs(0), reference.parameters(), Oracle(reference, "gemm")
+    a[:, 3], b[2, 3] = -a[:, 3].abs() - 0.1, math.inf
+    b[7, 1] = math.nan
+    results = reference.run([a, b])
+    (exact,) = oracle.run([a, b], weights, results)
+    (reached,) = oracle.reached([a, b], weights, 1)
+    expected = Expected("y", exact, results[0], "finite", reached=reached)
+    hidden = torch.ones(8, 8).triu(1).bool()
+    got = torch.softmax((a @ b.T).masked_fill(hidden, -math.inf), -1) @ torch.where(b.isfinite(), b, 0.0)
+    got[7] = math.nan
+    got[2:, 3] = math.nan
+    assert results[0][2:7, 1].isnan().all() and got[2:7, 1].isfinite().all()
+    assert compare(got, expected).bad_fraction == 0
+    got[4, 1] = 0.5 - got[4, 1]
+    assert compare(got, expected).bad_fraction > 0
