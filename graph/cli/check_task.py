@@ -42,6 +42,8 @@ def _show(check: TaskCheck, console: Console) -> None:
     for work in check.workloads:
         console.print(f"\n{work.name}: {work.flops} FLOPs, {work.bytes_moved} bytes")
         console.print(drawn(_filters(work)))
+        if work.influence:
+            console.print(f"a constant would be wrong on {work.influence} inputs")
         for part in work.conditioning:
             console.print(f"{part.output}: PyTorch's own error {part.relative_l2:.2e} (largest {part.max_scaled:.2e})")
 
@@ -52,4 +54,4 @@ def _filters(work: WorkloadFacts) -> Sheet:
 
 
 def _word(result: FilterResult) -> str:
-    return "degenerate" if result.degenerate else "below 0.01, but small itself" if result.rejected else ""
+    return "below 0.01" if result.rejected else ""

@@ -221,7 +221,7 @@ def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
     record = result.record
     return [
         _headline(record),
-        *filter(None, [record.degenerate]),
+        *filter(None, [record.degenerate, record.influence]),
         *([_JUDGED_BEFORE] if judged_before else []),
         *_over_compile(compared(RunFolder(result.folder), record.best)),
         f"Ended because: {record.stop_reason}",

@@ -70,7 +70,7 @@ def _further(verdict: Verdict) -> list[str]:
         return []
     lines: list[str] = [*filter(None, [say_compiled(timing)])]
     lines += [f"{part.name}: {part.timing.speedup:.2f}x" for part in verdict.workloads if part.timing]
-    return [*lines, *filter(None, [timing.degenerate])]
+    return [*lines, *filter(None, [timing.degenerate, timing.influence_said])]
 
 
 def _error_sheet(errors: tuple[WorstError, ...]) -> Sheet:

@@ -77,6 +77,11 @@ class RunRecord(Frozen):
         return self.timing.degenerate if self.timing else ""
 
     @property
+    def influence(self) -> str:
+        """Which family shows what the outputs depend on, as a sentence, where the file's own inputs hardly do."""
+        return self.timing.influence_said if self.timing else ""
+
+    @property
     def authors(self) -> tuple[str, ...]:
         """Who wrote kernels in this run, as "agent:model", in order of appearance."""
         return tuple(dict.fromkeys(candidate.author for candidate in self.candidates.values()))

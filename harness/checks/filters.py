@@ -1,9 +1,8 @@
 """Is a task worth judging? Filters on what the reference returns, after robust-kbench, and what they mean here.
 
 A task whose outputs hardly vary rewards kernels that compute nothing. robust-kbench rejects such tasks by absolute
-thresholds; this judge scales every error by the output's own magnitude, so that small outputs alone are no defect (a
-softmax over 400,000 columns is all below 0.01). So a task is called degenerate only where its variation is also below
-the threshold relative to the output's rms.
+thresholds on the file's own inputs. This judge draws other inputs as well, so a task is degenerate only where a
+constant would pass all trials: a mean loss over random values varies little, and yet no constant is right on wide ones.
 """
 
 from __future__ import annotations
@@ -13,12 +12,15 @@ from collections.abc import Iterator, Sequence
 
 import torch
 
+from harness.checks.errors import Expected, allowed, likely_error, scale_of
 from harness.nouns.task_filters import FilterName, FilterResult
 
 THRESHOLD = 0.01
 """robust-kbench's, on outputs of order one."""
 SAMPLED = 1 << 16
 """Elements of a sample of an output."""
+BOTH = 2.0
+"""A constant between two results is off from each by half of their distance."""
 PIECE = 1 << 20
 """Elements looked at together."""
 WHOLE = 1 << 24
@@ -32,9 +34,7 @@ def judge_variation(name: FilterName, variation: float, outputs: Outputs) -> Fil
     scale = max(map(_rms, outputs))
     relative = variation / scale if scale else 0.0
     rejected = variation < THRESHOLD
-    return FilterResult(
-        name=name, value=variation, relative=relative, rejected=rejected, degenerate=rejected and relative < THRESHOLD
-    )
+    return FilterResult(name=name, value=variation, relative=relative, rejected=rejected)
 
 
 def peak(runs: Sequence[Outputs]) -> float:
@@ -67,14 +67,56 @@ def sample(output: torch.Tensor) -> torch.Tensor:
     return output.double().clone()
 
 
-def defect_of(first: Outputs, second: Outputs) -> str:
-    """Why a task is degenerate, from samples of its outputs on two sets of its own inputs; empty where it is not."""
-    results = [
-        judge_variation("output range", peak([first, second]), first),
-        judge_variation("influence of inputs", spread([first, second]), first),
-        judge_variation("output axes", axis_spread(first), first),
-    ]
-    return next((result.sentence for result in results if result.degenerate), "")
+class Influence:
+    """Which family of inputs shows that outputs depend on them: the first on which a constant would be wrong.
+
+    `family` is empty until there is one. Elements that are not finite show nothing: a NaN passes through `x - x`, too.
+    """
+
+    def __init__(self) -> None:
+        self.family = ""
+        self._first: list[torch.Tensor] = []
+
+    def see(self, family: str, expected: Sequence[Expected]) -> None:
+        """Compare what a family's outputs should be with the first that were seen."""
+        if self.family:
+            return
+        samples = [_scattered(wanted.reference) for wanted in expected]
+        self._first = self._first or samples
+        if any(map(_differ, self._first, samples, expected)):
+            self.family = family
+
+    def shown_by(self, own: str, outputs: Outputs) -> str:
+        """The family: `own` where these outputs, on more of the file's inputs, vary by a hundredth of their size."""
+        pairs = [_both_finite(*pair) for pair in zip(self._first, map(_scattered, outputs), strict=True)]
+        off = max((float((first - now).abs().max()) for first, now in pairs if now.numel()), default=0.0)
+        scale = max((_rms(now) for _, now in pairs if now.numel()), default=0.0)
+        return own if off >= THRESHOLD * scale > 0 else self.family
+
+
+def _differ(first: torch.Tensor, now: torch.Tensor, wanted: Expected) -> bool:
+    """Whether no constant is within tolerance of both."""
+    first, now = _both_finite(first, now)
+    if not wanted.reference.is_floating_point():
+        return not torch.equal(first, now)
+    if not now.numel():
+        return False
+    scaled = (first - now).abs() / (now.abs() + scale_of(now))
+    return float(scaled.max()) > BOTH * allowed(wanted, likely_error(wanted))
+
+
+def _both_finite(first: torch.Tensor, now: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    both = torch.isfinite(first) & torch.isfinite(now)
+    return first[both], now[both]
+
+
+def _scattered(output: torch.Tensor) -> torch.Tensor:
+    """Up to SAMPLED elements from all over an output, the same of each of its shape, as a copy in float64."""
+    flat = output.reshape(-1)
+    if flat.numel() > SAMPLED:
+        generator = torch.Generator(flat.device).manual_seed(SAMPLED)
+        flat = flat[torch.randint(flat.numel(), (SAMPLED,), generator=generator, device=flat.device)]
+    return flat.double().clone()
 
 
 def _spread(versions: tuple[torch.Tensor, ...]) -> float:

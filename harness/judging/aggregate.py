@@ -37,6 +37,7 @@ def combined(timings: Sequence[Timing]) -> Timing:
             "busy": next((timing.busy for timing in timings if timing.busy and timing.busy.said), timings[0].busy),
             "samples": None,
             "hopeless": next((timing.hopeless for timing in timings if timing.hopeless), ""),
+            "influence": next((each.influence for each in timings if each.influence_said), timings[0].influence),
             "task_defect": next((timing.task_defect for timing in timings if timing.task_defect), ""),
         }
     )

@@ -14,29 +14,17 @@ FilterName = Literal["output range", "output spread", "output axes", "influence 
 SEEDS = 5
 """Runs of the reference under different seeds, as in robust-kbench's own runs of its filters."""
 
-_MEANING: dict[FilterName, str] = {
-    "output range": "every output is zero",
-    "output spread": "the outputs are the same whatever the inputs and weights are",
-    "output axes": "the outputs are constant along an axis",
-    "influence of weights": "the weights have no influence on the outputs",
-    "influence of inputs": "the inputs have no influence on the outputs",
-}
+CONSTANT = "its outputs are the same, within the tolerance, in every family of trials: a constant passes"
+"""What makes a task degenerate."""
 
 
 class FilterResult(Frozen):
-    """One filter's measure. `rejected`: below 0.01, as robust-kbench has it. `degenerate`: below it relative to the
-    output's rms, too (for the range: nothing but zeros)."""
+    """One filter's measure. `rejected`: below 0.01, as robust-kbench has it."""
 
     name: FilterName
     value: float
     relative: float = Field(description="value / rms of the outputs")
     rejected: bool
-    degenerate: bool
-
-    @property
-    def sentence(self) -> str:
-        """What a degenerate result means."""
-        return f"{_MEANING[self.name]} (they vary by {self.relative:.2g} of their size)"
 
 
 class Conditioning(Frozen):
@@ -54,6 +42,7 @@ class WorkloadFacts(Frozen):
     flops: int
     bytes_moved: int
     filters: tuple[FilterResult, ...]
+    influence: str = Field(default="", description="the family of trials on which a constant would be wrong")
     conditioning: tuple[Conditioning, ...]
 
 
@@ -71,5 +60,5 @@ class TaskCheck(Frozen):
     @property
     def defects(self) -> tuple[str, ...]:
         """Empty for a sound task."""
-        told = (f"{work.name}: {each.sentence}" for work in self.workloads for each in work.filters if each.degenerate)
+        told = (f"{work.name}: {CONSTANT}" for work in self.workloads if not work.influence)
         return (*([self.defect] if self.defect else []), *told)

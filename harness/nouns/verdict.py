@@ -224,6 +224,7 @@ class Timing(Frozen):
     compiled: Compiled | None = None
     compiled_failure: str = ""
     task_defect: str = ""
+    influence: str = Field(default="", description="the family of trials on which a constant would be wrong")
     advisory: str = ""
     caller: CallerTiming | None = Field(
         default=None, description="of a final verdict: the drop-in as its caller has it"
@@ -253,6 +254,13 @@ class Timing(Frozen):
     def degenerate(self) -> str:
         """Why nothing wins here, as a sentence; empty where a win counts."""
         return f"No win on a degenerate task: {self.task_defect}." if self.task_defect else ""
+
+    @property
+    def influence_said(self) -> str:
+        """Which family shows what the outputs depend on, as a sentence; empty where the file's own inputs do."""
+        if self.influence in ("", "given"):
+            return ""
+        return f"On the file's own inputs the outputs hardly vary; {self.influence} inputs show what they depend on."
 
     @property
     def headline(self) -> Headline:

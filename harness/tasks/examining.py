@@ -27,7 +27,13 @@ def examine_task(task: Task, *, tier: Tier) -> TaskCheck:
 
 
 def _facts(task: Task, workload: Workload, tier: Tier) -> WorkloadFacts:
-    payload = {"source": task.source, "name": task.name, "variant": workload.variant.model_dump(mode="json")}
+    payload = {
+        "source": task.source,
+        "name": task.name,
+        "variant": workload.variant.model_dump(mode="json"),
+        "op_class": task.op_class,
+        "multiplies": task.multiplies,
+    }
     with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
         try:
             found = warm_parent().run("examine", payload, tier=tier, cwd=Path(scratch), limits=LIMITS)

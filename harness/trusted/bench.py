@@ -13,6 +13,7 @@ import torch
 
 from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
 from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
+from harness.checks.filters import Influence
 from harness.checks.finite import all_finite
 from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
 from harness.checks.structure import Structure
@@ -62,8 +63,8 @@ class Bench:
     """Whether a last bit may decide a result of the task's: see `Task`."""
     tolerance: float = 1.0
     """So many times what PyTorch's own error allows is accepted."""
-    samples: list[list[torch.Tensor]] = field(default_factory=list)
-    """Parts of the reference's outputs on the file's own inputs, once a trial: they tell a degenerate task."""
+    influence: Influence = field(default_factory=Influence)
+    """Which family of trials shows that the outputs depend on the arguments."""
     results: dict[int, object] = field(default_factory=dict)
     multiplies: bool = False
     """Whether results are products of many inputs (see `Task`)."""

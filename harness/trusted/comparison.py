@@ -18,7 +18,6 @@ import torch
 
 from harness.checks.errors import FEW, Expected, Scope, allowed, compare, is_near_miss, likely_error
 from harness.checks.families import SINGLE, SPECIAL, SUBNORMAL
-from harness.checks.filters import sample
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.nouns.verdict import OutputError, Trial
@@ -43,8 +42,7 @@ def errors_of(
     `results` are the reference's own on them, where they are known.
     """
     expected, errors = compared_nearby(bench, slot, trial.distribution, results)
-    if trial.distribution == "given":
-        bench.samples.append([sample(wanted.reference) for wanted in expected])
+    bench.influence.see(trial.distribution, expected)
     if any(map(_is_doubtful, errors, expected)):
         draws = more_draws(bench, slot, trial)
         bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it

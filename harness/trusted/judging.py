@@ -12,10 +12,10 @@ import torch
 
 from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
-from harness.checks.filters import defect_of, sample
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Checking
 from harness.nouns.task import Signature
+from harness.nouns.task_filters import CONSTANT
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
 from harness.trusted.admission import choose_manner, choose_weights
 from harness.trusted.bench import Bench, MessageCost
@@ -89,10 +89,8 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
                     else _incumbent(bench, job.incumbent, incumbent_fd)
                 )
                 timing = _timed(bench, job, timeout_s, (incumbent, compiled), trials)
-                defect = defect_of(bench.samples[0], [*map(sample, bench.reference.run(bench.pattern))])
-                outcome["timing"] = timing.model_copy(
-                    update={"task_defect": defect, "hopeless": _hopeless(timing, trials)}
-                ).model_dump(mode="json")
+                told = {"hopeless": _hopeless(timing, trials)} | _influence(bench, job)
+                outcome["timing"] = timing.model_copy(update=told).model_dump(mode="json")
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except torch.OutOfMemoryError as full:
@@ -103,6 +101,12 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
         found = Correctness(trials=tuple(trials), no_oracle=bench.oracle.absent, untried=tuple(bench.untried))
         outcome["correctness"] = found.model_dump(mode="json")
     return outcome | {"seconds": seconds}
+
+
+def _influence(bench: Bench, job: JudgeJob) -> dict[str, str]:
+    """What a timing says of whether the outputs depend on anything. Few trials find no task degenerate."""
+    family = bench.influence.shown_by("given", bench.reference.run(bench.pattern))
+    return {"influence": family, "task_defect": "" if family or job.trials is not None else CONSTANT}
 
 
 def _hopeless(timing: Timing, trials: list[Trial]) -> str:

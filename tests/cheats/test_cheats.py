@@ -24,6 +24,7 @@ def test_a_cheat_is_refused_for_its_own_reason(entry, judged):
 @pytest.mark.parametrize("entry", each(entries("twins")))
 def test_its_honest_twin_passes(entry, judged):
     assert judged.status == "passed", f"{judged.check}: {judged.message}"
+    assert not judged.timing.task_defect
 
 
 def test_there_are_enough_of_them():

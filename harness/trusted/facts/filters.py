@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import repeat
 from typing import Any
 
 import torch
 
+from harness.checks.distributions import draw
 from harness.checks.errors import Expected, compare
-from harness.checks.filters import Outputs, axis_spread, judge_variation, peak, spread
+from harness.checks.families import plan_of
+from harness.checks.filters import Influence, Outputs, axis_spread, judge_variation, peak, spread
+from harness.nouns.errors import UserError
 from harness.nouns.form import Form
-from harness.nouns.task import Variant
+from harness.nouns.task import OpClass, Variant
 from harness.nouns.task_filters import SEEDS, Conditioning, FilterResult
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value
 
 
 def examine(payload: dict[str, Any]) -> dict[str, Any]:
-    """Filters and conditioning as JSON-ready data. `payload`: source, name, variant."""
+    """Filters and conditioning as JSON-ready data. `payload`: source, name, variant, op_class, multiplies."""
     source, name, variant = payload["source"], payload["name"], Variant.model_validate(payload["variant"])
     models = [Reference(source, name, seed=seed, variant=variant) for seed in range(SEEDS)]
     fresh = [model.run(model.inputs(seed)) for seed, model in enumerate(models)]
@@ -30,8 +36,35 @@ def examine(payload: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "filters": [result.model_dump(mode="json") for result in results],
+        "influence": _influence(
+            models, payload["op_class"], plan_of(payload["op_class"], multiplies=payload["multiplies"])
+        ),
         "conditioning": [part.model_dump(mode="json") for part in _conditioning(models[0], inputs, fresh[0])],
     }
+
+
+def _influence(models: list[Reference], op_class: OpClass, plan: Sequence[str]) -> str:
+    """The first family of inputs on which a constant would be wrong; empty where none is.
+
+    All weights are the file's, under another seed in each draw.
+    """
+    influence, oracle = Influence(), Oracle(models[0], op_class)
+    for seed, family in enumerate([*["given"] * SEEDS, *plan]):
+        model = models[seed % SEEDS]
+        with suppress(UserError):
+            inputs = _drawn(model, family, seed, op_class)
+            outputs = model.run(inputs)
+            exact = oracle.run(inputs, model.parameters(), outputs) or outputs
+            influence.see(family, [*map(Expected, repeat(""), exact, outputs)])
+    return influence.family
+
+
+def _drawn(model: Reference, family: str, seed: int, op_class: OpClass) -> list[Value]:
+    generator = torch.Generator(model.place).manual_seed(seed)
+    return [
+        draw(family, value, generator, op_class) if isinstance(value, torch.Tensor) else value
+        for value in model.inputs(seed)
+    ]
 
 
 def _influence_of_weights(models: list[Reference], inputs: list[Value], first: Outputs) -> list[FilterResult]:

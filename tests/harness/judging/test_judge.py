@@ -206,7 +206,7 @@ def test_nothing_wins_on_a_degenerate_task(bench):
     source = bench.softsign.replace("x / (1 + x.abs())", "torch.ones_like(x.exp().sin().cos())")
     verdict = bench.verdict(pointwise("(void)x; std::fill_n(out(y), n, 1.f);", "#include <algorithm>"), source)
     assert verdict.status == "passed", verdict.message
-    assert "the inputs have no influence" in verdict.timing.task_defect
+    assert "a constant passes" in verdict.timing.task_defect
     assert not verdict.timing.wins
 
 

@@ -25,7 +25,7 @@ from harness.nouns.task import (
     TracedOp,
     Workload,
 )
-from harness.nouns.task_filters import FilterResult, TaskCheck, WorkloadFacts
+from harness.nouns.task_filters import CONSTANT, TaskCheck, WorkloadFacts
 
 
 def spec(name="x", shape=(3, 4), strides=(4, 1), dtype="float32"):
@@ -117,22 +117,13 @@ def test_a_copy_with_another_source_is_another_one():
         assert (one.digest, other.digest == before) == (before, False)
 
 
-def test_what_is_degenerate_is_a_defect_of_its_workload():
-    def result(name, degenerate):
-        return FilterResult(name=name, value=0.001, relative=0.0012, rejected=True, degenerate=degenerate)
-
+def test_a_workload_on_which_a_constant_passes_is_a_defect():
     works = tuple(
-        WorkloadFacts(name=name, flops=1, bytes_moved=1, filters=filters, conditioning=())
-        for name, filters in (
-            ("small", (result("output axes", True), result("output range", False))),
-            ("large", (result("influence of weights", True),)),
-        )
+        WorkloadFacts(name=name, flops=1, bytes_moved=1, filters=(), influence=influence, conditioning=())
+        for name, influence in (("small", ""), ("large", "wide"))
     )
-    check = TaskCheck(name="t", op_class="other", traced=True, seeds=5, workloads=works)
-    assert check.defects == (
-        "small: the outputs are constant along an axis (they vary by 0.0012 of their size)",
-        "large: the weights have no influence on the outputs (they vary by 0.0012 of their size)",
-    )
+    check = TaskCheck(name="t", op_class="other", traced=True, seeds=5, defect="random", workloads=works)
+    assert check.defects == ("random", f"small: {CONSTANT}")
 
 
 @pytest.mark.parametrize(

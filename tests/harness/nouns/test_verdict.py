@@ -104,6 +104,12 @@ def test_a_win_has_its_whole_interval_above_one_on_a_sound_task(low, defect, win
     assert timing.wins is wins
 
 
+@pytest.mark.parametrize(("influence", "said"), [("", False), ("given", False), ("wide", True)])
+def test_the_final_word_names_the_family_that_shows_influence_where_the_files_own_inputs_do_not(influence, said):
+    words = TIMING.model_copy(update={"influence": influence}).influence_said
+    assert ("wide inputs show" in words, bool(words)) == (said, said)
+
+
 @pytest.mark.parametrize("field", ["sm_mhz", "memory_mhz"])
 @pytest.mark.parametrize(("low", "steady"), [(1000, True), (980, True), (979, False)])
 def test_clocks_may_move_by_two_hundredths(field, low, steady):

@@ -25,8 +25,13 @@ def get_inputs():
 
 def examined(result, weight="torch.randn(8)", x="torch.randn(16, 8)", variant=None):
     source = TASK.format(result=result, weight=weight, x=x)
-    found = examine({"source": source, "name": "task", "variant": variant or {}})
+    found = looked_at(source, variant or {})
     return {each["name"]: each for each in found["filters"]}, found["conditioning"]
+
+
+def looked_at(source, variant):
+    job = {"source": source, "name": "task", "variant": variant, "op_class": "other", "multiplies": False}
+    return examine(job)
 
 
 def test_a_sound_task_passes_every_filter():
@@ -40,21 +45,35 @@ def test_a_sound_task_passes_every_filter():
 
 
 @pytest.mark.parametrize(
-    ("result", "degenerate"),
+    ("result", "little"),
     [
         ("x * 0", {"output range", "output spread", "output axes", "influence of weights", "influence of inputs"}),
         ("x + 0 * self.weight", {"influence of weights"}),
         ("0 * x + self.weight.mean() * torch.arange(8) * torch.arange(16).unsqueeze(1)", {"influence of inputs"}),
         ("0 * x + self.weight", {"influence of inputs", "output axes"}),
         ("x.mean() + self.weight.mean() + torch.zeros(16, 8)", {"output axes"}),
-        ("0 * x + 1 + torch.arange(8) * torch.arange(16).unsqueeze(1)", None),
     ],
 )
-def test_what_has_no_influence_is_named(result, degenerate):
+def test_what_has_little_influence_is_named(result, little):
     filters, _ = examined(result)
-    found = {name for name, each in filters.items() if each["degenerate"]}
-    expected = degenerate or {"output spread", "influence of weights", "influence of inputs"}
-    assert found == expected
+    assert {name for name, each in filters.items() if each["rejected"]} == little
+
+
+@pytest.mark.parametrize(
+    ("result", "family"),
+    [
+        ("x + number", "given"),
+        ("0 * x + self.weight", "given"),
+        ("x.clamp(0.9, 2).mean(1)", "given"),
+        ("(x - 5).clamp(0, 1)", "wide"),
+        ("x * 0", ""),
+        ("torch.softmax(x, 1).sum(1) + 0 * self.weight.sum()", ""),
+        ("(x.sum(1, keepdim=True) - x.sum(1, keepdim=True).mean(1, keepdim=True)).relu()", ""),
+    ],
+)
+def test_the_family_that_rules_a_constant_out_is_named(result, family):
+    source = TASK.format(result=result, weight="torch.randn(8)", x="torch.rand(16, 8)")
+    assert looked_at(source, {})["influence"] == family
 
 
 def test_what_is_not_random_has_no_filter():
