@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +14,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.nouns.capture import Capture, Missed
-from harness.nouns.errors import MachineError
+from harness.nouns.errors import MachineError, UserError
 from harness.nouns.model_budget import ModelCosts, refused
 from harness.trusted.devices import open_device
 from harness.trusted.facts.recurrent_shapes import by_shapes
@@ -63,7 +63,7 @@ def capture(job: CaptureJob) -> dict[str, Any]:
     with torch.no_grad():
         call = partial(reference.guarded, "forward", partial(reference.model, *args, **kwargs))
         first_s = seconds(call, device.finish)  # what fails, fails here, and libraries warm up
-        _require_time(job, ModelCosts(made_s=made_s, called_s=first_s))
+        _require_time(job, made_s, first_s, lambda: seconds(call, device.finish))
         began = time.monotonic()
         done, failed = export_model(reference, inputs)
         exported_s = time.monotonic() - began
@@ -111,11 +111,19 @@ def _require_room(job: ReferenceJob, needed: int) -> None:
         )
 
 
-def _require_time(job: CaptureJob, costs: ModelCosts) -> None:
-    """Of the costs one call is known by now: what is to come only adds to it."""
-    spent_s = job.budget_s - (job.ends_at - time.monotonic())
-    if error := refused(job.name, job.budget_s, spent_s, costs, job.device):
-        raise error
+def _require_time(job: CaptureJob, made_s: float, first_s: float, called: Callable[[], float]) -> None:
+    """Refuse a budget that no answer fits into.
+
+    Libraries load in the first call, which takes a GPU a hundred times as long as the next: before a refusal the model
+    is called once more.
+    """
+
+    def error(call_s: float) -> UserError | None:
+        spent_s = job.budget_s - (job.ends_at - time.monotonic())
+        return refused(job.name, job.budget_s, spent_s, ModelCosts(made_s=made_s, called_s=call_s), job.device)
+
+    if error(first_s) and (refusal := error(called())):
+        raise refusal
 
 
 def _missed(failed: list[Failed], done: list[Exported], times: dict[str, float]) -> Iterator[Missed]:
