@@ -22,7 +22,7 @@ from graph.runs.beside_compiled import affordable, compare
 from graph.runs.folder import RUNS, Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.found import record_on
 from graph.runs.loop import drive, save
-from graph.runs.progress import Observer, Quiet
+from graph.runs.progress import Callback, Observer, watching
 from graph.runs.record import RunRecord
 from graph.sources import read_source
 from harness.nouns.errors import UserError, at_fault
@@ -33,6 +33,9 @@ from harness.tasks.robust_folder import folder_source, is_robust_folder
 from nodes.models.address import check_addresses, own_addresses
 from nodes.settings import SHORT_NAMES, Budgets, Settings
 from nodes.state import TaskInput
+
+Watch = Observer | Callback
+"""Who hears of the work while it goes on: an observer of steps, or a function that is called with every event."""
 
 
 class RunResult:
@@ -92,7 +95,7 @@ class RunResult:
         """Why the run did not improve: what is wrong with the task, or else why it ended; empty where it did."""
         return "" if self.improved else self.record.degenerate or self.record.stop_reason
 
-    def deeper(self, depth: int | None = None, *, observer: Observer | None = None, **more: Any) -> RunResult:
+    def deeper(self, depth: int | None = None, *, observer: Watch | None = None, **more: Any) -> RunResult:
         """Go on from the best kernel, in the same folder: to this depth, or `max_depth` and other budgets raised.
 
         Raises like `optimize`, and `UserError` for what is no budget.
@@ -190,21 +193,22 @@ def optimize(
     task: TaskInput | str | Path,
     *,
     out: str | Path | None = None,
-    observer: Observer | None = None,
+    observer: Watch | None = None,
     compile_baseline: bool | None = None,
     **settings: Any,
 ) -> RunResult:
     """Run the agents on a task and return the fastest verified kernel.
 
     `settings` are the fields of `nodes.settings.Settings`; `depth` may be said for `max_depth`. The artifacts lie in
-    `out`, or in `runs/<task>-<id>`. `compile_baseline` is as in `carry_on`. Raises `UserError` and `MachineError`; what
-    was verified by then is kept there.
+    `out`, or in `runs/<task>-<id>`. A terminal or a notebook shows its progress; an `observer` hears of it instead.
+    `compile_baseline` is as in `carry_on`. Raises `UserError` and `MachineError`; what was verified by then is kept
+    there.
     """
     return begin_and_run("optimize", task, out, observer, settings, None, compile_baseline)
 
 
 def evolve(
-    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Watch | None = None, **settings: Any
 ) -> RunResult:
     """Search for the fastest kernel by generations of proposals, and return it; otherwise like `optimize`.
 
@@ -219,7 +223,7 @@ def accelerate(
     *,
     budget: float | None = None,
     out: str | Path | None = None,
-    observer: Observer | None = None,
+    observer: Watch | None = None,
     compile_baseline: bool = True,
     **settings: Any,
 ) -> ModelResult:
@@ -228,7 +232,7 @@ def accelerate(
     `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
     is the seconds of the whole wait, within which the answer comes, or 15 s later. `result.module()` is the fast one,
     `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds. An
-    `observer` is told of each step and event, regions' included; without one a terminal or a notebook shows them.
+    `observer` hears of each step and event, regions' included; without one a terminal or a notebook shows them.
     Raises `UserError` and `MachineError`.
     """
     more = settings if budget is None else settings | {"max_wall_s": budget}
@@ -236,7 +240,7 @@ def accelerate(
     return accelerate_model(module, inputs, asked, out, observer=observer, compile_baseline=compile_baseline)
 
 
-def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = False, **more: Any) -> RunResult:
+def resume(run: str | Path, *, observer: Watch | None = None, trust: bool = False, **more: Any) -> RunResult:
     """Go on with a run that was interrupted, with the settings it began with. Raises like `optimize`.
 
     `more` are budgets that are raised; `depth` may be said for `max_depth`. With them a run that had ended goes on from
@@ -248,14 +252,14 @@ def resume(run: str | Path, *, observer: Observer | None = None, trust: bool = F
 
 
 async def aoptimize(
-    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Watch | None = None, **settings: Any
 ) -> RunResult:
     """`optimize`, with the event loop free meanwhile. Cancelled, it ends after the present step and can be resumed."""
     return await _beside("optimize", task, out, observer, settings)
 
 
 async def aevolve(
-    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Observer | None = None, **settings: Any
+    task: TaskInput | str | Path, *, out: str | Path | None = None, observer: Watch | None = None, **settings: Any
 ) -> RunResult:
     """`evolve`, with the event loop free meanwhile, as with `aoptimize`."""
     return await _beside("evolve", task, out, observer, settings)
@@ -265,7 +269,7 @@ async def _beside(
     kind: Kind,
     task: TaskInput | str | Path,
     out: str | Path | None,
-    observer: Observer | None,
+    observer: Watch | None,
     settings: dict[str, Any],
 ) -> RunResult:
     control = RunControl()
@@ -278,7 +282,7 @@ async def _beside(
         raise
 
 
-def answer(run: str | Path, text: str, *, observer: Observer | None = None) -> RunResult:
+def answer(run: str | Path, text: str, *, observer: Watch | None = None) -> RunResult:
     """Answer the question that a run waits with, a model's or one for approval; go on to the next one or the end.
 
     Raises `UserError` where no question waits, and like `optimize`.
@@ -294,7 +298,7 @@ def begin(task: TaskInput, settings: Settings, out: Path | None, kind: Kind = "o
 def carry_on(
     folder: RunFolder,
     manifest: Manifest,
-    observer: Observer | None = None,
+    observer: Watch | None = None,
     control: RunControl | None = None,
     answer: str | None = None,
     *,
@@ -306,8 +310,8 @@ def carry_on(
     With `deeper` a run that has ended goes on, as far as its settings allow more by now. At the end the best kernel is
     timed beside torch.compile's version, too, where `compile_baseline` asks for it or is None on a GPU.
     """
-    watch = observer or Quiet()
-    record = drive(folder, manifest, watch, control=control, answer=answer, deeper=deeper)
+    with watching(observer) as watch:
+        record = drive(folder, manifest, watch, control=control, answer=answer, deeper=deeper)
     if affordable(record) if compile_baseline is None else compile_baseline:
         with folder.claimed():
             compare(folder, record, manifest.settings)
@@ -364,7 +368,7 @@ def begin_and_run(
     kind: Kind,
     task: TaskInput | str | Path,
     out: str | Path | None,
-    observer: Observer | None,
+    observer: Watch | None,
     settings: dict[str, Any],
     control: RunControl | None,
     compile_baseline: bool | None = None,

@@ -11,7 +11,7 @@ from harness.judging.foreign import NO_DROP_IN, NOT_WATCHED, ModuleJudge
 from harness.judging.protocol import JudgeOrder, OpenJudge
 from harness.nouns.candidate import Candidate, TargetChoice
 from harness.nouns.errors import UserError
-from harness.nouns.task import Direction
+from harness.nouns.task import DESCRIBE_S, Direction
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision, Verdict
 from harness.targets.select import resolve_target
@@ -32,6 +32,7 @@ def verify(
     precision: Precision = "default",
     tolerance: float = 1.0,
     direction: Direction | None = None,
+    max_describe_s: float = DESCRIBE_S,
     sanitize: bool = False,
     compile_baseline: bool = False,
     caller: bool = False,
@@ -49,7 +50,7 @@ def verify(
     file = Path(kernel)
     source = read_source(file, "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew.")
     loaded = task if isinstance(task, TaskInput) else load_task(task, direction=direction)
-    order = JudgeOrder(target, isolation, precision, tolerance)
+    order = JudgeOrder(target, isolation, precision, tolerance, describe_s=max_describe_s)
     judge = _module_judge(order, caller=caller, sanitize=sanitize) if file.suffix == PYTHON else open_judge(order)
     described = judge.describe(directed(loaded.source, direction), name=loaded.name)
     candidate = Candidate(source=source, target=judge.device.target, author="verify:file")

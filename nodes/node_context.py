@@ -91,7 +91,13 @@ class NodeContext:
     def _opened(self, target: TargetChoice, isolation: TierChoice, *, quick: bool = False) -> Judge:
         settings = self.settings
         order = JudgeOrder(
-            target, isolation, settings.precision, settings.tolerance, quick=quick, ordinal=settings.device
+            target,
+            isolation,
+            settings.precision,
+            settings.tolerance,
+            quick=quick,
+            ordinal=settings.device,
+            describe_s=settings.max_describe_s,
         )
         return self.open_judge(order)
 

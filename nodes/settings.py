@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.nouns.candidate import TargetChoice
-from harness.nouns.task import Direction, OpClass
+from harness.nouns.task import DESCRIBE_S, Direction, OpClass
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision
 from nodes.models.prices import Price
@@ -152,6 +152,12 @@ class Judging(Group):
         default="auto",
         title="Isolation",
         description="What keeps kernels from doing harm; auto takes the strongest that works here.",
+    )
+    max_describe_s: float = Field(
+        default=DESCRIBE_S,
+        gt=0,
+        title="Seconds for describing a task",
+        description="Seconds for importing a task's file, making its inputs, running and tracing its forward.",
     )
     seed: int | None = Field(
         default=None,

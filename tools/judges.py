@@ -55,4 +55,5 @@ def terms_of(order: JudgeOrder) -> Terms:
         tolerance=order.tolerance,
         timing_s=QUICK_S if order.quick else TIMING_S,
         trials=QUICK_TRIALS if order.quick else None,
+        describe_s=order.describe_s,
     )

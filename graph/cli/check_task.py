@@ -11,6 +11,7 @@ from graph.api import load_task
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import CheckTask
 from graph.pages.sheet import Sheet, drawn
+from graph.runs.progress import waiting
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.task_filters import FilterResult, TaskCheck, WorkloadFacts
 from harness.tasks.describing import describe_task
@@ -22,8 +23,11 @@ def run(options: CheckTask) -> int:
     direction = options.settings.values["direction"]
     given = load_task(options.file, direction=direction)
     tier = resolve_tier(options.settings.values["isolation"])
-    task = describe_task(given.source, name=given.name, tier=tier)
-    check = examine_task(task, tier=tier)
+    with waiting("describing the task"):
+        within_s = options.settings.values["max_describe_s"]
+        task = describe_task(given.source, name=given.name, tier=tier, within_s=within_s)
+    with waiting("running the reference under several seeds"):
+        check = examine_task(task, tier=tier)
     if options.json:
         print(json.dumps(check.model_dump(mode="json") | {"defects": check.defects}))
     else:

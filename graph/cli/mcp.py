@@ -39,7 +39,12 @@ def order_of(options: Mcp) -> JudgeOrder:
     """The judge that the options ask for."""
     settings = Settings.model_validate(dict(options.settings.values))
     return JudgeOrder(
-        settings.target, settings.isolation, settings.precision, settings.tolerance, ordinal=settings.device
+        settings.target,
+        settings.isolation,
+        settings.precision,
+        settings.tolerance,
+        ordinal=settings.device,
+        describe_s=settings.max_describe_s,
     )
 
 

@@ -60,7 +60,7 @@ SuiteSettings = Annotated[
 AblationSettings = Annotated[
     Given, Offer("target", "model", "base_url", "max_depth", "isolation", others=True, max_depth=14)
 ]
-VerdictSettings = Annotated[Given, Offer("target", "direction", "isolation", "seed", "tolerance")]
+VerdictSettings = Annotated[Given, Offer("target", "direction", "isolation", "seed", "tolerance", "max_describe_s")]
 
 Module = Annotated[Path, typer.Argument(help="The Python file with the reference module, or a robust-kbench folder.")]
 Scale = Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")]
@@ -245,7 +245,7 @@ class CheckTask:
     """Of `cutegen check-task`."""
 
     file: Module
-    settings: Annotated[Given, Offer("isolation", "direction")]
+    settings: Annotated[Given, Offer("isolation", "direction", "max_describe_s")]
     json: Json = False
 
 
@@ -309,7 +309,7 @@ class Doctor:
 class Mcp:
     """Of `cutegen mcp`."""
 
-    settings: Annotated[Given, Offer("target", "isolation", "precision", "tolerance", "device")]
+    settings: Annotated[Given, Offer("target", "isolation", "precision", "tolerance", "device", "max_describe_s")]
     port: Annotated[
         int | None,
         typer.Option(min=0, max=65535, help="Answer over HTTP, at /mcp.", show_default="over stdin and stdout"),

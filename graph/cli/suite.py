@@ -40,7 +40,7 @@ def run(options: Suite) -> int:
     folder, manifest = _fresh(options) if options.resume is None else _again(options, options.resume)
     asked = manifest.settings
     judges = _judges(asked, pooled=options.pool)
-    judge = judges[0](JudgeOrder(asked.target, asked.isolation, ordinal=asked.device))
+    judge = judges[0](JudgeOrder(asked.target, asked.isolation, ordinal=asked.device, describe_s=asked.max_describe_s))
     jobs = options.jobs or default_jobs(judge.device.target, len(judges))
     console = Console(stderr=options.json)
     if not console.is_terminal:  # a file or a pipe has no width of its own
@@ -104,7 +104,9 @@ def _fresh(options: Suite) -> tuple[SuiteFolder, SuiteManifest]:
     choose_target(settings.target, settings.device)  # before there is a folder
     name, tasks = load_suite(options.name, ids=options.ids, scale=options.scale, direction=settings.direction)
     if options.each_workload:
-        judge = open_judge(JudgeOrder(settings.target, settings.isolation, ordinal=settings.device))
+        judge = open_judge(
+            JudgeOrder(settings.target, settings.isolation, ordinal=settings.device, describe_s=settings.max_describe_s)
+        )
         cores = len(os.sched_getaffinity(0))
         tasks = each_workload(tasks, lambda task: judge.describe(task.source, name=task.name), max(cores // 2, 1))
     return create_suite(options.out, name=name, tasks=tasks, scale=options.scale, settings=settings)

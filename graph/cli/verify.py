@@ -9,6 +9,7 @@ from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import Verify
 from graph.pages.kernel_changes import WorstError, worst_errors
 from graph.pages.sheet import Sheet, drawn
+from graph.runs.progress import waiting
 from graph.verify import verify
 from harness.nouns.verdict import Verdict
 from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_sanitizers, say_tolerance, say_trials
@@ -16,14 +17,15 @@ from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_s
 
 def run(options: Verify) -> int:
     """Do the command; its exit code."""
-    verdict = verify(
-        options.kernel,
-        options.file,
-        sanitize=options.sanitize,
-        compile_baseline=options.compile_baseline,
-        caller=options.caller,
-        **options.settings.values,
-    )
+    with waiting("judging"):
+        verdict = verify(
+            options.kernel,
+            options.file,
+            sanitize=options.sanitize,
+            compile_baseline=options.compile_baseline,
+            caller=options.caller,
+            **options.settings.values,
+        )
     if options.json:
         print(verdict.model_dump_json())
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +12,10 @@ from graph.model.plan import Plan
 from graph.model.run import ModelFolder, ModelRecord, create_model, drive_model
 from graph.model.sources import load_model
 from graph.model.state import ModelInput, ModelState
-from graph.model.terminal import shown_here
+from graph.model.terminal import ModelTerminal
 from graph.model.workbench import LocalWorkbench, OpenWorkbench
 from graph.model.workflow import build_model_graph
-from graph.runs.progress import Observer
+from graph.runs.progress import Callback, Observer, watching
 from nodes.settings import Settings
 from nodes.state import require
 
@@ -80,7 +79,7 @@ def accelerate_model(
     settings: Settings,
     out: str | Path | None,
     *,
-    observer: Observer | None = None,
+    observer: Observer | Callback | None = None,
     compile_baseline: bool = True,
 ) -> ModelResult:
     """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`.
@@ -91,6 +90,6 @@ def accelerate_model(
     model = load_model(source, inputs).model_copy(update={"compile_baseline": compile_baseline})
     folder, manifest = create_model(Path(out) if out is not None else None, model, settings)
     live = source if inputs is not None else None
-    with nullcontext(observer) if observer else shown_here() as watch:
+    with watching(observer, ModelTerminal) as watch:
         record = drive_model(folder, manifest, watch, since=since)
     return ModelResult(folder, record, live, inputs)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from rich.console import Console
@@ -14,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from graph.runs.now import Now
-from graph.runs.progress import DOING, Observer, Quiet
+from graph.runs.progress import DOING, Quiet
 from harness.nouns.events import Judged
 from nodes.events import AgentStarted, NewBest, Progress, RegionBegun, RegionEnded
 
@@ -91,18 +89,6 @@ class ModelTerminal(Quiet):
                 told = ", ".join(part for part in (each.what, each.now.text()) if part)
                 table.add_row(name, f"{time.monotonic() - each.began:.0f} s", best, told)
         return table
-
-
-@contextmanager
-def shown_here() -> Iterator[Observer]:
-    """What tells of a model that is worked on from Python: lines on stderr where somebody reads it, in a terminal or a
-    notebook; nothing else."""
-    console = Console(stderr=True)
-    if not (console.is_terminal or console.is_jupyter):
-        yield Quiet()
-        return
-    with ModelTerminal(console) as terminal:
-        yield terminal
 
 
 def _note(doing: _Doing, progress: Progress) -> None:

@@ -72,7 +72,7 @@ def _verify(record: RunRecord, settings: Settings, file: str) -> str:
     verdict, candidate = record.best.verdict, record.best.candidate
     said: dict[str, Any] = {
         "target": candidate.target, "direction": settings.direction, "isolation": settings.isolation,
-        "seed": verdict.seed, "tolerance": verdict.tolerance,
+        "seed": verdict.seed, "tolerance": verdict.tolerance, "max_describe_s": settings.max_describe_s,
     }  # fmt: skip
     offered = {name: said[name] for name in _offered(VerdictSettings)}
     return shlex.join(["cutegen", "verify", "kernel.cu", file, *_options(offered, set(offered))])

@@ -41,7 +41,11 @@ class Now:
             case Working():
                 pass
             case other:
-                self._note(other)
+                self.note(other)
+
+    def note(self, event: Event) -> None:
+        """Take in what a judge tells."""
+        self._doing = event.words or self._doing
 
     def text(self) -> str:
         """On one line: tool, what it does, the answer so far or how long there has been none, the cost so far."""
@@ -53,9 +57,6 @@ class Now:
         if not failed_tries:
             self._silent_since = time.monotonic()
         self._pieces, self._characters, self._failed_tries = 0, 0, failed_tries
-
-    def _note(self, event: Event) -> None:
-        self._doing = event.words or self._doing
 
     def _answer(self) -> str:
         if self._silent_since is None:

@@ -1,12 +1,14 @@
-"""Who is told about a run while it goes on: the terminal, and the log in the run's folder."""
+"""Who hears of a run while it goes on: the terminal, a notebook, a caller's own function, and the run's log."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from typing import Any, BinaryIO, Protocol, Self, runtime_checkable
 
 import structlog
 from rich.console import Console
@@ -17,6 +19,7 @@ from rich.text import Text
 from graph.runs.folder import machine_error
 from graph.runs.interrupts import raise_if_stopped
 from graph.runs.now import Now
+from harness.wire.telling import overhearing
 from nodes.events import Progress
 from nodes.state import FellBack, Step
 
@@ -44,10 +47,14 @@ DOING = {
     "summarizer": "reading the profile",
 }
 OFTEN, OFTEN_S = frozenset({"answering", "checking", "timing"}), 1.0
+SILENT_S = 30.0
+"""So long a run that no terminal shows says nothing, and then what it does."""
+REDRAWN_S = 0.25
 MOVE_WIDTH = 46
 HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
 
 
+@runtime_checkable
 class Observer(Protocol):
     """Is told when an agent begins, and of each step of the history once it is checkpointed."""
 
@@ -79,62 +86,197 @@ class Quiet:
         """Nothing to show."""
 
 
-class Terminal:
-    """One line a step; where the console is a terminal, also what is being done right now.
+Callback = Callable[[Progress], None]
+"""A caller's own function: it is called with every event, from whichever thread it happens in."""
 
-    `judged` are the digests of the kernels that the judge saw meanwhile.
+
+class Calling(Quiet):
+    """Calls a function with every event."""
+
+    def __init__(self, callback: Callback) -> None:
+        self._callback = callback
+
+    def heard(self, progress: Progress) -> None:
+        """Pass it on."""
+        self._callback(progress)
+
+
+class Terminal:
+    """One line a step; below them a terminal or a notebook shows what is being done, and for how long.
+
+    Elsewhere a line says so after every `SILENT_S` without another. `judged` are the digests of the kernels that the
+    judge saw meanwhile.
     """
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self._status: Status | None = None
+        self._line = _live_line(console)
         self._now = Now()
+        self._doing = _Doing("", self._now)
+        self._said_s = time.monotonic()
         self._headed = False
         self.judged: set[str | None] = set()
         self._fell_back: set[FellBack] = set()
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     def started(self, agent: str) -> None:
         """Show what is being done, below the lines. Raises `KeyboardInterrupt` where a stop was asked for and lost."""
         raise_if_stopped()
-        if not self.console.is_terminal:
-            return
-        self.stop()
-        self._status = self.console.status(_Doing(DOING.get(agent, agent), self._now))
-        self._status.start()
+        self._doing = _Doing(DOING.get(agent, agent), self._now)
+        self._line.show(self._doing)
 
     def heard(self, progress: Progress) -> None:
         """Show what happens, and what the run has cost."""
         self._now.heard(progress)
+        self._line.refresh()
+        if not self._line.visible and time.monotonic() - self._said_s >= SILENT_S:
+            self._print(self._doing.__rich__())
 
     def stepped(self, step: Step) -> None:
         """Print the step's line."""
         if not self._headed:
-            self.console.print(Text(HEAD, style="dim"), soft_wrap=True)
+            self._print(Text(HEAD, style="dim"))
             self._headed = True
-        self.console.print(line(step), soft_wrap=True)
+        self._print(line(step))
         if step.agent == "tester":
             self.judged.add(step.candidate)
         for fell_back in step.usage.fell_back:
             if fell_back not in self._fell_back:
                 self._fell_back.add(fell_back)
-                self.console.print(Text(fell_back.sentence, style="yellow"), soft_wrap=True)
+                self._print(Text(fell_back.sentence, style="yellow"))
 
     def stop(self) -> None:
         """Take away what is being done."""
+        self._line.clear()
+
+    def _print(self, text: Text) -> None:
+        self._said_s = time.monotonic()
+        self.console.print(text, soft_wrap=True)
+
+
+class _Doing:
+    """What is being done right now, and for how long. Drawn anew several times a second."""
+
+    def __init__(self, what: str, now: Now) -> None:
+        self._what, self._now = what, now
+        self._began = time.monotonic()
+
+    def __rich__(self) -> Text:
+        seconds = int(time.monotonic() - self._began)
+        what = f"{self._what}, {seconds} s" if seconds else self._what
+        told = self._now.text()
+        return Text(f"{what}: {told}" if told else what, style="dim")
+
+
+class _Line:
+    """A line that is drawn over and over. This one is never drawn: nobody watches."""
+
+    visible = False
+
+    def show(self, doing: _Doing) -> None:
+        """Draw this from now on."""
+
+    def refresh(self) -> None:
+        """Something has changed."""
+
+    def clear(self) -> None:
+        """Take the line away."""
+
+
+class _TerminalLine(_Line):
+    visible = True
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status: Status | None = None
+
+    def show(self, doing: _Doing) -> None:
+        self.clear()
+        self._status = self._console.status(doing)
+        self._status.start()
+
+    def clear(self) -> None:
         if self._status is not None:
             self._status.stop()
             self._status = None
 
 
-class _Doing:
-    """What is being done right now. Drawn anew several times a second, so that a silence is seen to last."""
+class _NotebookLine(_Line):
+    """An output of the cell that is replaced. Rich's own line needs a widget library there."""
 
-    def __init__(self, what: str, now: Now) -> None:
-        self._what, self._now = what, now
+    visible = True
 
-    def __rich__(self) -> Text:
-        told = self._now.text()
-        return Text(f"{self._what}: {told}" if told else self._what, style="dim")
+    def __init__(self) -> None:
+        self._doing: _Doing | None = None
+        self._output: Any = None
+        self._drawn_s = 0.0
+
+    def show(self, doing: _Doing) -> None:
+        self._doing = doing
+        self._draw(doing.__rich__().plain)
+
+    def refresh(self) -> None:
+        if self._doing is not None and time.monotonic() - self._drawn_s >= REDRAWN_S:
+            self._draw(self._doing.__rich__().plain)
+
+    def clear(self) -> None:
+        self._doing = None
+        if self._output is not None:
+            self._draw("")
+
+    def _draw(self, text: str) -> None:
+        self._drawn_s = time.monotonic()
+        shown = {"text/plain": text}
+        if self._output is None:
+            self._output = import_module("IPython.display").display(shown, raw=True, display_id=True)
+        else:
+            self._output.update(shown, raw=True)
+
+
+def _live_line(console: Console) -> _Line:
+    return _NotebookLine() if console.is_jupyter else _TerminalLine(console) if console.is_terminal else _Line()
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show on stderr what the judge does, and for how long, where that is a terminal."""
+    line, now = _live_line(Console(stderr=True)), Now()
+    line.show(_Doing(what, now))
+    try:
+        with overhearing(now.note):
+            yield
+    finally:
+        line.clear()
+
+
+_shown = threading.Lock()
+
+
+@contextmanager
+def watching(
+    observer: Observer | Callback | None, view: Callable[[Console], AbstractContextManager[Observer]] = Terminal
+) -> Iterator[Observer]:
+    """Who watches work that was begun from Python: `observer`, or a function that is called with every event.
+
+    Without one a terminal or a notebook shows it in `view`, of several at once the first; a pipe gets nothing.
+    """
+    if observer is not None:
+        yield observer if isinstance(observer, Observer) else Calling(observer)
+        return
+    console = Console(stderr=True)
+    if not (console.is_terminal or console.is_jupyter) or not _shown.acquire(blocking=False):
+        yield Quiet()
+        return
+    try:
+        with view(console) as shown:
+            yield shown
+    finally:
+        _shown.release()
 
 
 class Log:

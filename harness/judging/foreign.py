@@ -69,7 +69,7 @@ class ModuleJudge:
 
     def describe(self, source: str, *, name: str) -> Task:
         """Import, run and trace the task's file in a locked child."""
-        return describe_task(source, name=name, tier=self.tier)
+        return describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
 
     def facts(self) -> DeviceFacts:
         """Measured on first use, then kept."""

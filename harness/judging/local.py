@@ -18,7 +18,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
-from harness.nouns.events import Describing, Profiling, Sanitizing
+from harness.nouns.events import Profiling, Sanitizing
 from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
 from harness.nouns.sanitizer_run import SanitizerRun
@@ -53,8 +53,7 @@ class LocalJudge:
 
     def describe(self, source: str, *, name: str) -> Task:
         """Import, run and trace the file in a locked child."""
-        tell(Describing(name=name))
-        return describe_task(source, name=name, tier=self.tier)
+        return describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
 
     def facts(self) -> DeviceFacts:
         """Measured on first use, then kept."""

@@ -13,7 +13,7 @@ from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
 from harness.nouns.refusal import Refusal
 from harness.nouns.sanitizer_run import SanitizerRun
-from harness.nouns.task import Task
+from harness.nouns.task import DESCRIBE_S, Task
 from harness.nouns.tier import Tier, TierChoice
 from harness.nouns.verdict import Precision, Verdict
 
@@ -23,7 +23,7 @@ class JudgeOrder:
     """Which judge is wanted. "auto" leaves the choice of target and isolation to the judge, which then tells its own.
 
     A `quick` one finds out less of a kernel, and sooner: enough to choose those that are worth a verdict. `ordinal`
-    says on which of the target's devices, counted from 0.
+    says on which of the target's devices, counted from 0. `describe_s` bounds how long describing a task may take.
     """
 
     target: TargetChoice = "auto"
@@ -32,6 +32,7 @@ class JudgeOrder:
     tolerance: float = 1.0
     quick: bool = False
     ordinal: int = 0
+    describe_s: float = DESCRIBE_S
 
 
 class Judge(Protocol):

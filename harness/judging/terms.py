@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from harness.nouns.task import Task
+from harness.nouns.task import DESCRIBE_S, Task
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Precision
 
@@ -19,7 +19,7 @@ class Terms:
     end after about so long, converged or not, and those of its drop-in. `trials`: a pass is no more than so many
     comparisons, where kernels are only to be ranked; else all. `load_within_s`: how long a kernel's process may take
     to load it. `rotation_bytes`: calls take turns on so much memory; twice the last cache where times are to count, so
-    that no call finds its arguments there.
+    that no call finds its arguments there. `describe_s`: the seconds in which a task must be described.
     """
 
     tier: Tier
@@ -29,6 +29,7 @@ class Terms:
     trials: int | None = None
     load_within_s: float = 60.0
     rotation_bytes: int | None = None
+    describe_s: float = DESCRIBE_S
 
     def allowances(self, task: Task) -> frozenset[str]:
         """What the screen lets pass for the task's sake: types that its forward computes in, and the precision."""

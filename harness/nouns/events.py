@@ -33,14 +33,15 @@ class Event(Frozen):
 
 
 class Describing(Event):
-    """A task's reference is run and traced."""
+    """A task's reference is run and traced; `doing` says how far that is."""
 
     kind: Literal["describing"] = "describing"
     name: Said
+    doing: Said = ""
 
     @property
     def words(self) -> str:
-        return "tracing the reference"
+        return self.doing or "tracing the reference"
 
 
 class BuildStarted(Event):

@@ -13,6 +13,9 @@ from harness.nouns.frozen import Frozen, PlainName, SanitizedText
 
 DType = Literal["float32", "float64", "float16", "bfloat16", "int8", "uint8", "int16", "int32", "int64", "bool"]
 OpClass = Literal["gemm", "elementwise", "reduction", "other"]
+DESCRIBE_S = 120.0
+"""Seconds for describing a task, unless a setting says otherwise: most take one, a large one on a busy machine 30."""
+
 Direction = Literal["forward", "backward", "both"]
 """What a kernel computes of a module: its outputs, their gradients with respect to inputs and parameters, or both."""
 

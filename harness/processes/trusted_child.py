@@ -44,6 +44,10 @@ class JobDiedError(Exception):
         self.reason = reason
 
 
+class JobTookTooLongError(JobDiedError):
+    """The child was ended because its time was over."""
+
+
 class WarmParent:
     """A process that has torch imported. Threads may share it: each job has a socket of its own.
 
@@ -163,7 +167,7 @@ def _collect(link: socket.socket, wall_s: float) -> dict[str, Any]:
         try:
             answer = channel.receive(link, deadline)
         except TimeoutError as error:
-            raise JobDiedError(f"over its time of {wall_s:g} s") from error
+            raise JobTookTooLongError(f"over its time of {wall_s:g} s") from error
         except channel.NotAFrameError as error:
             raise JobDiedError(f"with an answer that is none: {error}") from error
         except channel.ChannelClosedError as error:

@@ -3,42 +3,56 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from harness.isolation.policy import Access, Limits
 from harness.nouns.errors import UserError
-from harness.nouns.task import Task
+from harness.nouns.events import Describing, Event
+from harness.nouns.task import DESCRIBE_S, Task
 from harness.nouns.tier import Tier
-from harness.processes.trusted_child import JobDiedError, warm_parent
+from harness.processes.trusted_child import JobDiedError, JobTookTooLongError, warm_parent
+from harness.wire.telling import overhearing, tell
 
-LIMITS = Limits(wall_s=300.0, memory_bytes=64 << 30, processes=512, file_bytes=1 << 30)
+LIMITS = Limits(wall_s=DESCRIBE_S, memory_bytes=64 << 30, processes=512, file_bytes=1 << 30)
 
 
-def describe_task(source: str, *, name: str, tier: Tier, read: tuple[str, ...] = ()) -> Task:
+def describe_task(
+    source: str, *, name: str, tier: Tier, read: tuple[str, ...] = (), within_s: float = DESCRIBE_S
+) -> Task:
     """Import, run and trace a KernelBench-style file. `read` names folders that it may read besides.
 
-    Raises `UserError` where the file cannot serve as a task.
+    Raises `UserError` where the file cannot serve as a task, or takes longer than `within_s` seconds.
     """
-    with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch:
-        try:
-            task = Task.model_validate(
-                warm_parent().run(
-                    "describe",
-                    {"source": source, "name": name},
-                    tier=tier,
-                    cwd=Path(scratch),
-                    limits=LIMITS,
-                    access=Access(read=read),
-                )
+    doing: list[str] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, Describing):
+            doing.append(event.doing)
+
+    try:
+        with tempfile.TemporaryDirectory(prefix="cutegen-") as scratch, overhearing(note):
+            tell(Describing(name=name, doing="starting PyTorch"))
+            found = warm_parent().run(
+                "describe",
+                {"source": source, "name": name},
+                tier=tier,
+                cwd=Path(scratch),
+                limits=replace(LIMITS, wall_s=within_s),
+                access=Access(read=read),
             )
-        except JobDiedError as died:
-            raise UserError(
-                f"{name}: running it ended its process, {died.reason}.", "Try it in plain Python."
-            ) from died
-        except ValidationError as error:
-            raise UserError(f"{name}: what it says of itself is no task.", "Try it in plain Python.") from error
+        task = Task.model_validate(found)
+    except JobTookTooLongError as late:
+        raise UserError(
+            f"{name}: describing the task took longer than {within_s:g} s, and was then {doing[-1]}.",
+            "Does that come to an end? If it only needs more time, raise max_describe_s.",
+        ) from late
+    except JobDiedError as died:
+        raise UserError(f"{name}: running it ended its process, {died.reason}.", "Try it in plain Python.") from died
+    except ValidationError as error:
+        raise UserError(f"{name}: what it says of itself is no task.", "Try it in plain Python.") from error
     if (task.source, task.name) != (source, name):
         raise UserError(f"{name}: what it says of itself is another task.", "Try it in plain Python.")
     return task

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
-from harness.nouns.events import Event, JudgesEvent
+from harness.nouns.events import Describing, Event, JudgesEvent
 from harness.wire import channel
 
 Tell = Callable[[Event], None]
@@ -39,12 +39,29 @@ def telling(listener: Tell) -> Iterator[None]:
         _tell.reset(token)
 
 
+@contextmanager
+def overhearing(listener: Tell) -> Iterator[None]:
+    """Call `listener` with what happens within, too."""
+    around = _tell.get()
+
+    def both(event: Event) -> None:
+        listener(event)
+        if around:
+            around(event)
+
+    with telling(both):
+        yield
+
+
 def over(link: socket.socket) -> Tell:
-    """A listener that sends frames, the first event at once and further ones as seldom as `EVERY_S`."""
+    """A listener that sends frames, the first event at once and further ones as seldom as `EVERY_S`.
+
+    What describing a task does is always sent: it is a few frames, and the last one names what does not end.
+    """
     next_s = [0.0]
 
     def send(event: Event) -> None:
-        if (now := time.monotonic()) >= next_s[0]:
+        if (now := time.monotonic()) >= next_s[0] or isinstance(event, Describing):
             next_s[0] = now + EVERY_S
             channel.send(link, {FRAME: event.model_dump(mode="json")})
 

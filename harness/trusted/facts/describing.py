@@ -15,6 +15,7 @@ import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from harness.nouns.errors import UserError
+from harness.nouns.events import Describing
 from harness.nouns.form import Form
 from harness.nouns.task import OpClass, Program, ScalarSpec, Signature, Task, TensorSpec, Variant, Workload
 from harness.trusted.facts.demand import whole_reads
@@ -25,6 +26,7 @@ from harness.trusted.facts.watching import Watch
 from harness.trusted.reference import Reference, Value, writable
 from harness.trusted.scalar_arguments import is_free, others_taken
 from harness.trusted.variants import held_out_variant
+from harness.wire.telling import tell
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
 GEMM = frozenset({
@@ -93,6 +95,7 @@ def describe(source: str, name: str) -> dict[str, Any]:
     for tracer in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"):
         logging.getLogger(tracer).setLevel(logging.CRITICAL)  # of numbers that are tried in vain
     warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
+    tell(Describing(name=name, doing="importing the file"))
     variants = Reference.variants(source, name)
     seen, left_out = _looked_at(source, name, variants)
     program, failure, stateful = _program(seen[0], one_shape=len(seen) == 1)
@@ -154,8 +157,11 @@ def _look(source: str, name: str, variant: Variant) -> Seen:
 
 
 def _see(source: str, name: str, variant: Variant) -> Seen:
+    tell(Describing(name=name, doing="making the module"))
     reference = Reference(source, name, variant=variant)
+    tell(Describing(name=name, doing="making the inputs"))
     inputs = reference.inputs(seed=0)
+    tell(Describing(name=name, doing="running forward"))
     with Watch() as watch:
         outputs = _run_checked(reference, inputs)
     takes, returns = Form.model_validate(reference.takes), Form.model_validate(reference.returns)
@@ -296,6 +302,7 @@ def _other_programs(seen: list[Seen]) -> tuple[Program, ...]:
 
 def _program(seen: Seen, *, one_shape: bool) -> tuple[Program | None, str, str]:
     """The program; or why there is none, and why there can be no kernel either where that is so."""
+    tell(Describing(name=seen.reference.name, doing="tracing forward"))
     try:
         program = trace(seen.reference, seen.inputs, seen.signature.inputs)
     except StatefulError as error:

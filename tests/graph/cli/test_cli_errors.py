@@ -56,6 +56,15 @@ def test_a_bad_task_is_the_users_error(name: str, tmp_path: Path) -> None:
     assert not out.exists(), "nothing was verified, so nothing should be left behind"
 
 
+def test_a_forward_that_does_not_end_is_ended_by_a_setting(tmp_path: Path) -> None:
+    file, out = tmp_path / "endless.py", tmp_path / "run"
+    file.write_text(task("while True: pass"), encoding="utf-8")
+    done = cutegen("optimize", file, "--out", out, "--set", "max_describe_s=15", "--target", "cpu", cwd=tmp_path)
+    assert done.returncode == 2
+    assert re.search(r"^cutegen: endless: .* 15 s, and was then running forward\. .* raise max_describe_s", done.stderr)
+    assert not out.exists()
+
+
 def test_no_such_file_over_a_real_process(tmp_path: Path) -> None:
     done = cutegen("optimize", tmp_path / "absent.py", cwd=tmp_path)
     assert done.returncode == 2

@@ -50,12 +50,12 @@ def test_an_option_is_what_the_settings_say_of_it() -> None:
     for command in shown.commands:
         for name in set(options_of(command)) & set(Settings.model_fields) - {"sanitize"}:
             option, field = options_of(command)[name], Settings.model_fields[name]
-            assert option.opts == [{"max_depth": "--depth", "base_url": "--base-url"}.get(name, f"--{name}")]
+            assert option.opts == [{"max_depth": "--depth"}.get(name, f"--{name.replace('_', '-')}")]
             assert option.default == own.get((command, name), field.default), (command, name)
             assert (option.help or "").replace("\\[", "[") == field.description
             checked.add(name)
     named = {"target", "model", "base_url", "max_depth", "isolation", "seed", "patience", "tolerance", "exemplar"}
-    named |= {"generations", "proposals", "archive", "precision", "device", "direction"}
+    named |= {"generations", "proposals", "archive", "precision", "device", "direction", "max_describe_s"}
     assert checked == named
     for command, told in (
         ("prompts", "<none|representative|retrieved>"),

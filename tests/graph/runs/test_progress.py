@@ -2,18 +2,22 @@
 
 import io
 import json
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from chat_server import chat_endpoint
+from jupyter_client.manager import start_new_kernel
 from pydantic import ValidationError
 from rich.console import Console
 
 from graph.runs.now import Now
-from graph.runs.progress import HEAD, Terminal, line, open_log, table
+from graph.runs.progress import HEAD, Listener, Quiet, Terminal, line, open_log, table, watching
+from harness.nouns.events import Describing
 from nodes.events import Answering, Asked, Progress
 from nodes.models.select import ModelOptions, open_model
 from nodes.progress import listening, reporting
@@ -166,3 +170,78 @@ def test_the_log_is_one_object_a_line_and_is_appended_to(tmp_path: Path) -> None
     assert [entry["event"] for entry in entries] == ["started", "step", "ended"] * 2
     assert entries[1]["candidate_speedup"] == 1.9
     assert all(entry["run"] == "run-1" and entry["timestamp"] for entry in entries)
+
+
+def test_a_run_that_no_terminal_shows_says_after_a_while_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    display = Terminal(Console(file=text, width=200))
+    display.started("intake")
+    later = time.monotonic() + 42
+    with monkeypatch.context() as patched:
+        patched.setattr(time, "monotonic", lambda: later)
+        for _ in range(3):
+            display.heard(Progress(agent="intake", seconds=0.0, event=Describing(name="a", doing="running forward")))
+    assert re.fullmatch(r"reading the task, 4[12] s: running forward\n", text.getvalue()), "once, and not sooner again"
+
+
+def test_a_caller_may_watch_with_a_function_or_an_observer() -> None:
+    heard: list[Progress] = []
+    event = Progress(agent="intake", seconds=0.0, event=Asked())
+    with watching(heard.append) as watch:
+        watch.started("intake")
+        watch.stepped(PASSED)
+        assert isinstance(watch, Listener)
+        watch.heard(event)
+    assert heard == [event]
+    own = Quiet()
+    with watching(own) as watch:
+        assert watch is own
+
+
+def test_from_python_a_terminal_shows_the_first_run_and_a_pipe_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with watching(None) as watch:
+        watch.stepped(PASSED)
+    assert capsys.readouterr().err == "", "nobody reads it"
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes it for a terminal
+    with watching(None) as first, watching(None) as second:
+        assert isinstance(first, Terminal)
+        assert not isinstance(second, Terminal)
+        first.started("tester")
+        first.stepped(PASSED)
+    err = capsys.readouterr().err
+    assert "compiling and judging" in err and "streaming stores" in err
+
+
+CELL = """
+from graph.runs.progress import watching
+from harness.nouns.events import Describing
+from nodes.events import Progress
+from nodes.state import Step
+
+with watching(None) as watch:
+    watch.started("intake")
+    import time; time.sleep(0.3)
+    watch.heard(Progress(agent="intake", seconds=0.0, event=Describing(name="a", doing="running forward")))
+    watch.stepped(Step(depth=2, agent="tester", move="streaming stores", status="passed"))
+"""
+
+
+def test_a_notebook_shows_steps_and_one_line_that_is_replaced() -> None:
+    """In a real kernel: what a front end is sent."""
+    manager, client = start_new_kernel(kernel_name="python3")
+    sent: list[tuple[str, dict[str, Any]]] = []
+    try:
+        client.execute_interactive(CELL, output_hook=lambda said: sent.append((said["msg_type"], said["content"])))
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+    shown = [(kind, content["data"]["text/plain"], content["transient"].get("display_id"))
+             for kind, content in sent if kind in ("display_data", "update_display_data")]  # fmt: skip
+    (first, line, place), *others = shown
+    assert (first, line) == ("display_data", "reading the task")
+    replaced = [text for kind, text, where in others if (kind, where) == ("update_display_data", place)]
+    assert replaced == ["reading the task: running forward", ""]
+    assert any("streaming stores" in text for _, text, _ in others)
+    assert not [content for kind, content in sent if kind in ("stream", "error")]

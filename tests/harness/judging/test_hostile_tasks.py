@@ -15,9 +15,11 @@ import pytest
 from harness.isolation.policy import Limits
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.errors import UserError
+from harness.nouns.events import Event
 from harness.nouns.task import Task
 from harness.processes.trusted_child import JobDiedError, WarmParent, warm_parent
 from harness.tasks.describing import LIMITS, describe_task
+from harness.wire.telling import telling
 
 FINE = """
 import torch
@@ -215,3 +217,23 @@ def test_odd_names_that_are_plain_are_kept() -> None:
     task = described(NAMED.format(workload="größer <b> */ {{ 1 }}", parameter='weight "of" <i>*/'))
     assert task.workloads[0].name == "größer <b> */ {{ 1 }}"
     assert task.signature.parameters[0].name == 'weight "of" <i>*/'
+
+
+@pytest.mark.parametrize(
+    ("where", "doing"),
+    [
+        ("        return x * 2", "running forward"),
+        ("    return [torch.rand(3, 4)]", "making the inputs"),
+        ("class Model", "importing the file"),
+    ],
+)
+def test_a_file_that_does_not_end_is_ended_in_time_and_told_what_it_was_doing(where: str, doing: str) -> None:
+    described(FINE)  # PyTorch is there from now on
+    told: list[Event] = []
+    indent = where[: len(where) - len(where.lstrip())]
+    endless = FINE.replace(where, f"{indent}while True: pass\n{where}")
+    with telling(told.append), pytest.raises(UserError, match=f"longer than 5 s, and was then {doing}") as caught:
+        describe_task(endless, name="task", tier=resolve_tier("auto"), within_s=5.0)
+    assert "max_describe_s" in caught.value.remedy
+    assert [event.words for event in told][-1] == doing
+    assert warm_parent().alive
