@@ -16,7 +16,7 @@ from graph.runs.report_file import write_report
 from graph.runs.session import Session, Trajectory, save_kernel
 from graph.runs.store import open_saver
 from harness.judging.protocol import OpenJudge
-from harness.nouns.errors import CutegenError, UserError
+from harness.nouns.errors import CutegenError
 from nodes.approval import Approval
 from nodes.models.manual import Question
 from tools.judges import open_judge
@@ -43,13 +43,13 @@ def drive(
     `control` lets another thread ask for an end after the present step; the record then says "interrupted". A model
     that waits for somebody's answer ends the call, too: the record says "waiting" until `answer` is given. An
     exception, KeyboardInterrupt among them, leaves the artifacts of what was verified so far and goes on upward; a file
-    that is no task leaves no folder.
+    that is no task, or that this machine cannot work on, leaves no folder.
     Raises `UserError` and `MachineError`.
     """
     with folder.claimed():
         try:
             return _drive_claimed(folder, manifest, observers, control, answer, deeper=deeper, open_judge=open_judge)
-        except UserError:
+        except CutegenError:
             if not (folder.record.exists() or folder.kernel.exists() or folder.conversation.exists()):  # nothing here
                 folder.discard()
             raise
@@ -99,7 +99,7 @@ def _save_what_there_is(session: Session, log: Log, error: BaseException) -> Non
     """Keep what was verified before `error`. A second failure here must not hide the first."""
     try:
         record = session.record("interrupted")
-        if record.task is None and isinstance(error, UserError):
+        if record.task is None and isinstance(error, CutegenError):
             return
         save(session.folder, record)
         log.ended("interrupted", f"{type(error).__name__}: {error}")

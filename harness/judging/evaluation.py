@@ -17,6 +17,7 @@ from harness.judging.compile_baseline import compile_once, compile_order, with_c
 from harness.judging.device_lock import one_at_a_time
 from harness.judging.outcome import Case, Outcome
 from harness.judging.roofline_bound import below_floor
+from harness.judging.room import MEMORY_BYTES, require_room
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.errors import MachineError
@@ -30,7 +31,6 @@ from harness.wire.layout import slot_bytes
 
 SLOT_BUDGET_BYTES = 1 << 30
 """Memory for rotating slots; two slots of a larger task are allowed up to MEMORY_BYTES."""
-MEMORY_BYTES = 16 << 30
 WALL_S = 600.0
 _FEW_BYTES = 1 << 20
 """What calls that nobody times take turns on."""
@@ -214,15 +214,10 @@ class Evaluation:
 
         The arguments of a kernel on a GPU lie there; the judging process knows how much it has.
         """
+        require_room(task, self.target)
         if self.target.name == "cuda":
             return SLOT_BUDGET_BYTES
-        each = slot_bytes(task.signature)
-        if each > MEMORY_BYTES:
-            raise MachineError(
-                f"{task.name} needs {each} bytes for one set of arguments; the judge allows {MEMORY_BYTES}.",
-                "Choose smaller shapes.",
-            )
-        return max(SLOT_BUDGET_BYTES, min(2 * each, MEMORY_BYTES))
+        return max(SLOT_BUDGET_BYTES, min(2 * slot_bytes(task.signature), MEMORY_BYTES))
 
 
 def own_build(given: Build | None, build: Callable[[], Build]) -> Build:

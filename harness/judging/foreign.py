@@ -16,6 +16,7 @@ from harness.building.store import Store
 from harness.isolation.policy import Limits
 from harness.judging.evaluation import Evaluation, Opponent, own_build
 from harness.judging.outcome import Case
+from harness.judging.room import require_room
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
@@ -69,7 +70,9 @@ class ModuleJudge:
 
     def describe(self, source: str, *, name: str) -> Task:
         """Import, run and trace the task's file in a locked child."""
-        return describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
+        task = describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
+        require_room(task, self.target)
+        return task
 
     def facts(self) -> DeviceFacts:
         """Measured on first use, then kept."""

@@ -11,6 +11,7 @@ from harness.judging.caller import with_callers_clock
 from harness.judging.device_lock import beside_others, one_at_a_time
 from harness.judging.evaluation import Evaluation, Opponent, own_build
 from harness.judging.outcome import Case
+from harness.judging.room import require_room
 from harness.judging.terms import Terms
 from harness.judging.watching import Watcher
 from harness.nouns.build import Build
@@ -53,7 +54,9 @@ class LocalJudge:
 
     def describe(self, source: str, *, name: str) -> Task:
         """Import, run and trace the file in a locked child."""
-        return describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
+        task = describe_task(source, name=name, tier=self.tier, within_s=self.terms.describe_s)
+        require_room(task, self.target)
+        return task
 
     def facts(self) -> DeviceFacts:
         """Measured on first use, then kept."""

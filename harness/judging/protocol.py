@@ -53,7 +53,10 @@ class Judge(Protocol):
         ...
 
     def describe(self, source: str, *, name: str) -> Task:
-        """The task that a KernelBench-style file's text is. Raises `UserError` where it is none."""
+        """The task that a KernelBench-style file's text is.
+
+        Raises `UserError` where it is none, and `MachineError` where its arguments do not fit the device's memory.
+        """
         ...
 
     def facts(self) -> DeviceFacts:

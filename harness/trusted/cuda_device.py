@@ -14,10 +14,8 @@ from harness.nouns.verdict import Conditions, Precision
 from harness.trusted.device import Segment
 from harness.trusted.timing.nvml import ClockReader
 from harness.wire.cuda_driver import OUT_OF_MEMORY, Bytes, Driver, DriverError
+from harness.wire.layout import ORACLE_SETS
 
-ORACLE_SETS = 6
-"""Room for this many sets of arguments beside the slots: the reference's result, operands and temporaries in float64,
-the file's own inputs. Measured on elementwise tasks, where nothing else is large."""
 SPREAD_BYTES = 24 << 30
 """All slots together: a kernel that moves bytes and nothing else needs 6 ms for them, and no slot is used twice in a
 burst."""
@@ -62,8 +60,9 @@ class CudaDevice:
         """
         free = torch.cuda.mem_get_info(self.place)[0]
         if (1 + ORACLE_SETS) * each > free:
-            needed = (1 + ORACLE_SETS) * each / 1e9
-            raise MachineError(f"It takes about {needed:.3g} GB on the GPU, {free / 1e9:.3g} GB are free.", _SMALLER)
+            needed = (1 + ORACLE_SETS) * each / 2**30
+            problem = f"It takes about {needed:.3g} GiB on the GPU, {free / 2**30:.3g} GiB are free."
+            raise MachineError(problem, _SMALLER)
         if not allowed:
             return 1
         spread = min(max(wanted, SPREAD_BYTES // each), MOST_SLOTS)

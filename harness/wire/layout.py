@@ -16,6 +16,9 @@ PAGE = 4096
 ALIGNMENT = 64
 """Every tensor of a call begins at a multiple of so many bytes, and a kernel may count on that: PyTorch's own do,
 and a drop-in copies what does not."""
+ORACLE_SETS = 6
+"""On a GPU there must be room for this many sets of arguments beside the slots: the reference's result, operands and
+temporaries in float64, the file's own inputs. Measured on elementwise tasks, where nothing else is large."""
 GUARD = PAGE
 """Bytes before and after each output that must keep their pattern: an overrun of up to a page is seen, not felt."""
 

@@ -65,6 +65,17 @@ def test_a_forward_that_does_not_end_is_ended_by_a_setting(tmp_path: Path) -> No
     assert not out.exists()
 
 
+def test_a_task_that_no_memory_holds_is_refused_before_a_first_kernel(tmp_path: Path) -> None:
+    file, out = tmp_path / "vast.py", tmp_path / "run"
+    file.write_text(task(inputs="torch.randn(1, 1024).expand(50_000_000, 1024)"), encoding="utf-8")
+    result = CliRunner().invoke(app, ["optimize", str(file), "--out", str(out), "--target", "cpu"])
+    assert result.exit_code == 3
+    assert re.search(r"^cutegen: vast needs 190\.7 GiB for one set of its arguments; .* GiB\. Choose", result.stderr)
+    assert "first kernel" not in result.stdout
+    assert "Go on with" not in result.stderr
+    assert not out.exists()
+
+
 def test_no_such_file_over_a_real_process(tmp_path: Path) -> None:
     done = cutegen("optimize", tmp_path / "absent.py", cwd=tmp_path)
     assert done.returncode == 2

@@ -133,5 +133,5 @@ def test_the_clock_agrees_with_cuda_events(gpu, rows, columns, record_property):
 
 
 def test_a_task_that_does_not_fit_says_how_much_it_needs(gpu):
-    with pytest.raises(MachineError, match=r"takes about .* GB on the GPU.*--scale"):
+    with pytest.raises(MachineError, match=r"for one set of its arguments; the GPU has .* GiB.*--scale"):
         gpu.verdict(RIGHT, 1 << 20, 1 << 15)

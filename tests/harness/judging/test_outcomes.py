@@ -7,10 +7,13 @@ import fcntl
 import pytest
 
 from harness.isolation.process import Completed
+from harness.judging import room
 from harness.judging.device_lock import one_at_a_time
-from harness.judging.evaluation import MEMORY_BYTES, SLOT_BUDGET_BYTES, Evaluation
+from harness.judging.evaluation import SLOT_BUDGET_BYTES, Evaluation
 from harness.judging.outcome import Case, Outcome
+from harness.judging.room import MEMORY_BYTES, require_room
 from harness.judging.terms import Terms
+from harness.machine.memory import memory_bytes
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
 from harness.nouns.device import DeviceName
@@ -21,6 +24,7 @@ from harness.processes.runner_process import how_it_ended
 from harness.wire.layout import slot_bytes
 
 TERMS = Terms("none")
+MIB, GIB = 1 << 20, 1 << 30
 KERNEL = Candidate(source="int k;", target="cpu", author="test")
 TIMING = {
     "candidate_ms": 1, "baseline_ms": 2, "speedup": 2, "speedup_interval": {"low": 1.9, "high": 2.1}, "rounds": 8,
@@ -114,6 +118,12 @@ class Processor:
 class Card(Processor):
     name = "cuda"
 
+    def __init__(self, memory: int = 0) -> None:
+        self.memory = memory
+
+    def facts(self, *, again: bool = False) -> DeviceFacts:
+        return super().facts().model_copy(update={"memory_bytes": self.memory})
+
 
 def task(elements, workloads=1):
     spec = TensorSpec(name="y", shape=(elements,), strides=(1,), dtype="int8")
@@ -122,15 +132,34 @@ def task(elements, workloads=1):
     return Task(name="task", source="", workloads=(workload,) * workloads, op_class="other")
 
 
-def test_a_large_task_has_room_for_two_slots_and_a_larger_one_for_none():
+def test_a_large_task_has_room_for_two_slots_and_a_larger_one_for_none(monkeypatch):
+    monkeypatch.setattr(room, "memory_bytes", lambda: 64 << 30)
     evaluation = Evaluation(Processor(), TERMS)
     assert evaluation._host_bytes(task(5)) == SLOT_BUDGET_BYTES
     large = task(SLOT_BUDGET_BYTES)
     assert evaluation._host_bytes(large) == 2 * slot_bytes(large.signature)
     assert evaluation._host_bytes(task(MEMORY_BYTES // 2 + 1)) == MEMORY_BYTES
-    with pytest.raises(MachineError, match=f"task needs .* the judge allows {MEMORY_BYTES}"):
+    with pytest.raises(MachineError, match=r"task needs 16\.0 GiB .* the judge allows 16\.0 GiB"):
         evaluation._host_bytes(task(MEMORY_BYTES))
     assert Evaluation(Card(), TERMS)._host_bytes(task(MEMORY_BYTES)) == SLOT_BUDGET_BYTES
+
+
+def test_a_task_too_large_for_the_device_is_refused_in_gib(monkeypatch):
+    monkeypatch.setattr(room, "memory_bytes", lambda: 8 << 30)
+    require_room(task(4 * GIB - MIB), Processor())
+    with pytest.raises(MachineError, match=r"needs 5\.0 GiB .* this machine has 8\.0 GiB, .* allows 4\.0 GiB"):
+        require_room(task(5 * GIB), Processor())
+    with pytest.raises(MachineError, match=r"needs 20\.0 GiB .* the GPU has 70\.0 GiB, .* allows 10\.0 GiB"):
+        require_room(task(20 * GIB), Card(70 * GIB))
+    require_room(task(20 * GIB), Card())  # it does not say how much it has
+
+
+def test_a_container_has_the_memory_that_it_was_given(tmp_path):
+    limit = tmp_path / "memory.max"
+    limit.write_text("1048576\n")
+    assert memory_bytes(limit) == MIB
+    limit.write_text("max\n")
+    assert memory_bytes(limit) == memory_bytes(tmp_path / "none") > MIB
 
 
 @pytest.mark.parametrize(("ms", "status"), [(19.0, "refused"), (21.0, "passed")])
