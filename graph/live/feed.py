@@ -81,7 +81,7 @@ class Feed:
                 if self.at > size:  # another run's place, or a log that was begun anew
                     self.at, self._now = 0, Now()
                 if begins and self.at == size and has_ended(self._log):
-                    self.at = _last_line(log)
+                    self.at = _ending_line(log)
                 log.seek(self.at)
                 read = log.read(MOST_BYTES)
         except OSError:
@@ -128,8 +128,9 @@ def has_ended(log: Path) -> bool:
     return next(courses, b"") == b"ended"
 
 
-def _last_line(log: BinaryIO) -> int:
-    """Where the last whole line begins."""
+def _ending_line(log: BinaryIO) -> int:
+    """Where the line begins that says that the run has ended; a thread's last words may stand behind it."""
     size = log.seek(0, 2)
     begin = log.seek(max(0, size - TAIL_BYTES))
-    return begin + log.read(size - begin - 1).rfind(b"\n") + 1
+    read = log.read(size - begin)
+    return begin + read.rfind(b"\n", 0, read.rfind(b'"event": "ended"')) + 1

@@ -41,6 +41,11 @@ class ModelView:
         self._views: dict[str, RunView] = {}
         self._lock = threading.Lock()
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to come."""
+        return has_ended(self.folder.log)
+
     def run(self, name: str) -> RunView | None:
         """A region's run; None where it has none."""
         if name not in self._runs():

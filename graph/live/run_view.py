@@ -39,6 +39,11 @@ class RunView:
         self._body, self._at = "", -1
         self._again_s = 0.0
 
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more is to come."""
+        return has_ended(self.folder.log)
+
     def feed(self, at: int = 0) -> Feed:
         """What its log tells from a place on."""
         return Feed(self.folder.log, at)

@@ -29,6 +29,12 @@ class SuiteView:
         self._views: dict[str, RunView] = {}
         self._lock = threading.Lock()
 
+    @property
+    def ended(self) -> bool:
+        """Whether every task has its result."""
+        record = self.folder.record()
+        return record is not None and record.outcome == "finished"
+
     def run(self, name: str) -> RunView | None:
         """The run of a task; None where it is no task of this suite, or has not begun."""
         if name not in self.names:

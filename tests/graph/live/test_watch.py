@@ -101,6 +101,7 @@ def test_a_run_that_has_ended_is_told_whole_and_then_no_more(
         status, page = got(client, "/")
         assert status == 200
         assert "What this rests on" in page and "has not ended yet" not in page
+        assert '<aside id="now" class=ended' in page and '<b id="state">ended</b>' in page, "before its script runs"
         status, stream = got(client, "/events")
         told = events(stream)
         assert status == 200
@@ -173,6 +174,17 @@ def test_a_log_is_read_from_a_place_on_as_far_as_it_is_whole(tmp_path: Path) -> 
     assert not feed.ended
 
 
+def test_the_end_is_told_of_a_log_with_words_behind_it(tmp_path: Path) -> None:
+    log = tmp_path / "log.jsonl"
+    with open_log(log, "r") as told:
+        told.started("tester")
+        told.ended("improved", "no move left")
+        told.heard(Progress(agent="tester", seconds=2.0, event=Answering(pieces=2, characters=30)))
+    feed = Feed(log, log.stat().st_size)
+    assert [each.data["text"] for each in feed.read() if each.kind == "end"] == ["improved: no move left"]
+    assert feed.ended
+
+
 def test_of_one_batch_only_the_last_word_of_each_run_is_sent() -> None:
     told = [
         Told("1", "now", {"run": "a", "text": "x"}), Told("2", "now", {"run": "b", "text": "x"}),
@@ -193,6 +205,7 @@ def test_ten_runs_at_once_are_told_of_on_one_page(tmp_path: Path) -> None:
     folder = suite_of(tmp_path, names)
     view = SuiteView(folder.path)
     assert "Nothing has been judged yet." in view.body()[0]
+    assert not view.ended
     for name in names:
         (folder.path / name).mkdir()
         with open_log(folder.path / name / "log.jsonl", "r") as log:
@@ -210,6 +223,7 @@ def test_ten_runs_at_once_are_told_of_on_one_page(tmp_path: Path) -> None:
     assert [(each.kind, each.data.get("text")) for each in feed.read()] == [
         ("now", ""), ("page", None), ("end", "finished"),
     ]  # fmt: skip
+    assert view.ended
     body, at = view.body()
     assert 'href="task3/"' in body, "it leads to the run's own live page"
     assert [each.kind for each in view.feed(at).read() if each.kind == "page"] == [], "whose page is new comes back"
