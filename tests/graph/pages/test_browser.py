@@ -106,6 +106,7 @@ def test_pages_fit_wide_and_narrow_windows_open_and_sort(pages: Path, tmp_path: 
     assert len(told) == 12
     assert {place: each["out"] for place, each in told.items()} == dict.fromkeys(told, 0)
     assert [place for place, each in told.items() if each["cut"] and str(PHONE) not in place] == []
+    assert "Each step of the run, in order" not in told[f"report.html {PHONE}"]["cut"]
     assert told[f"compare.html {PHONE}"]["cut"] == [], "two runs stand beside each other on a phone, too"
     assert all(each["headings"] > 1 for each in told.values())
     for place, each in told.items():

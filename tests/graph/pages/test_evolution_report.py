@@ -81,3 +81,12 @@ def test_a_verifiers_word_is_held_against_the_judges(record: RunRecord) -> None:
     page = render(record)
     assert "What each verifier said before the judge" in page and "1 of 3" in page and "not judged" in page
     assert verifiers_record(full_record()) == []
+
+
+@pytest.mark.parametrize("caption", ["Every kernel below the one it came from", "Each step of the run, in order"])
+def test_a_cell_that_a_phone_shows_without_its_column_has_the_columns_name(record: RunRecord, caption: str) -> None:
+    table = render(record).split(f"<caption>{caption}</caption>")[1].split("</table>")[0]
+    columns = re.findall(r'<th scope="col"[^>]*>([^<]*)</th>', table)
+    rows = [re.findall(r'<td data-name="([^"]*)"', row) for row in table.split("<tr")[2:]]
+    assert len(columns) >= 7 and len(rows) >= 8
+    assert all(row == columns for row in rows)
