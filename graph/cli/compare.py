@@ -11,13 +11,18 @@ from graph.cli.options import Compare
 from graph.pages.compare_page import facts, headline, render
 from graph.pages.report_diff import hunks
 from graph.pages.sheet import Sheet, drawn
-from graph.runs.comparing import Comparison, compare_runs, read_run
+from graph.runs.comparing import Comparison, compare_runs, folder_of, read_run
 from graph.runs.folder import replace_file
+from graph.runs.progress import waiting
+from graph.runs.timed_again import same_two, timed_again
 
 
 def run(options: Compare) -> int:
     """Do the command; its exit code."""
     comparison = compare_runs(read_run(options.first), read_run(options.second))
+    if same_two(comparison):
+        with waiting("timing both kernels again"):
+            comparison = timed_again(comparison, (folder_of(options.first), folder_of(options.second)))
     names = (short(options.first), short(options.second))
     if options.out is not None:
         replace_file(options.out, render(comparison, names))

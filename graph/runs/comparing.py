@@ -14,7 +14,7 @@ from graph.runs.record import RunRecord
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen
 from harness.nouns.reading import read_bounded
-from harness.nouns.verdict import Interval, Timing, Verdict
+from harness.nouns.verdict import HeadToHead, Interval, Timing
 
 OWN = frozenset({"run_dir"})
 """Settings that differ between any two runs."""
@@ -33,6 +33,17 @@ class Ratio(Frozen):
     speedup: float | None = None
     interval: Interval | None = None
     words: str
+
+
+class Duel(Frozen):
+    """How many times as fast the second run's kernel was as the first's in one judgement; a 99.5 % interval."""
+
+    speedup: float
+    interval: Interval
+
+    def __str__(self) -> str:
+        """As 1.31x (1.10 to 1.67)."""
+        return f"{self.speedup:.2f}x ({self.interval.low:.2f} to {self.interval.high:.2f})"
 
 
 class Difference(Frozen):
@@ -54,10 +65,14 @@ class Comparison(Frozen):
     ratio: Ratio
 
 
+def folder_of(run: Path) -> RunFolder:
+    """The folder of that path, or of that name under `runs/`."""
+    return RunFolder(run if run.exists() else RUNS / run)
+
+
 def read_run(run: Path) -> RunRecord:
     """The record in a run's folder, or of that name under `runs/`. Raises `UserError`."""
-    path = run if run.exists() else RUNS / run
-    file = RunFolder(path).record
+    file = folder_of(run).record
     try:
         return RunRecord.model_validate_json(read_bounded(file))
     except OSError as error:
@@ -80,6 +95,14 @@ def compare_runs(first: RunRecord, second: RunRecord) -> Comparison:
     )
 
 
+def duels_of(first: RunRecord, second: RunRecord) -> tuple[Duel | None, Duel | None]:
+    """How both best kernels met in the first run, and in the second."""
+    if first.best is None or second.best is None:
+        return None, None
+    kernel, other = second.best.candidate.digest, first.best.candidate.digest
+    return _met(first, kernel, other), _met(second, kernel, other)
+
+
 def _task_differs(first: RunRecord, second: RunRecord) -> str:
     one, other = first.task, second.task
     if one is None or other is None:
@@ -98,11 +121,14 @@ def _ratio(first: RunRecord, second: RunRecord, task_differs: str, *, same_machi
         return Ratio(basis="none", words="Kernels of different tasks have no speed-up over each other.")
     if first.best.candidate.digest == second.best.candidate.digest:
         return Ratio(basis="same kernel", speedup=1.0, words=SAME_KERNEL)
-    if (met := _met(second.best.verdict, first.best.candidate.digest)) is not None:
-        return _in_rounds(*met)
-    if (met := _met(first.best.verdict, second.best.candidate.digest)) is not None:
-        speedup, interval = met
-        return _in_rounds(1 / speedup, Interval(low=1 / interval.high, high=1 / interval.low))
+    duels = duels_of(first, second)
+    if (met := duels[1] or duels[0]) is not None:
+        return Ratio(
+            basis="same rounds",
+            speedup=met.speedup,
+            interval=met.interval,
+            words=f"By turns, in the same rounds: {say_duels(duels)}.",
+        )
     if not same_machine or first.best.verdict.precision != second.best.verdict.precision:
         return Ratio(
             basis="none",
@@ -111,14 +137,27 @@ def _ratio(first: RunRecord, second: RunRecord, task_differs: str, *, same_machi
     return _over_baseline(first.timing, second.timing)
 
 
-def _met(verdict: Verdict, incumbent: str) -> tuple[float, Interval] | None:
-    """How the judged kernel did against the incumbent, where they ran by turns."""
-    met = verdict.timing.head_to_head if verdict.timing else None
-    return (met.speedup, met.interval) if met and met.incumbent == incumbent else None
+def _met(run: RunRecord, kernel: str, other: str) -> Duel | None:
+    """How much faster `kernel` was than `other` in this run, whichever of them was judged against the other."""
+    if (met := _judged_against(run, kernel, other)) is not None:
+        return Duel(speedup=met.speedup, interval=met.interval)
+    if (met := _judged_against(run, other, kernel)) is not None:
+        low, high = 1 / met.interval.high, 1 / met.interval.low
+        return Duel(speedup=1 / met.speedup, interval=Interval(low=low, high=high))
+    return None
 
 
-def _in_rounds(speedup: float, interval: Interval) -> Ratio:
-    return Ratio(basis="same rounds", speedup=speedup, interval=interval, words="By turns, in the same rounds.")
+def _judged_against(run: RunRecord, kernel: str, incumbent: str) -> HeadToHead | None:
+    best = run.best.verdict if run.best else None
+    verdict = best if best and best.candidate == kernel else run.verdicts.get(kernel)
+    met = verdict.timing.head_to_head if verdict and verdict.timing else None
+    return met if met and met.incumbent == incumbent else None
+
+
+def say_duels(duels: tuple[Duel | None, Duel | None]) -> str:
+    """What the runs measured themselves; empty where the kernels never met."""
+    said = [f"{duel} in the {name} run" for name, duel in zip(("first", "second"), duels, strict=True) if duel]
+    return " and ".join(said)
 
 
 def _over_baseline(first: Timing, second: Timing) -> Ratio:

@@ -9,18 +9,22 @@ from pathlib import Path
 import pytest
 from ablation_records import ablation, gated
 from pages_read import HOSTILE, Page
-from report_records import full_record, passed
+from report_records import candidate, full_record, passed, softsign_task
+from scripted_judge import judging_here
 from suite_records import FACTS, row, suite_record, timing
 from typer.testing import CliRunner
 
 from graph.cli.main import app
 from graph.pages import ablation_page, compare_page, suite_page
 from graph.pages.ablation_page import _at_best
-from graph.runs.comparing import compare_runs
+from graph.runs.comparing import compare_runs, read_run
+from graph.runs.folder import create
 from graph.runs.record import RunRecord
 from graph.suites.ablation import schedule_of
 from graph.suites.folder import SuiteFolder
+from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Compiled, HeadToHead, Interval
+from nodes.settings import Settings
 from nodes.state import Best
 
 
@@ -177,6 +181,73 @@ def test_two_runs_stand_side_by_side_on_the_terminal_and_on_a_page(tmp_path: Pat
     assert not read.open
     assert "schedule(static, 4096)" in read.words
     assert [tag for tag, _ in read.tags].count("svg") == 2
+
+
+def met(record: RunRecord, kernel: Candidate, incumbent: Candidate, speedup: float) -> RunRecord:
+    """The record, with a duel in which `kernel` was so many times as fast as `incumbent`."""
+    duel = HeadToHead(
+        incumbent=incumbent.digest, incumbent_ms=1.0, rounds=40, speedup=speedup,
+        interval=Interval(low=speedup * 0.9, high=speedup * 1.1),
+    )  # fmt: skip
+    verdict = record.verdicts[kernel.digest]
+    assert verdict.timing
+    verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": duel})})
+    return record.model_copy(update={"verdicts": {**record.verdicts, kernel.digest: verdict}})
+
+
+def disagreeing(folder: Path) -> list[str]:
+    """Two runs begun here, which hold the same two kernels; each kept the one that lost in the other run."""
+    task = softsign_task()
+    one, two = (candidate(f"int a;  // judge: passed {speedup}x", "optimizer:m") for speedup in (1.5, 3.0))
+    names = []
+    for name, kept, lost in (("a", one, two), ("b", two, one)):
+        made, manifest = create(folder / name, name="softsign", source=task.source, settings=Settings(target="cpu"))
+        record = full_record().model_copy(
+            update={
+                "id": manifest.id, "task": task,
+                "candidates": {each.digest: each for each in (one, two)},
+                "verdicts": {each.digest: passed(each, 2.0) for each in (one, two)},
+                "best": Best(candidate=kept, verdict=passed(kept, 2.0)),
+            }
+        )  # fmt: skip
+        made.record.write_text(met(record, lost, kept, 0.8).model_dump_json(), encoding="utf-8")
+        names.append(str(made.path))
+    return names
+
+
+def test_two_kernels_that_two_runs_hold_are_timed_again(tmp_path: Path) -> None:
+    names = disagreeing(tmp_path)
+    records = [read_run(Path(name)) for name in names]
+    ratio = compare_runs(*records).ratio
+    assert ratio.basis == "same rounds" and ratio.speedup == pytest.approx(1.25)
+    assert "0.80x (0.72 to 0.88) in the first run and 1.25x (1.14 to 1.39) in the second run" in ratio.words
+    with judging_here() as judges:
+        done = CliRunner().invoke(app, ["compare", *names])
+        told = json.loads(CliRunner().invoke(app, ["compare", *names, "--json"]).output)
+    assert [kind for kind, _ in judges.asked] == ["build", "evaluate"] * 2
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.output.split())
+    assert "The second kernel is 2.00x as fast as the first" in words
+    assert "Timed again now" in words and "0.80x (0.72 to 0.88) in the first run" in words
+    assert told["ratio"]["speedup"] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("changed", ["manifest", "task"])
+def test_nothing_of_a_run_that_was_begun_elsewhere_is_run(changed: str, tmp_path: Path) -> None:
+    names = disagreeing(tmp_path)
+    file = tmp_path / "a" / ("run.json" if changed == "manifest" else "record.json")
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text + "\n" if changed == "manifest" else text.replace("class Model: ...", "import os"))
+    if changed == "task":  # in both, so that it still is one task
+        other = tmp_path / "b" / "record.json"
+        other.write_text(other.read_text(encoding="utf-8").replace("class Model: ...", "import os"), encoding="utf-8")
+    with judging_here() as judges:
+        done = CliRunner().invoke(app, ["compare", *names])
+    assert judges.asked == []
+    assert done.exit_code == 0, done.output
+    words = " ".join(done.output.split())
+    assert "1.25x as fast" in words and "The kernels were not timed again." in words
+    assert ("was not written by you" if changed == "manifest" else "is not that of run.json") in words
 
 
 @pytest.mark.parametrize(("text", "words"), [(None, "holds no record"), ("{}", "not a record of this version")])
