@@ -1,0 +1,46 @@
+"""Duels between equal kernels: they are fought and counted, and their neighbours end with them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from bench.duels import main, said, spinning, wrong
+from harness.nouns.verdict import HeadToHead, Interval
+
+
+def met(low: float, high: float) -> HeadToHead:
+    return HeadToHead(incumbent="a", incumbent_ms=1.0, speedup=1.0, interval=Interval(low=low, high=high), rounds=16)
+
+
+def test_an_interval_without_1_on_either_side_is_wrong():
+    fought = [met(0.9, 1.1), met(1.01, 1.2), met(0.8, 0.99), met(1.0, 1.1)]
+    assert wrong(fought) == 2
+    assert said(fought).startswith("2 exclude 1 (50.0 %)")
+
+
+def test_neighbours_share_the_cores_until_the_end():
+    with spinning(2, 1.0, 0.0) as pids:
+        cores = [os.sched_getaffinity(pid) for pid in pids]
+        assert all(len(each) == 1 for each in cores)
+    for pid in pids:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)
+
+
+def test_a_duel_is_fought_by_the_judge_and_kept(tmp_path: Path):
+    app = typer.Typer()
+    app.command()(main)
+    out = tmp_path / "duels.jsonl"
+    arguments = ["--duels", "1", "--neighbours", "0", "--elements", "4096", "--out", str(out)]
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code in (0, 1), done.output  # one duel may go wrong
+    kept = HeadToHead.model_validate_json(out.read_text())
+    assert kept.rounds >= 8
+    assert done.exit_code == wrong([kept])
+    again = CliRunner().invoke(app, arguments)
+    assert (again.exit_code, again.output) == (done.exit_code, ""), "nothing is fought again"
