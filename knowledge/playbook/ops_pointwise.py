@@ -74,7 +74,7 @@ def _rounding(primitive: str) -> Lower:
 
 def _scaled(state: Lowering, op: Op, left: Argument, right: Argument, primitive: str) -> Node:
     """left +- alpha * right; on bool, + is `or`."""
-    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha", 1)
+    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha")
     other = state.operand(right, dtype)
     if alpha != 1:
         other = multiply(state, other, state.operand(alpha, dtype))
@@ -247,7 +247,7 @@ def _addc(primitive: str) -> Lower:
     def lower(state: Lowering, op: Op) -> Node:
         dtype, graph = result_dtype(op), state.graph
         base, left, right = (state.operand(arg, dtype) for arg in op.args[:3])
-        value = state.argument(op, 3, "value", 1)
+        value = state.argument(op, 3, "value")
         left = left if value == 1 else multiply(state, state.operand(value, dtype), left)
         return graph.compute("add", dtype, base, graph.compute(primitive, dtype, left, right))
 
@@ -277,7 +277,7 @@ def _same(state: Lowering, op: Op) -> Node:
 
 
 def _dropout(state: Lowering, op: Op) -> Node:
-    if state.argument(op, 2, "train", True) and state.argument(op, 1, "p", 0.5):
+    if state.argument(op, 2, "train") and state.argument(op, 1, "p"):
         raise UnwritableError(f"{op.target} in training mode, which is random")
     return state.value(op.args[0])
 
