@@ -39,5 +39,5 @@ def _schemas() -> dict[str, dict[str, tuple[Argument, ...]]]:
     }
 
 
-def _argument(value: Any) -> Argument:
+def _argument(value: Any) -> Any:
     return tuple(map(_argument, value)) if isinstance(value, list) else value
