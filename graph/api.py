@@ -5,34 +5,31 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.runtime import RunControl
-from pydantic import ValidationError
 
-from graph.export.live_drop_in import own_module, patched
-from graph.export.live_module import is_module, module_source
 from graph.export.training import training_files
-from graph.fields import what_is_wrong
-from graph.model.door import ModelResult, accelerate_model
+from graph.given import make_settings as make_settings
+from graph.given import raised as raised
+from graph.loading import load as load
+from graph.loading import load_task as load_task
 from graph.runs.beside_compiled import affordable, compare
 from graph.runs.folder import RUNS, Kind, Manifest, RunFolder, create, machine_error, reopen
 from graph.runs.found import record_on
 from graph.runs.loop import drive, save
 from graph.runs.progress import Callback, Observer, watching
 from graph.runs.record import RunRecord
-from graph.sources import read_source
-from harness.nouns.errors import UserError, at_fault
-from harness.nouns.task import Direction
+from harness.nouns.errors import UserError
 from harness.nouns.verdict import Verdict
-from harness.tasks.direction import directed
-from harness.tasks.robust_folder import folder_source, is_robust_folder
-from nodes.models.address import check_addresses, own_addresses
-from nodes.settings import SHORT_NAMES, Budgets, Settings
+from nodes.settings import Settings
 from nodes.state import TaskInput
+
+if TYPE_CHECKING:
+    from graph.model.door import ModelResult
 
 Watch = Observer | Callback
 """Who hears of the work while it goes on: an observer of steps, or a function that is called with every event."""
@@ -112,12 +109,9 @@ class RunResult:
         `fallback="error"` (docs/drop-in.md). Raises `UserError` where no kernel passed, or the module has other
         weights.
         """
-        if fallback not in ("reference", "error"):
-            raise UserError(f"fallback is {fallback!r}.", 'Say "reference" or "error".')
-        file = RunFolder(self.folder).drop_in
-        if not file.exists():
+        if not RunFolder(self.folder).drop_in.exists():
             raise UserError(f"There is no kernel in {self.folder}: none passed.", "See `result.reason`.")
-        return own_module(file, fallback) if module is None else patched(file, module, fallback)
+        return load(self.folder, module, fallback=fallback)
 
     def save(self, folder: str | Path) -> Path:
         """Copy kernel, drop-in and all that it needs, record and report into a folder. Raises `MachineError`."""
@@ -135,21 +129,6 @@ class RunResult:
         speed = f"{self.speedup:.2f}x" if self.speedup is not None else "no kernel"
         why = f" ({self.reason})" if self.reason else ""
         return f"RunResult({self.record.name}: {self.record.outcome}{why}, {speed}, {self.folder})"
-
-
-Inputs = Sequence[Any] | Mapping[str, Any]
-"""The forward's arguments in order, or by name."""
-
-
-def load_task(source: Any, inputs: Inputs | None = None, *, direction: Direction | None = None) -> TaskInput:
-    """A task from a file's path, a KernelBench-style source text, or an `nn.Module` with representative inputs.
-
-    A text of several lines is a source, any other a path. What the file does is found out when a run begins. A
-    robust-kbench folder is a task, too: `direction` says which of its files it is made of, and of any other task what
-    its kernels compute. Raises `UserError`.
-    """
-    loaded = _loaded(source, inputs, direction)
-    return loaded.model_copy(update={"source": directed(loaded.source, direction)})
 
 
 def save_training(forward: RunResult, backward: RunResult, folder: str | Path) -> Path:
@@ -171,22 +150,6 @@ def save_training(forward: RunResult, backward: RunResult, folder: str | Path) -
     except OSError as error:
         raise machine_error(error, target, "write to") from error
     return target
-
-
-def _loaded(source: Any, inputs: Inputs | None, direction: Direction | None) -> TaskInput:
-    if is_module(source):
-        if inputs is None:
-            raise UserError("A module needs inputs to be judged on.", "Call load_task(module, inputs=(x, ...)).")
-        name, text = module_source(source, inputs)
-        return TaskInput(source=text, name=name)
-    if inputs is not None:
-        raise UserError("Inputs belong to a module; a task file has its own get_inputs().", "Leave them out.")
-    if isinstance(source, str) and "\n" in source:
-        return TaskInput(source=source)
-    path = Path(source)
-    if path.is_dir() and is_robust_folder(path):
-        return TaskInput(source=folder_source(path, direction), name=path.resolve().name)
-    return TaskInput(source=read_source(path, "Name a Python file with class Model."), name=path.stem)
 
 
 def optimize(
@@ -235,6 +198,8 @@ def accelerate(
     `observer` hears of each step and event, regions' included; without one a terminal or a notebook shows them.
     Raises `UserError` and `MachineError`.
     """
+    from graph.model.door import accelerate_model  # slow to import, and a run of one kernel does without
+
     more = settings if budget is None else settings | {"max_wall_s": budget}
     asked = make_settings(more)
     return accelerate_model(module, inputs, asked, out, observer=observer, compile_baseline=compile_baseline)
@@ -316,52 +281,6 @@ def carry_on(
         with folder.claimed():
             compare(folder, record, manifest.settings)
     return RunResult(folder, record)
-
-
-def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:
-    """Validate settings. Raises `UserError` for the first that is wrong, and for a key in an address.
-
-    `said` tells how a setting was named where not by a name in `given`.
-    """
-    said = said or _said_in(given)
-    try:
-        settings = Settings.model_validate(_named(given))
-    except ValidationError as error:
-        wrong = what_is_wrong(error, Settings, "The settings are", "setting", said)
-        raise UserError(wrong, "`cutegen settings` lists them.") from error
-    addresses = {name: own_addresses(getattr(settings, name)) for name in settings.model_settings()}
-    addresses["proposers"] = [address for each in settings.proposers for address in own_addresses(each.model)]
-    for setting, named in (("base_url", [settings.base_url]), *addresses.items()):
-        with at_fault(said(setting)):
-            check_addresses(named)
-    return settings
-
-
-def raised(settings: Settings, more: Mapping[str, Any], said: Callable[[str], str] | None = None) -> Settings:
-    """Settings with larger budgets. Raises `UserError` for what is no budget, or would be less than before."""
-    said, more, budgets = said or _said_in(more), _named(more), Budgets.model_fields
-    for name, value in more.items():
-        if name not in budgets and getattr(settings, name, None) != value:
-            raise UserError(
-                f"The run began with {said(name)}={getattr(settings, name, None)}, not {value}.",
-                f"A resumed run has its settings; only budgets can be raised: {', '.join(map(said, budgets))}.",
-            )
-    wanted = make_settings(settings.model_dump() | more, said)
-    for name in more:
-        before, now = getattr(settings, name), getattr(wanted, name)
-        if now is not None and (before is None or now < before):
-            raise UserError(f"{said(name)} can only be raised: the run had {before}.", "Begin a new run for less.")
-    return wanted
-
-
-def _said_in(given: Mapping[str, Any]) -> Callable[[str], str]:
-    """How a caller from Python names a setting."""
-    return lambda name: SHORT_NAMES[name] if SHORT_NAMES.get(name) in given else name
-
-
-def _named(given: Mapping[str, Any]) -> dict[str, Any]:
-    full = {short: name for name, short in SHORT_NAMES.items()}
-    return {full.get(name, name): value for name, value in given.items()}
 
 
 def begin_and_run(

@@ -234,7 +234,7 @@ class Search(Group):
 
 
 class Budgets(Group):
-    """What ends a run by its size. All of it may be raised when a run goes on; of an absent one nothing is the most."""
+    """What ends a run. Each may be raised on resume; one that is empty is unlimited."""
 
     max_depth: int = Field(
         default=12, ge=0, le=1000, title="Depth", description="Optimizations that pass before the run ends."

@@ -6,9 +6,8 @@ import sys
 from typing import Any
 
 import torch
+from cutegen import accelerate
 from torch import nn
-
-from graph.api import accelerate
 
 
 class Gated(nn.Module):

@@ -7,9 +7,9 @@ import json
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import load_task
 from graph.cli.errors import IMPROVED, NOTHING_FASTER
 from graph.cli.options import CheckTask
+from graph.loading import load_task
 from graph.pages.sheet import Sheet, drawn
 from graph.runs.progress import waiting
 from harness.isolation.tiers import resolve_tier

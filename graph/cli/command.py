@@ -10,7 +10,7 @@ from typing import Annotated, Any, Protocol, TypeVar, get_type_hints
 import typer
 from typer.core import TyperCommand
 
-from graph.cli.options import Given, Offer
+from graph.cli.options import Existing, Given, Offer
 
 _More = Annotated[
     list[str] | None,
@@ -28,6 +28,7 @@ class Options(Protocol):
 
 
 Chosen = TypeVar("Chosen", bound=Options)
+Mark = TypeVar("Mark")
 
 
 class LateCommand(TyperCommand):
@@ -49,7 +50,8 @@ class LateCommand(TyperCommand):
 def function_of(options: type[Chosen], work: Callable[[Chosen], int]) -> Callable[..., None]:
     """What typer makes a command of: it ends with the exit code of `work`, which gets the options."""
     hints = get_type_hints(options, include_extras=True)
-    offers = {name: offer for name, hint in hints.items() if (offer := _offer(hint)) is not None}
+    offers = {name: offer for name, hint in hints.items() if (offer := _marked(hint, Offer)) is not None}
+    paths = {name: path for name, hint in hints.items() if (path := _marked(hint, Existing)) is not None}
 
     def call(context: typer.Context, **values: Any) -> None:
         from graph.cli.errors import guarded
@@ -57,7 +59,13 @@ def function_of(options: type[Chosen], work: Callable[[Chosen], int]) -> Callabl
         for name, offer in offers.items():
             values[name] = _taken(offer, context, values)
         chosen = options(**values)
-        raise typer.Exit(guarded(lambda: work(chosen), as_json=chosen.json))
+
+        def at_once() -> int:
+            for name, path in paths.items():
+                path.require(getattr(chosen, name))
+            return work(chosen)
+
+        raise typer.Exit(guarded(at_once, as_json=chosen.json))
 
     parameters = [Parameter("context", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
     for field in fields(options):  # type: ignore[arg-type]
@@ -77,8 +85,9 @@ def spelt(name: str) -> str:
     return f"--{SHORT_NAMES.get(name, name).replace('_', '-')}"
 
 
-def _offer(hint: Any) -> Offer | None:
-    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, Offer)), None)
+def _marked(hint: Any, kind: type[Mark]) -> Mark | None:
+    """What an option is marked with beside what typer has of it."""
+    return next((each for each in getattr(hint, "__metadata__", ()) if isinstance(each, kind)), None)
 
 
 def _taken(offer: Offer, context: typer.Context, values: dict[str, Any]) -> Given:
@@ -102,15 +111,16 @@ def _offered(offer: Offer) -> Iterator[Parameter]:
         option = typer.Option(
             spelt(name),
             help=(field.description or "").replace("[", r"\["),  # rich would read a tag
-            min=_bound(field.metadata, "ge"),
-            max=_bound(field.metadata, "le"),
+            min=bound_of(field.metadata, "ge"),
+            max=bound_of(field.metadata, "le"),
         )
         yield _parameter(name, Annotated[field.annotation, option], offer.defaults.get(name, field.default))
     if offer.others:
         yield _parameter("more", _More, None)
 
 
-def _bound(metadata: Sequence[object], kind: str) -> float | None:
+def bound_of(metadata: Sequence[object], kind: str) -> float | None:
+    """A field's bound: "ge", "gt", "le" or "lt"."""
     return next((getattr(each, kind) for each in metadata if hasattr(each, kind)), None)
 
 

@@ -11,10 +11,11 @@ from typing import Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on, load_task
+from graph.api import RunResult, begin, carry_on
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
+from graph.loading import load_task
 from graph.runs.beside import compared
 from graph.runs.folder import Kind, Manifest, RunFolder, reopen
 from graph.runs.now import spent

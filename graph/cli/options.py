@@ -5,13 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import typer
 
+from harness.nouns.errors import UserError
 from nodes.roles import Speaker
 
 
@@ -34,6 +36,35 @@ class Given:
     values: Mapping[str, Any]
     typed: frozenset[str] = frozenset()
     more: tuple[str, ...] = ()
+
+
+class Existing:
+    """A path that has to be there. Where it is not, that is said before the imports of the command's work.
+
+    `others` are the further places where it is looked for.
+    """
+
+    def __init__(self, what: str, remedy: str, others: Callable[[str], tuple[str, ...]] = lambda _: ()) -> None:
+        self._what, self._remedy, self._others = what, remedy, others
+
+    def require(self, given: str | Path | None) -> None:
+        """Raises `UserError` where nothing lies there."""
+        if given is not None and not any(map(os.path.lexists, (given, *self._others(str(given))))):
+            raise UserError(f"There is no {self._what} {given}.", self._remedy)
+
+
+TASK = Existing("file", "Name a Python file with class Model.")
+MODEL = Existing(
+    "file",
+    "Name a Python file with class Model, FILE:FUNCTION of a script, or a Hugging Face config.json.",
+    lambda given: (given.rpartition(":")[0],),
+)
+RUN = Existing("run", "Name the folder that an earlier run printed.", lambda given: (f"runs/{given}",))
+
+
+def offer_of(hint: Any) -> Offer:
+    """What a command's settings are annotated with."""
+    return next(each for each in get_args(hint) if isinstance(each, Offer))
 
 
 RunSettings = Annotated[
@@ -62,7 +93,9 @@ AblationSettings = Annotated[
 ]
 VerdictSettings = Annotated[Given, Offer("target", "direction", "isolation", "seed", "tolerance", "max_describe_s")]
 
-Module = Annotated[Path, typer.Argument(help="The Python file with the reference module, or a robust-kbench folder.")]
+Module = Annotated[
+    Path, typer.Argument(help="The Python file with the reference module, or a robust-kbench folder."), TASK
+]
 Scale = Annotated[float, typer.Option(min=1e-4, max=64.0, help="Sizes times this, for a smaller card.")]
 CompileBaseline = Annotated[
     bool, typer.Option("--compile-baseline", help="Also time torch.compile's version in the same rounds.")
@@ -77,11 +110,14 @@ class Optimize:
     file: Annotated[
         Path | None,
         typer.Argument(help="A Python file with class Model, get_inputs() and get_init_inputs().", show_default=False),
+        TASK,
     ] = None
     settings: RunSettings
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<task>-<id>")] = None
     resume: Annotated[
-        Path | None, typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False)
+        Path | None,
+        typer.Option(help="Go on with the run in this folder, with its own settings.", show_default=False),
+        RUN,
     ] = None
     trust: Annotated[
         bool,
@@ -105,6 +141,7 @@ class Model:
             "config.json of a Hugging Face model.",
             show_default=False,
         ),
+        MODEL,
     ] = None
     plan: Annotated[bool, typer.Option("--plan", help="Stop at the table of regions, before any kernel.")] = False
     batch: Annotated[int | None, typer.Option(min=1, help="With a config.json.", show_default="1")] = None
@@ -137,7 +174,7 @@ class Assistants:
 class Answer:
     """Of `cutegen answer`."""
 
-    run: Annotated[Path, typer.Argument(help="The folder of a run that asks: by --model manual, or for approval.")]
+    run: Annotated[Path, typer.Argument(help="The folder of a run that asks: by --model manual, or for approval."), RUN]
     file: Annotated[
         Path | None,
         typer.Argument(
@@ -204,8 +241,8 @@ class Ablate:
 class Compare:
     """Of `cutegen compare`."""
 
-    first: Annotated[Path, typer.Argument(help="The folder of a run.")]
-    second: Annotated[Path, typer.Argument(help="The folder of another one.")]
+    first: Annotated[Path, typer.Argument(help="The folder of a run."), RUN]
+    second: Annotated[Path, typer.Argument(help="The folder of another one."), RUN]
     out: Annotated[
         Path | None, typer.Option(help="Also write a page with the kernels side by side.", show_default=False)
     ] = None
@@ -217,7 +254,9 @@ class Watch:
     """Of `cutegen watch`."""
 
     folder: Annotated[
-        Path | None, typer.Argument(help="The folder of a run, a model or a suite.", show_default="the newest in runs/")
+        Path | None,
+        typer.Argument(help="The folder of a run, a model or a suite.", show_default="the newest in runs/"),
+        RUN,
     ] = None
     port: Annotated[int, typer.Option(min=0, max=65535, help="On 127.0.0.1.", show_default="any that is free")] = 0
     json: ClassVar[bool] = False
@@ -227,7 +266,11 @@ class Watch:
 class Verify:
     """Of `cutegen verify`."""
 
-    kernel: Annotated[Path, typer.Argument(help="A kernel's C++ or CUDA source, or a Python file with ModelNew.")]
+    kernel: Annotated[
+        Path,
+        typer.Argument(help="A kernel's C++ or CUDA source, or a Python file with ModelNew."),
+        Existing("file", "Name a kernel: a C++ or CUDA source, or a Python file with class ModelNew."),
+    ]
     file: Module
     settings: VerdictSettings
     sanitize: Annotated[
@@ -282,7 +325,7 @@ class Verifiers:
 class Prompts:
     """Of `cutegen prompts`."""
 
-    path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run.")]
+    path: Annotated[Path, typer.Argument(help="A task's file, or the folder of a run."), TASK]
     settings: Annotated[Given, Offer("target", "exemplar", "direction")]
     role: Annotated[Speaker | None, typer.Option(help="Only this agent's.", show_default="all four")] = None
     tokens: Annotated[bool, typer.Option("--tokens", help="Only how many tokens they are, about.")] = False
@@ -293,6 +336,10 @@ class Prompts:
 class ListSettings:
     """Of `cutegen settings`."""
 
+    name: Annotated[
+        str | None, typer.Argument(help="Show this one in full.", metavar="NAME", show_default="list them all")
+    ] = None
+    search: Annotated[str, typer.Option(metavar="WORD", help="Only settings with this word.", show_default=False)] = ""
     markdown: Annotated[bool, typer.Option("--markdown", help="As docs/settings.md has them.")] = False
     json: Json = False
 
@@ -329,7 +376,8 @@ class Skill:
         Literal["print", "install"], typer.Argument(help="Show it, or put it where an agent looks for skills.")
     ] = "print"
     agent: Annotated[
-        Literal["claude", "codex", "opencode"] | None, typer.Option("--for", help="With install: which agent.")
+        Literal["claude", "codex", "cursor", "opencode"] | None,
+        typer.Option("--for", help="With install: which agent."),
     ] = None
     user: Annotated[bool, typer.Option("--user", help="With install: for all projects, in your home folder.")] = False
     json: ClassVar[bool] = False

@@ -11,10 +11,10 @@ from typing import get_args
 from rich.console import Console
 from rich.table import Table
 
-from graph.api import load_task
 from graph.cli.errors import IMPROVED
 from graph.cli.options import Prompts
 from graph.cli.prompt_samples import H200, sample_requests
+from graph.loading import load_task
 from graph.runs.folder import RunFolder
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.candidate import TargetChoice, TargetName

@@ -5,24 +5,27 @@ from __future__ import annotations
 import difflib
 import json
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from graph.api import make_settings, raised
-from graph.cli.command import spelt
+from graph.cli.command import bound_of, spelt
 from graph.cli.errors import IMPROVED
-from graph.cli.options import Given, ListSettings
+from graph.cli.options import Given, ListSettings, RunSettings, offer_of
+from graph.given import make_settings, raised
 from harness.nouns.errors import UserError
-from nodes.settings import Settings
+from nodes.settings import SHORT_NAMES, Settings
 
 _ABOUT = """What a run is asked and allowed. On the command line by options of their own (`cutegen optimize --help`) or
 `--set NAME=VALUE`, in Python as keywords of `optimize`, on a server as a run's `context`, in Studio as a form.
 Written by `cutegen settings --markdown`; a test holds it to the schema."""
 _LISTED = "`cutegen settings` lists them."
+NAME_WIDTH, DEFAULT_WIDTH = 30, 14
+_KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
+_BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 _OWN = ("run_dir",)
 """What `--out` says, in a way of its own."""
 
@@ -59,27 +62,40 @@ def option_of(given: Given) -> Callable[[str], str]:
 
 
 def run(options: ListSettings) -> int:
-    """Do the command; its exit code."""
+    """List the settings, or show one in full; the exit code. Raises `UserError` for a name that is none."""
     if options.json:
         print(json.dumps(Settings.model_json_schema()))
     elif options.markdown:
         print(markdown(), end="")
+    elif options.name is not None:
+        print(in_full(options.name))
     else:
-        Console().print(_table())
+        show_lines(listed(options.search), Console())
     return IMPROVED
 
 
-def names(model: type[BaseModel] = Settings, prefix: str = "") -> Iterator[tuple[str, str, str]]:
+def names(model: type[BaseModel] = Settings) -> Iterator[tuple[str, str, str]]:
     """Each setting as `--set` takes it: its name, its default and what it means."""
+    return ((name, _default(field), _meaning(field)) for name, field in fields(model))
+
+
+def fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Each field of a group, those of a group within it by `group.name`."""
     for name, field in model.model_fields.items():
         if name in _OWN:
             continue
         if isinstance(field.default, BaseModel):
-            yield from names(type(field.default), f"{prefix}{name}.")
+            yield from fields(type(field.default), f"{prefix}{name}.")
         else:
-            default = "" if field.default is None else json.dumps(field.default).strip('"')
-            meaning = ". ".join(text for text in (field.title, field.description) if text)
-            yield f"{prefix}{name}", default, meaning
+            yield f"{prefix}{name}", field
+
+
+def _default(field: FieldInfo) -> str:
+    return "" if field.default is None else json.dumps(field.default).strip('"')
+
+
+def _meaning(field: FieldInfo) -> str:
+    return ". ".join(text for text in (field.title, field.description) if text)
 
 
 def _set(given: Given) -> dict[str, Any]:
@@ -96,14 +112,18 @@ def _set(given: Given) -> dict[str, Any]:
 
 
 def _put(given: dict[str, Any], name: str, value: object) -> None:
-    known = [known for known, _, _ in names()]
-    if name not in known:
-        near = difflib.get_close_matches(name, known, n=1)
-        raise UserError(f"There is no setting {name}.", f"Did you mean {near[0]}? {_LISTED}" if near else _LISTED)
+    _require_setting(name)
     *groups, last = name.split(".")
     for group in groups:
         given = given.setdefault(group, {})
     given[last] = value
+
+
+def _require_setting(name: str) -> None:
+    known = [known for known, _, _ in names()]
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        raise UserError(f"There is no setting {name}.", f"Did you mean {near[0]}? {_LISTED}" if near else _LISTED)
 
 
 def _value(text: str) -> object:
@@ -126,13 +146,48 @@ def markdown() -> str:
     return "\n".join(lines[:-1]) + "\n"
 
 
-def _table() -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    table.add_column("setting", no_wrap=True)
-    table.add_column("default", no_wrap=True)
-    table.add_column("what it means", overflow="fold")
+def show_lines(lines: Iterator[Text], console: Console) -> None:
+    """A line each: cut at a terminal's edge, and whole for whatever reads a pipe."""
+    for line in lines:
+        if console.is_terminal:
+            console.print(line, no_wrap=True, overflow="ellipsis")
+        else:
+            print(line.plain)
+
+
+def listed(word: str = "") -> Iterator[Text]:
+    """A line a setting, below its group's: of those that have the word in their name or what they mean."""
     for group in Settings.groups():
-        table.add_row(Text(group.__name__, style="bold"), Text(), Text(group.__doc__ or "", style="bold"))
-        for name, default, meaning in names(group):
-            table.add_row(Text(name), Text(default), Text(meaning))
-    return table
+        wanted = [(name, field) for name, field in fields(group) if word.lower() in f"{name} {_meaning(field)}".lower()]
+        if wanted:
+            yield Text(f"{group.__name__}: {group.__doc__}", style="bold")
+        for name, field in wanted:
+            yield Text(f"  {name:<{NAME_WIDTH}} {_default(field):<{DEFAULT_WIDTH}} {_meaning(field)}")
+
+
+def in_full(name: str) -> str:
+    """All about one setting. Raises `UserError` where there is none of that name."""
+    _require_setting(name)
+    group, field = next((group, field) for group in Settings.groups() for each, field in fields(group) if each == name)
+    default, of_optimize = _default(field), offer_of(RunSettings).names
+    lines = (
+        f"{name}, of {group.__name__}",
+        _meaning(field),
+        f"Takes:           {_takes(field)}",
+        f"Default:         {default}" if default else "Default:         empty",
+        f"Command line:    {spelt(name)} VALUE" if name in of_optimize else f"Command line:    --set {name}=VALUE",
+        f"Python, server:  {SHORT_NAMES.get(name, name)}" if "." not in name else "",
+    )
+    return "\n".join(filter(None, lines))
+
+
+def _takes(field: FieldInfo) -> str:
+    """The choices, or the kind of value and its bounds."""
+    kinds = (field.annotation, *get_args(field.annotation))
+    choices = [str(choice) for kind in kinds if get_origin(kind) is Literal for choice in get_args(kind)]
+    if choices:
+        return ", ".join(choices)
+    named = [name for kind, name in _KINDS.items() if kind in kinds]
+    found = ((said, bound_of(field.metadata, name)) for name, said in _BOUNDS.items())
+    bounds = [f"{said} {bound}" for said, bound in found if bound is not None]
+    return ", ".join([*named[:1], *bounds]) or "JSON"

@@ -12,7 +12,12 @@ from harness.nouns.errors import UserError
 
 NAME = "cutegen"
 FILE = "SKILL.md"
-FOLDERS = {"claude": ".claude/skills", "codex": ".agents/skills", "opencode": ".opencode/skills"}
+FOLDERS = {
+    "claude": ".claude/skills",
+    "codex": ".agents/skills",
+    "cursor": ".cursor/skills",
+    "opencode": ".opencode/skills",
+}
 USER_FOLDERS = {**FOLDERS, "opencode": ".config/opencode/skills"}
 """Where each agent looks: below a project, and below the home folder."""
 

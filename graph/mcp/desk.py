@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TypeVar
 
-from graph.api import load_task
 from graph.export.drop_in import drop_in_files, judged_library
+from graph.loading import load_task
 from graph.mcp import answers
 from graph.runs.folder import RunFolder
 from graph.sources import read_source

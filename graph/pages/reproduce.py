@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from typing import Any, get_args
+from typing import Any
 
 from pydantic import ValidationError
 
 from graph.cli.command import spelt
-from graph.cli.options import EvolutionSettings, Offer, RunSettings, VerdictSettings
+from graph.cli.options import EvolutionSettings, RunSettings, VerdictSettings, offer_of
 from graph.runs.record import RunRecord
 from nodes.settings import Settings
 
@@ -74,18 +74,14 @@ def _verify(record: RunRecord, settings: Settings, file: str) -> str:
         "target": candidate.target, "direction": settings.direction, "isolation": settings.isolation,
         "seed": verdict.seed, "tolerance": verdict.tolerance, "max_describe_s": settings.max_describe_s,
     }  # fmt: skip
-    offered = {name: said[name] for name in _offered(VerdictSettings)}
+    offered = {name: said[name] for name in offer_of(VerdictSettings).names}
     return shlex.join(["cutegen", "verify", "kernel.cu", file, *_options(offered, set(offered))])
 
 
 def _search(record: RunRecord, settings: Settings, file: str) -> str:
     kind, offer = ("evolve", EvolutionSettings) if record.search else ("optimize", RunSettings)
     said = {name: value for name, value in settings.model_dump(mode="json").items() if name not in FROM_HERE}
-    return shlex.join(["cutegen", kind, file, *_options(said, set(_offered(offer)))])
-
-
-def _offered(settings: Any) -> tuple[str, ...]:
-    return next(each.names for each in get_args(settings) if isinstance(each, Offer))
+    return shlex.join(["cutegen", kind, file, *_options(said, set(offer_of(offer).names))])
 
 
 def _options(said: dict[str, Any], offered: set[str]) -> Iterator[str]:

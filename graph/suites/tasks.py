@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
-from graph.api import load_task
+from graph.loading import load_task
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import Frozen, Label
 from harness.nouns.task import Direction

@@ -21,7 +21,7 @@ ALIASES = {
     "special_erf": "erf", "special_erfc": "erfc", "special_exp2": "exp2", "special_expm1": "expm1",
     "special_log1p": "log1p", "negative": "neg", "absolute": "abs", "subtract": "sub", "multiply": "mul",
     "divide": "div", "true_divide": "div", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "not_equal": "ne", "clip": "clamp", "arctan2": "atan2", "_to_copy": "to", "type_as": "to",
+    "not_equal": "ne", "clip": "clamp", "arctan2": "atan2", "_to_copy": "to", "type_as": "to", "rsub_": "rsub",
     "sgn": "sign", "special_expit": "sigmoid", "__and__": "bitwise_and", "__or__": "bitwise_or",
     "__xor__": "bitwise_xor",
 }  # fmt: skip
@@ -74,7 +74,7 @@ def _rounding(primitive: str) -> Lower:
 
 def _scaled(state: Lowering, op: Op, left: Argument, right: Argument, primitive: str) -> Node:
     """left +- alpha * right; on bool, + is `or`."""
-    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha")
+    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha", 1)
     other = state.operand(right, dtype)
     if alpha != 1:
         other = multiply(state, other, state.operand(alpha, dtype))
@@ -247,7 +247,7 @@ def _addc(primitive: str) -> Lower:
     def lower(state: Lowering, op: Op) -> Node:
         dtype, graph = result_dtype(op), state.graph
         base, left, right = (state.operand(arg, dtype) for arg in op.args[:3])
-        value = state.argument(op, 3, "value")
+        value = state.argument(op, 3, "value", 1)
         left = left if value == 1 else multiply(state, state.operand(value, dtype), left)
         return graph.compute("add", dtype, base, graph.compute(primitive, dtype, left, right))
 
@@ -277,7 +277,7 @@ def _same(state: Lowering, op: Op) -> Node:
 
 
 def _dropout(state: Lowering, op: Op) -> Node:
-    if state.argument(op, 2, "train") and state.argument(op, 1, "p"):
+    if state.argument(op, 2, "train", True) and state.argument(op, 1, "p", 0.5):
         raise UnwritableError(f"{op.target} in training mode, which is random")
     return state.value(op.args[0])
 
@@ -306,11 +306,7 @@ def _table() -> dict[str, Lower]:
     _fill_in(table, {f"bitwise_{name}": name for name in ("and", "or", "xor", "not")}, _bitwise)
     _fill_in(table, {"addcmul": "mul", "addcdiv": "div"}, _addc)
     _fill_in(table, {"isinf": "eq", "isfinite": "lt"}, _against_infinity)
-    _fill_in(
-        table,
-        dict.fromkeys(("zeros_like", "zeros", "new_zeros", "empty_like", "empty", "new_empty"), "0"),
-        lambda _: _filled(0),
-    )
+    _fill_in(table, dict.fromkeys(("zeros_like", "zeros", "new_zeros"), "0"), lambda _: _filled(0))
     _fill_in(table, dict.fromkeys(("ones_like", "ones", "new_ones"), "1"), lambda _: _filled(1))
     table |= {
         "add": lambda state, op: _scaled(state, op, op.args[0], op.args[1], "add"),
@@ -319,7 +315,7 @@ def _table() -> dict[str, Lower]:
         "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "clamp": _clamp, "clamp_min": _clamp_min,
         "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp,
         "frac": _frac, "isnan": _isnan,
-        "to": _cast, "dropout": _dropout, "native_dropout": _dropout,
+        "to": _cast, "float": _cast, "double": _cast, "dropout": _dropout, "native_dropout": _dropout,
         "full_like": _filled(None), "fill": _filled(None), "full": _filled(None), "scalar_tensor": _filled(None),
         "clone": _same, "detach": _same, "alias": _same, "contiguous": _same, "lift_fresh_copy": _same,
         "positive": _same, "copy": lambda state, op: state.operand(op.args[1], result_dtype(op)),

@@ -16,7 +16,7 @@ from command_line import REPOSITORY, SOFTSIGN, events, softsign, wait_until
 from scripted_judge import judging_here
 from softsign_script import KERNEL, written
 
-from graph.api import RunResult, aoptimize, load_task, make_settings, optimize, resume
+from graph.api import RunResult, aoptimize, load, load_task, make_settings, optimize, resume
 from graph.runs.folder import RunFolder
 from graph.runs.record import RunRecord
 from graph.verify import verify
@@ -110,6 +110,34 @@ def test_a_results_module_runs_at_once(result: RunResult, tmp_path: Path, monkey
     with pytest.raises(UserError, match="fallback is 'maybe'"):
         result.module(fallback="maybe")  # type: ignore[arg-type]
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_is_loaded_as_a_module_or_into_one(result: RunResult, tmp_path: Path) -> None:
+    import torch
+
+    class Softsign(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x / (1.0 + torch.abs(x))
+
+    saved, own, x = result.save(tmp_path / "saved"), Softsign().eval(), torch.randn(64, 1024)
+    for model in (load(result.folder), load(saved), load(saved / "model_new.py"), load(saved, own)):
+        with torch.no_grad():
+            torch.testing.assert_close(model(x), x / (1.0 + x.abs()))
+    assert load(saved, own) is own
+    with torch.no_grad(), pytest.raises(ValueError, match="shape"):
+        load(saved, fallback="error")(x[:3])
+
+
+def test_a_folder_without_a_drop_in_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"There is no folder .*nowhere"):
+        load(tmp_path / "nowhere")
+    with pytest.raises(UserError, match=r"There is no model_new.py in"):
+        load(tmp_path)
+    (tmp_path / "model_fast.py").write_text("def accelerate(module, args, kwargs): return module, args, kwargs\n")
+    assert load(tmp_path, "net", ("x",)) == ("net", ("x",), None)
+    assert load(tmp_path, "net", {"x": 1}) == ("net", (), {"x": 1})
+    with pytest.raises(UserError, match=r"whole model. Call load\(FOLDER, module, inputs="):
+        load(tmp_path)
 
 
 def test_resuming_a_finished_run_only_reads_it(result: RunResult) -> None:

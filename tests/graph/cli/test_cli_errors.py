@@ -3,6 +3,7 @@
 import io
 import re
 import signal
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -74,6 +75,27 @@ def test_a_task_that_no_memory_holds_is_refused_before_a_first_kernel(tmp_path: 
     assert "first kernel" not in result.stdout
     assert "Go on with" not in result.stderr
     assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (("optimize", "absent.py"), "There is no file absent.py. Name a Python file with class Model."),
+        (("evolve", "--resume", "absent"), "There is no run absent. Name the folder that an earlier run printed."),
+        (("model", "absent.py:made"), "There is no file absent.py:made. Name a Python file with class Model,"),
+        (("verify", "absent.cu", "absent.py"), "There is no file absent.cu. Name a kernel"),
+        (("compare", "absent", "absent"), "There is no run absent."),
+    ],
+)
+def test_what_is_not_there_is_said_before_anything_slow_is_imported(
+    command: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    tail = "\nfinally: print({'langgraph', 'langchain_core', 'torch', 'openai'} & set(sys.modules))"
+    indented = "import sys\ntry:\n  from graph.cli.main import app; app()" + tail
+    done = cutegen(*command, cwd=tmp_path, command=(sys.executable, "-c", indented))
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"cutegen: {said}")
+    assert done.stdout.strip() == "set()"
 
 
 def test_no_such_file_over_a_real_process(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """`--set NAME=VALUE` and `cutegen settings`: every setting is within the command line's reach, and none twice."""
 
+import io
 import json
 from collections.abc import Sequence
 from functools import cache
@@ -11,12 +12,13 @@ import typer
 from command_line import cutegen, here, one_object, softsign
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.console import Console
 from typer.testing import CliRunner
 
 from graph.api import make_settings, raised
 from graph.cli.main import app
 from graph.cli.options import Given
-from graph.cli.settings import names, require_same, settings_of
+from graph.cli.settings import listed, names, require_same, settings_of, show_lines
 from graph.runs.folder import create
 from graph.suites.ablation import begin_ablation
 from graph.suites.folder import create_suite
@@ -140,10 +142,39 @@ def test_every_setting_is_listed_with_its_default_and_can_be_set_to_it() -> None
 
 
 def test_the_list_over_a_real_process() -> None:
-    shown = cutegen("settings")
+    """In a pipe a line a setting, whole, whatever the width."""
+    shown = cutegen("settings", COLUMNS="80")
     assert shown.returncode == 0, shown.stderr
-    assert all(name in shown.stdout for name, _, _ in names())
+    lines = [line.split(maxsplit=1) for line in shown.stdout.splitlines() if line.startswith("  ")]
+    assert {name for name, *_ in lines} == {name for name, _, _ in names()}
+    assert len(shown.stdout.splitlines()) == len(lines) + len([*Settings.groups()])
+    assert all(rest.endswith(meaning) for (_, rest), (_, _, meaning) in zip(lines, names_by_group(), strict=True))
     assert "max_dollars" in one_object(here("settings", "--json").stdout)["properties"]
+
+
+def names_by_group() -> list[tuple[str, str, str]]:
+    return [each for group in Settings.groups() for each in names(group)]
+
+
+def test_in_a_terminal_a_line_is_cut_at_its_edge() -> None:
+    text = io.StringIO()
+    show_lines(listed(), Console(file=text, force_terminal=True, width=80, color_system=None))
+    lines = text.getvalue().splitlines()
+    assert len(lines) == len([*listed()])
+    assert all(len(line) <= 80 for line in lines)
+
+
+def test_one_setting_is_shown_in_full_and_others_are_searched_for() -> None:
+    whole = here("settings", "max_depth").stdout
+    for said in ("max_depth, of Budgets", "a whole number, at least 0, at most 1000", "12", "--depth VALUE", "  depth"):
+        assert said in whole
+    assert "--set profile_from_depth.gemm=VALUE" in here("settings", "profile_from_depth.gemm").stdout
+    assert "when_needed, every" in here("settings", "diagnose").stdout
+    found = here("settings", "--search", "SANITIZE").stdout
+    assert "sanitize " in found and "max_dollars" not in found and "Budgets" not in found
+    wrong = here("settings", "max_dept")
+    assert wrong.exit_code == 2
+    assert "Did you mean max_depth?" in wrong.stderr
 
 
 def test_a_run_takes_what_is_set(tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ def test_beyond_this_machine_a_token_is_needed(tmp_path):
     [
         (("--for", "claude"), "project/.claude/skills"),
         (("--for", "codex", "--user"), "home/.agents/skills"),
+        (("--for", "cursor"), "project/.cursor/skills"),
+        (("--for", "cursor", "--user"), "home/.cursor/skills"),
         (("--for", "opencode", "--user"), "home/.config/opencode/skills"),
     ],
 )
