@@ -18,6 +18,7 @@ _ENVIRONMENT_BYTES = 64
 _X87_CONTROL, _MXCSR = slice(0, 2), slice(28, 32)
 _RAISED = 0x3F
 """MXCSR's exception flags: arithmetic raises them."""
+_SET_THREADS = "omp_set_num_threads"
 _OPENMP = ("omp_get_max_threads", "omp_get_dynamic", "omp_get_max_active_levels")
 _NAMES = ("rounding and subnormals", "x87 control word", "signal mask", "locale", "thread's locale", "processors")
 
@@ -36,14 +37,25 @@ class ProcessState:
         self._processors = ctypes.create_string_buffer(PROCESSORS_BYTES)
         self._on_x86 = os.uname().machine == "x86_64"
         self._openmp: list[ctypes._NamedFuncPointer] = []
+        self._teams: _Teams | None = None
         self._names, self._before = [*_NAMES], self._read()
 
     def watch_openmp(self, library: ctypes.CDLL) -> None:
         """Look at the thread settings of the OpenMP runtime, too, that a freshly loaded library brought along."""
         found = [name for name in _OPENMP if hasattr(library, name)]
+        self._teams = _Teams(library, self._libc) if hasattr(library, _SET_THREADS) else None
         self._openmp = [library[name] for name in found]
         self._names += [f"{name}()" for name in found]
         self._before += self._threads()
+
+    def have_threads(self, count: int) -> None:
+        """Let OpenMP's teams that this thread starts have so many threads, or with 0 as many as they began with.
+
+        From now on that is what must be left as it was found. Nothing where the library brought no OpenMP.
+        """
+        if self._teams is not None:
+            self._teams.have(count)
+            self._before = self._before[: -len(self._openmp)] + self._threads()
 
     def changes(self) -> str:
         """What is otherwise, as a phrase with values before and now; empty where nothing is."""
@@ -71,6 +83,20 @@ class ProcessState:
 
     def _threads(self) -> State:
         return tuple(read() for read in self._openmp)
+
+
+class _Teams:
+    """The threads of OpenMP's teams. What ends a larger team is a smaller one: that must not be the kernel's next."""
+
+    def __init__(self, library: ctypes.CDLL, libc: ctypes.CDLL) -> None:
+        self._set, self._parallel = library[_SET_THREADS], library["GOMP_parallel"]
+        self._nothing = ctypes.cast(libc.getpid, ctypes.c_void_p)
+        self._usual = library["omp_get_max_threads"]()
+
+    def have(self, count: int) -> None:
+        self._set(count or self._usual)
+        if not count:
+            self._parallel(self._nothing, None, self._usual, 0)
 
 
 def _shown(value: int | bytes | None) -> str:

@@ -19,6 +19,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -250,7 +251,25 @@ def _answer(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> di
     if "numbers" in order:
         runner.renumber(slots, order["numbers"])
         return {"numbered": True}
-    return _go(module, slots, order)
+    return _called(module, slots, order) if "elsewhere" in order else _go(module, slots, order)
+
+
+def _called(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[str, Any]:
+    """The answer to an order of calls, made by whom it says: see `runner`."""
+    usual, elsewhere = torch.get_num_threads(), order["elsewhere"]
+    on_gpu = elsewhere and module.place.type == "cuda"
+    stream = torch.cuda.Stream() if on_gpu else None  # type: ignore[no-untyped-call]
+
+    def go() -> dict[str, Any]:
+        torch.set_num_threads(order["threads"] or usual)
+        with torch.cuda.stream(stream):
+            return _go(module, slots, order)
+
+    try:
+        with ThreadPoolExecutor(1) as another:
+            return another.submit(go).result() if elsewhere else go()
+    finally:
+        torch.set_num_threads(usual)
 
 
 def _go(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,9 @@ Order of frames: judge {"device": kind, "bytes": of both segments, "arguments": 
 outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worked"}, and judge {"count"}, runner
 {"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
-its scalar arguments in order]]}, runner {"numbered"}. Anything that fails is answered with {"failed": kind, "message"}.
+its scalar arguments in order]]}, runner {"numbered"}. An order to go may hold "threads", how many OpenMP's teams have,
+and "elsewhere": the calls come from another thread, on a GPU on another stream. Anything that fails is answered with
+{"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ import mmap
 import os
 import socket
 import sys
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -67,6 +70,9 @@ class Place(Protocol):
     def enter(self, runtime: ctypes.CDLL) -> None:
         """What calls of the entry find set."""
 
+    def enter_elsewhere(self, runtime: ctypes.CDLL) -> None:
+        """The same for calls from this thread, which is not the first one."""
+
     def finish(self, library: ctypes.CDLL) -> None:
         """Wait until the work of all calls is done. Raises `CallFailedError`."""
 
@@ -93,6 +99,9 @@ class Host:
         """Where scratch comes from: a heap that keeps what is freed, as eager's does in the judging process."""
         keep_what_is_freed()
         self._allocator.install(runtime)
+
+    def enter_elsewhere(self, runtime: ctypes.CDLL) -> None:
+        """Every thread has the same heap."""
 
     def finish(self, library: ctypes.CDLL) -> None:
         """Nothing is left to wait for."""
@@ -124,13 +133,16 @@ class Gpu:
     def enter(self, runtime: ctypes.CDLL) -> None:
         """Where scratch comes from; the stream to use, not the default one: whoever mixes the two has a race."""
         self._driver.free(self._scratch)
-        stream = self._driver.stream()
-        runtime.TVMFFIEnvSetStream(
-            ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), ctypes.c_void_p(stream), None
-        )
-        memory = cuda_driver.SpoiltMemory(self._driver, stream)
+        _set_stream(runtime, self._driver.stream())
+        self._other_stream = self._driver.stream()
+        memory = cuda_driver.SpoiltMemory(self._driver)
         self._allocator = allocator.Allocator("cuda", allocator.Kept(memory))
         self._allocator.install(runtime)
+
+    def enter_elsewhere(self, runtime: ctypes.CDLL) -> None:
+        """The context, and another stream. Orders wait for all of their work: scratch is nobody else's meanwhile."""
+        self._driver.use()
+        _set_stream(runtime, self._other_stream)
 
     def finish(self, library: ctypes.CDLL) -> None:
         """Wait for every stream of the context; then the error that a launch may have left in the runtime."""
@@ -151,6 +163,11 @@ class Gpu:
     def await_order(self, link: socket.socket) -> None:
         """One core is kept awake: in this process's turns only, since it is stopped outside of them."""
         channel.await_frame(link, AWAKE_S)
+
+
+def _set_stream(runtime: ctypes.CDLL, stream: int) -> None:
+    """The stream that calls from this thread find."""
+    runtime.TVMFFIEnvSetStream(ctypes.c_int32(abi.DEVICES["cuda"]), ctypes.c_int32(0), ctypes.c_void_p(stream), None)
 
 
 def _map(descriptor: int, protection: int) -> int:
@@ -230,7 +247,8 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
             calls = [abi.pack(slot) for slot in slots]
             channel.send(link, {"numbered": True})
         else:
-            link.sendall(_go(library, place, calls, order, state))
+            by_whom = _called if "elsewhere" in order else _go
+            link.sendall(by_whom(library, place, calls, order, state))
 
 
 def renumber(slots: list[list[Any]], told: Iterable[list[float]]) -> None:
@@ -256,6 +274,28 @@ def _worked(link: socket.socket, place: Place, state: ProcessState) -> dict[str,
         else:
             return order
         place.await_order(link)
+
+
+def _called(library: Library, place: Place, calls: list[Any], order: dict[str, Any], state: ProcessState) -> bytes:
+    """The answer to an order of calls, made by whom it says."""
+    answers: list[bytes] = []
+
+    def go() -> None:
+        if order["elsewhere"]:
+            place.enter_elsewhere(library.runtime)
+        if order["threads"]:
+            state.have_threads(order["threads"])
+        answers.append(_go(library, place, calls, order, state))
+
+    if order["elsewhere"]:
+        thread = threading.Thread(target=go)
+        thread.start()
+        thread.join()
+    else:
+        go()
+    if order["threads"]:
+        state.have_threads(0)
+    return answers[0]
 
 
 def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any], state: ProcessState) -> bytes:

@@ -13,7 +13,8 @@ from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.refusal import Refusal
 from harness.nouns.task import Task
-from harness.nouns.verdict import Correctness, Status, Timing, Verdict, WorkloadResult
+from harness.nouns.verdict import Correctness, Status, Timing, Untried, Verdict, WorkloadResult
+from harness.screen.processor_features import features_asked
 
 
 @dataclass(frozen=True)
@@ -86,11 +87,21 @@ class Case:
             status=last.status,
             check=last.check,
             message=f"Workload {last.workload}: {last.message}" if several and last.message else last.message,
-            correctness=(outcomes[0] if passed else last).correctness,
+            correctness=self._with_features((outcomes[0] if passed else last).correctness),
             timing=combined([each.timing for each in outcomes if each.timing]) if passed else None,
             workloads=tuple(outcome.result for outcome in outcomes) if several else (),
             seconds={name: round(value, 4) for name, value in seconds.items()},
         )
+
+    def _with_features(self, correctness: Correctness | None) -> Correctness | None:
+        """With what the kernel may do on other processors, of which the trials here say nothing."""
+        if correctness is None:
+            return None
+        asked = (
+            Untried(distribution="other processors", seed=self.seed, reason=f"{each}, and may compute otherwise there")
+            for each in features_asked(self.candidate.source)
+        )
+        return correctness.model_copy(update={"untried": (*correctness.untried, *asked)})
 
     def _verdict(self, **found: Any) -> Verdict:
         return Verdict(

@@ -10,6 +10,7 @@ from harness.nouns.build import Build
 from harness.nouns.called import AsCalled as AsCalled
 from harness.nouns.called import CallerTiming as CallerTiming
 from harness.nouns.called import Interval as Interval
+from harness.nouns.caller import USUAL, Caller
 from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.samples import Samples
@@ -85,12 +86,14 @@ class Trial(Frozen):
     """One comparison: inputs of one distribution under one seed.
 
     `mild` is above 0 where PyTorch had no results on the first draws, which went further (see `families`).
+    `caller` is who called the kernel.
     `repeatable` says whether more calls on the same inputs gave the same bits; it is absent where none were made.
     """
 
     distribution: str
     seed: int
     mild: int = 0
+    caller: Caller = USUAL
     repeatable: bool | None = None
     outputs: tuple[OutputError, ...]
 

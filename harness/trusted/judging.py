@@ -12,6 +12,7 @@ import torch
 
 from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
+from harness.nouns.caller import CALLERS
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Checking
 from harness.nouns.task import Signature
@@ -204,7 +205,8 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
             continue
         tell(Checking(distribution=distribution, trials=len(trials)))
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
-        trial = run_trial(bench, slot, distribution, trial_seed, timeout_s)
+        caller = CALLERS[position % len(CALLERS)]
+        trial = run_trial(bench, slot, distribution, trial_seed, timeout_s, caller)
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
             raise_if_wrong(trials[-1])
@@ -232,10 +234,11 @@ def raise_if_wrong(trial: Trial) -> None:
     for error in trial.outputs:
         if error.bad_fraction == 0 or error.first_bad is None:
             continue
-        bad = error.first_bad
+        bad, called = error.first_bad, f", called {trial.caller.said}" if trial.caller.said else ""
         raise WrongError(
-            f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}): {error.bad_fraction:.3%} "
-            f"of it, {error.pattern}. First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}. "
+            f"{error.output} is wrong on {trial.distribution} inputs (seed {trial.seed}){called}: "
+            f"{error.bad_fraction:.3%} of it, {error.pattern}. "
+            f"First at {list(bad.index)}: expected {bad.expected:.9g}, got {bad.got:.9g}. "
             f"Largest scaled error {error.max_scaled:.3g}, PyTorch's own {error.reference_max_scaled:.3g}."
         )
 

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.isolation.mapped_code import filtered_twice
-from harness.isolation.tree import guard_of, pause, pause_tree, resume_tree
+from harness.isolation.tree import guard_of, pause, pause_tree, resume_tree, threads_of
+from harness.nouns.caller import USUAL, Caller
 from harness.nouns.errors import MachineError
 from harness.nouns.task import ScalarSpec
 from harness.nouns.verdict import Status
@@ -22,6 +23,8 @@ AWAKE_S = 1.0
 LINGERS_S = 0.002
 """How long a sealed runner goes on after its answer: its OpenMP threads, which spin for about half a millisecond, are
 asleep when the next order comes, as after any pause of a caller's, and who still writes is seen."""
+ENDING_S = 0.1
+"""How long threads may take to end."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
 _REFUSED = frozenset({"output", "operator", "process_state"})
@@ -97,18 +100,38 @@ class RunnerLink:
         self._stopped = pause_tree(self._pid)
         self._alone = _sealed_alone(self._pid, self._stopped)
 
-    def call(self, slots: Sequence[int], timeout_s: float, answered: Callable[[], None] = lambda: None) -> None:
-        """Have the entry called once on each of these slots, in order.
+    def call(
+        self,
+        slots: Sequence[int],
+        timeout_s: float,
+        answered: Callable[[], None] = lambda: None,
+        caller: Caller = USUAL,
+    ) -> None:
+        """Have the entry called once on each of these slots, in order, by that caller.
 
         `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it.
         """
         nonce, began = secrets.randbits(48), time.monotonic()
-        answer = self._ask({"go": list(slots), "nonce": nonce}, "done", timeout_s, answered)
+        threads = threads_of(self._alone or self._pid) if caller != USUAL else 0
+        order = {"go": list(slots), "nonce": nonce} | (caller.model_dump() if caller != USUAL else {})
+        try:
+            answer = self._ask(order, "done", timeout_s, answered)
+        except CandidateFailedError as failure:
+            said = f" It was called {caller.said}." if caller.said else ""
+            raise CandidateFailedError(failure.status, failure.check, f"{failure.message}{said}") from failure
+        if caller != USUAL:
+            self._await_threads(threads)
         self.called, self.calling_s = self.called + len(slots), self.calling_s + time.monotonic() - began
         if answer != nonce:
             raise CandidateFailedError(
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
+
+    def _await_threads(self, most: int) -> None:
+        """Wait until a larger team's threads are gone: they would end while the next order's clock runs."""
+        until = time.monotonic() + ENDING_S
+        while threads_of(self._alone or self._pid) > most and time.monotonic() < until:
+            time.sleep(LINGERS_S / 4)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -31,7 +31,7 @@ def repeated(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> Trial:
     first = [output.clone() for output in bench.memory.outputs(slot)]
     try:
         for _ in range(REPEATS):
-            _call_again(bench, slot, timeout_s)
+            _call_again(bench, slot, trial, timeout_s)
             changed = [*map(_changed, bench.memory.outputs(slot), first)]
             if any(changed):
                 return _moved(bench, slot, trial, changed)
@@ -42,11 +42,11 @@ def repeated(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> Trial:
     return trial.model_copy(update={"repeatable": True})
 
 
-def _call_again(bench: Bench, slot: int, timeout_s: float) -> None:
+def _call_again(bench: Bench, slot: int, trial: Trial, timeout_s: float) -> None:
     bench.memory.poison(slot, other=True)
     bench.device.finish()
     with bench.link.running():
-        bench.link.call([slot], timeout_s)
+        bench.link.call([slot], timeout_s, caller=trial.caller)
 
 
 def _moved(bench: Bench, slot: int, trial: Trial, changed: list[str]) -> Trial:

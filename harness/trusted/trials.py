@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from harness.checks.emptiness import emptiness
 from harness.checks.errors import UNDEFINED
 from harness.checks.families import MASKED, MILDER, NO_GRADIENT, SINGLE, SPECIAL, STIRRED, SUBNORMAL, plan_of
+from harness.nouns.caller import USUAL, Caller
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, TensorSpec
 from harness.nouns.verdict import Trial, Untried
@@ -58,8 +59,10 @@ def hands_on_subnormals(bench: Bench) -> bool:
     return bench.adds and bench.device.kind == "cpu" and terms <= MOST_TERMS
 
 
-def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float) -> Trial | None:
-    """Run one trial. The oracle is computed after the call.
+def run_trial(
+    bench: Bench, slot: int, distribution: str, seed: int, timeout_s: float, caller: Caller = USUAL
+) -> Trial | None:
+    """Run one trial, called by `caller`. The oracle is computed after the call.
 
     A draw on which the reference has no results to hold anybody to is drawn once more, milder. None where that does not
     help either: `bench.untried` then says why.
@@ -68,7 +71,8 @@ def run_trial(bench: Bench, slot: int, distribution: str, seed: int, timeout_s: 
     # Squeezed into the file's range nothing would be subnormal.
     most = 0 if distribution in ("given", STIRRED, SINGLE) else 1 if distribution == SUBNORMAL else MILDER
     for mild in range(most + 1):
-        outcome = _run_once(bench, slot, Trial(distribution=distribution, seed=seed, mild=mild, outputs=()), timeout_s)
+        planned = Trial(distribution=distribution, seed=seed, mild=mild, caller=caller, outputs=())
+        outcome = _run_once(bench, slot, planned, timeout_s)
         if isinstance(outcome, Trial):
             return outcome
         reason = outcome
@@ -84,7 +88,7 @@ def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Tria
     bench.device.finish()
     try:
         with bench.link.running():
-            bench.link.call([slot], timeout_s)
+            bench.link.call([slot], timeout_s, caller=planned.caller)
     except CandidateFailedError:
         if refusal := _refusal(bench, slot):
             return refusal

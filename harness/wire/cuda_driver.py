@@ -80,8 +80,12 @@ class Driver:
         device, context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuDeviceGet", ctypes.byref(device), ctypes.c_int(ordinal))
         self.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
-        self.call("cuCtxSetCurrent", context)
-        self.ordinal, self._device = ordinal, device
+        self.ordinal, self._device, self._context = ordinal, device, context
+        self.use()
+
+    def use(self) -> None:
+        """Make the context current on this thread."""
+        self.call("cuCtxSetCurrent", self._context)
 
     def call(self, name: str, *arguments: Any) -> None:
         """Call a function by its name; `DriverError` where it does not return success."""
@@ -210,15 +214,16 @@ class Driver:
 class SpoiltMemory:
     """Device memory for scratch, filled with NaN whatever the type: a context's new memory would be zero."""
 
-    def __init__(self, driver: Driver, stream: int) -> None:
-        self._driver, self._stream = driver, ctypes.c_void_p(stream)
+    def __init__(self, driver: Driver) -> None:
+        self._driver, self._stream = driver, ctypes.c_void_p(driver.stream())
 
     def allocate(self, size: int) -> int:
-        """Address of `size` bytes, which work on the stream finds filled. Raises `MemoryError`."""
+        """Address of `size` bytes, which work on any stream finds filled. Raises `MemoryError`."""
         try:
             address = self._driver.allocate(size)
             filled = (ctypes.c_uint64(address), ctypes.c_ubyte(_SPOILT), ctypes.c_size_t(size), self._stream)
             self._driver.call("cuMemsetD8Async", *filled)
+            self._driver.call("cuStreamSynchronize", self._stream)
         except DriverError as error:
             raise MemoryError(f"{size} bytes of scratch: {error}") from error
         return address

@@ -26,6 +26,7 @@ from harness.checks.errors import MULTIPLE, floor_of, own_error
 from harness.isolation.tiers import resolve_tier
 from harness.judging.local import LocalJudge
 from harness.judging.terms import Terms
+from harness.nouns.caller import CALLERS
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import DType, Task
 from harness.nouns.verdict import OutputError, Trial
@@ -118,7 +119,8 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
         for seed in seeds:
             plan = plan_trials(seed, bench.op_class, multiplies=bench.multiplies, without=not_asked(bench))
             for position, (distribution, trial_seed) in enumerate(plan):
-                if trial := run_trial(bench, position % 2, distribution, trial_seed, TIMEOUT_S):
+                caller = CALLERS[position % len(CALLERS)]
+                if trial := run_trial(bench, position % 2, distribution, trial_seed, TIMEOUT_S, caller):
                     margins.add(task, trial)
     margins.near = len(near)
     return margins

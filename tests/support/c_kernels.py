@@ -29,11 +29,11 @@ SCALED = """\
 """What the file of `python_kernels` computes."""
 
 
-def library(folder: Path, body: str, name: str = "kernel", headers: str = "") -> Path:
+def library(folder: Path, body: str, name: str = "kernel", headers: str = "", options: tuple[str, ...] = ()) -> Path:
     """A shared library whose entry has this body, which may leave it with an error's code."""
     source, built = folder / f"{name}.cpp", folder / f"{name}.so"
     source.write_text(headers + HEAD + body + "  return 0;\n}\n")
-    command = (*host_compiler().command, "-shared", "-fPIC", "-w", f"-I{tvm_ffi_folder() / 'include'}")
+    command = (*host_compiler().command, "-shared", "-fPIC", "-w", *options, f"-I{tvm_ffi_folder() / 'include'}")
     subprocess.run([*command, str(source), "-o", str(built), str(runtime_library())], check=True)
     return built
 

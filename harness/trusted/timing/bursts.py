@@ -11,6 +11,7 @@ from functools import partial
 import torch
 
 from harness.checks.stirring import PLANTED_BESIDE
+from harness.nouns.caller import USUAL, Caller
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
@@ -202,10 +203,10 @@ def kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, first: int) -> float:
     return max(spent - bench.message.usual_s, LEAST_SHARE * spent) / len(slots)
 
 
-def kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float) -> float:
+def kernel_seconds(kernel: Kernel, slots: list[int], timeout_s: float, caller: Caller = USUAL) -> float:
     """One order's time; `timeout_s` is for each call."""
     link = kernel.link
-    order = partial(link.call, slots, timeout_s * len(slots))
+    order = partial(link.call, slots, timeout_s * len(slots), caller=caller)
     return _clocked(kernel, slots, lambda: link.call([], timeout_s), order).seconds
 
 

@@ -18,6 +18,7 @@ import torch
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.expected import Scope
 from harness.checks.families import OFFSETS, SINGLE, SPECIAL, STIRRED
+from harness.nouns.caller import CALLERS, USUAL
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
@@ -81,7 +82,8 @@ class LateTrials:
         planned = {slot: self._filled(slot, trial) for slot, trial in chosen.items()}
         before = {slot: digest(bench, slot) for slot in chosen}
         bench.device.empty_caches()
-        kernel_seconds(Kernel(bench.link, bench.memory), called, self._pace.timeout_s)
+        caller = random.choice(CALLERS) if random.random() < 0.5 else USUAL  # who asks for that learns nothing
+        kernel_seconds(Kernel(bench.link, bench.memory), called, self._pace.timeout_s, caller)
         self._require_own_work(called, slots[len(called) :], chosen)
         for slot, trial in chosen.items():
             require_same_inputs(bench, slot, before[slot])

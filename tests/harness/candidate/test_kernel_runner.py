@@ -6,12 +6,14 @@ import os
 import signal
 import socket
 import struct
+from pathlib import Path
 
 import pytest
 import torch
 from c_kernels import SCALED, library, linked, runner
 from python_kernels import SIGNATURE
 
+from harness.nouns.caller import CALLERS, USUAL, Caller
 from harness.nouns.task import DTYPE_BYTES, ScalarSpec, Signature, TensorSpec
 from harness.trusted.host_device import HostDevice
 from harness.trusted.link import CandidateFailedError
@@ -274,6 +276,57 @@ def test_a_call_leaves_the_process_as_it_was(tmp_path, what):
         with pytest.raises(CandidateFailedError, match=f"left its caller's process changed: {words}") as failure:
             called(link, [0])
         assert (failure.value.status, failure.value.check) == ("refused", "process_state")
+
+
+TELLS_ITS_CALLER = """\
+  float* said = floats(arguments + 3);
+  said[0] = omp_get_max_threads();
+  #pragma omp parallel
+  #pragma omp single
+  said[1] = omp_get_num_threads();
+  said[2] = syscall(SYS_gettid) != getpid();
+"""
+OPENMP = {"headers": "#include <omp.h>\n#include <sys/syscall.h>\n#include <unistd.h>\n", "options": ("-fopenmp",)}
+
+
+def test_calls_come_from_whom_the_order_says_and_the_next_ones_do_not(tmp_path):
+    usual = len(os.sched_getaffinity(0))
+    with linked() as (process, link):
+        memory, _ = shared(link)
+        link.load(str(library(tmp_path, TELLS_ITS_CALLER, **OPENMP)))
+        for caller in (*CALLERS, USUAL):
+            with link.running():
+                link.call([0], 20.0, caller=caller)
+                left = len([*Path(f"/proc/{process.pid}/task").iterdir()])
+            threads = caller.threads or usual
+            said = memory.views[0]["y"].view(-1)[:3].tolist()
+            assert said == [threads, threads, caller.elsewhere]
+            assert left <= 2 * usual, "threads of a larger team are gone before the next call"
+
+
+def test_who_called_is_told_with_a_failure(tmp_path):
+    with linked() as (_, link):
+        shared(link)
+        body = "if (omp_get_max_threads() == 8) abort();"
+        link.load(str(library(tmp_path, body, **OPENMP)))
+        called(link, [0])
+        with (
+            pytest.raises(CandidateFailedError, match="It was called with 8 OpenMP threads from another thread"),
+            link.running(),
+        ):
+            link.call([0], 20.0, caller=Caller(threads=8, elsewhere=True))
+
+
+@pytest.mark.parametrize("caller", [USUAL, Caller(threads=8), Caller(threads=8, elsewhere=True)])
+def test_the_number_of_threads_is_left_as_each_caller_has_it(tmp_path, caller):
+    with linked() as (_, link):
+        shared(link)
+        link.load(str(library(tmp_path, "  omp_set_num_threads(5);\n", **OPENMP)))
+        with (
+            pytest.raises(CandidateFailedError, match=r"omp_get_max_threads\(\) 0x. before, 0x5 after"),
+            link.running(),
+        ):
+            link.call([0], 20.0, caller=caller)
 
 
 def test_what_arithmetic_raises_is_no_change(tmp_path):

@@ -196,3 +196,12 @@ def test_where_no_kernel_can_be_right_that_is_said_and_nothing_wins():
     assert (passed.timing.task_defect, passed.timing.wins) == ("its forward is random", False)
     wrong = Outcome.of("given", raw("wrong", message="y is wrong.")).on("its forward is random")
     assert wrong.message == "y is wrong. No kernel can be right here: its forward is random."
+
+
+def test_a_branch_that_another_processor_takes_is_named_as_not_tried():
+    source = 'int f() { return __builtin_cpu_supports("amx-tile"); }'
+    case = Case(task(5), Candidate(source=source, target="cpu", author="test"), TERMS, seed=3)
+    verdict = case.judged(Build(digest="0" * 32, seconds=2.0), [Outcome.of("given", raw(timing=TIMING))], {})
+    (untried,) = verdict.correctness.untried
+    assert untried.distribution == "other processors"
+    assert '__builtin_cpu_supports("amx-tile")' in untried.reason

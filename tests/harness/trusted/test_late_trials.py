@@ -153,7 +153,7 @@ def test_neither_addresses_nor_the_count_of_calls_tell_which_bursts_are_timed():
         for slot in range(7):
             bench.fill(slot, slot, "given")
         call = bench.link.call
-        bench.link.call = lambda slots, *others: (asked.append(slots), call(slots, *others))
+        bench.link.call = lambda slots, *others, **who: (asked.append(slots), call(slots, *others, **who))
         for _ in range(2):
             asked.clear()
             time_by_turns(bench, Pace(4, 20.0), 0.0, outputs, late)
