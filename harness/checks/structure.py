@@ -1,4 +1,7 @@
-"""What a file promises of a square matrix by its values: a triangle, or symmetry. Drawn values keep it."""
+"""What a square matrix of a file shows: a triangle, or symmetry.
+
+That is no promise: timed values keep it, for they are like the file's; trials do where the reference takes no others.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ CORNER = 64
 
 @dataclass(frozen=True)
 class Structure:
-    """The promises of one tensor; of most there are none."""
+    """What one tensor shows; most show nothing."""
 
     upper: bool = False
     lower: bool = False
@@ -24,7 +27,7 @@ class Structure:
 
     @classmethod
     def of(cls, given: torch.Tensor) -> Structure:
-        """What holds for a tensor's last two axes. A matrix of zeros alone promises nothing."""
+        """What holds for a tensor's last two axes. A matrix of zeros alone shows nothing."""
         if given.ndim < 2 or given.shape[-1] != given.shape[-2] or given.shape[-1] < 2:
             return cls()
         upper, lower = _is_upper(given), _is_upper(given.mT)
@@ -34,11 +37,21 @@ class Structure:
 
     @property
     def empty(self) -> bool:
-        """Is nothing promised?"""
-        return not (self.upper or self.lower or self.symmetric or self.indices)
+        """Is nothing shown?"""
+        return not (self.shaped or self.indices)
+
+    @property
+    def shaped(self) -> bool:
+        """Is there a triangle, or symmetry?"""
+        return self.upper or self.lower or self.symmetric
+
+    @property
+    def unshaped(self) -> Structure:
+        """Without those."""
+        return Structure(indices=self.indices)
 
     def keep(self, drawn: torch.Tensor) -> torch.Tensor:
-        """Drawn values with the promises kept; the tensor itself where there are none."""
+        """Drawn values that show the same; the tensor itself where there is nothing."""
         if self.upper:
             drawn = drawn.triu()
         if self.lower:

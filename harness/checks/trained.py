@@ -46,17 +46,17 @@ class Habit:
 
     @classmethod
     def of(cls, given: torch.Tensor, *, buffer: bool) -> Habit:
-        """The habit of a floating-point weight. Only buffers are masks; a parameter's identity is a beginning."""
-        if buffer and _is_mask(given):
-            return cls(mask=True, structure=Structure.of(given))
+        """The habit of a floating-point weight. Only buffers are masks; an identity is a beginning."""
         low, high = (float(end) for end in given.aminmax())
-        zero = low == high == 0 or (not buffer and _is_identity(given))
-        structure = NO_STRUCTURE if zero else Structure.of(given)
+        zero = low == high == 0 or _is_identity(given)
+        structure = Structure.of(given)
+        if buffer and not zero and _is_mask(given):
+            return cls(mask=True, structure=structure)
         return cls(
             zero=zero,
             alike=zero or low == high,
             tiny=largest if 0 < (largest := max(-low, high)) < TINY * _size_of_a_zero(given) else 0.0,
-            sparse=not zero and structure.empty and not bool(given.all()),
+            sparse=not zero and not bool(given.all()),
             structure=structure,
         )
 
@@ -66,8 +66,8 @@ class Trained:
 
     `weights` are the file's own, by their names. `keeps_sign` are those whose signs must stay; where `tame` is set the
     reference has no results on anything but the file's own values times factors. Of those that begin `tiny`
-    `keeps_size` have to stay so. While `probed`, single numbers that may be negative are, of several one is at any
-    time, and all that may grow have grown.
+    `keeps_size` have to stay so; of those that show a structure `keeps_structure` have to keep it. While `probed`,
+    single numbers that may be negative are, of several one is at any time, and all that may grow have grown.
     """
 
     def __init__(self, weights: Mapping[str, torch.Tensor], buffers: Iterable[str]) -> None:
@@ -79,6 +79,7 @@ class Trained:
         }
         self.keeps_sign: set[str] = set()
         self.keeps_size: set[str] = set()
+        self.keeps_structure: set[str] = set()
         self.tame = self.probed = False
 
     @property
@@ -90,6 +91,11 @@ class Trained:
     def tiny(self) -> tuple[str, ...]:
         """Names of the weights that begin far below the size of trained ones, but not at zero."""
         return tuple(name for name, habit in self.habits.items() if habit.tiny)
+
+    @property
+    def structured(self) -> tuple[str, ...]:
+        """Names of the weights that begin as triangles, symmetric or diagonal, masks among them."""
+        return tuple(name for name, habit in self.habits.items() if habit.structure.shaped)
 
     def turns(self, name: str) -> bool:
         """Whether a weight's signs are other ones in each draw, and in each timed call."""
@@ -103,19 +109,22 @@ class Trained:
         With `far` some elements are up to 16 times as large, one of them at least in every second draw. With `partly`
         training has not reached the first of those that began alike, or the last, in every second draw. What begins
         tiny is as large as a trained weight where `timed`, and in half of the other draws; else of a size between.
+        Triangles and symmetry stay where `timed`, as the file shows them. Of what is sparse every second other draw
+        is not.
         """
         given, habit = self._weights[name], self.habits.get(name)
         if habit is None:
             return given
+        structure = self._structure(name, timed=timed)
         if habit.mask:
-            return given if self.tame or not habit.structure.empty else _shuffled(given, generator)
+            return given if self.tame or structure.shaped else _shuffled(given, generator)
         moved = _factors(given, generator).mul_(given)
         if self.tame:
             return moved
-        if habit.zero:
+        if habit.zero and not structure.shaped:
             moved = _factors(given, generator).mul_(_size_of_a_zero(given))
-        elif habit.sparse:
-            moved = moved.view(-1).roll(below(given.numel(), generator)).view(given.shape)
+        elif habit.sparse and not structure.shaped:
+            moved = self._sparse(moved, generator, timed=timed)
         if habit.tiny and name not in self.keeps_size:
             share = 1.0 if timed or self.probed else _share_of_growth(generator)
             moved = moved.div_(habit.tiny**share).mul_(_size_of_a_zero(given) ** share)
@@ -125,7 +134,19 @@ class Trained:
             moved = moved.mul_(_signs(given, generator, one_negative=self.probed or given.numel() > 1))
         if partly and habit.alike and given.numel() > 1:
             _hold_back(moved, given, generator)
-        return habit.structure.keep(moved)
+        return structure.keep(moved)
+
+    def _structure(self, name: str, *, timed: bool) -> Structure:
+        """What a draw keeps of what a weight shows. An identity is a beginning, in timed calls, too."""
+        habit = self.habits[name]
+        return habit.structure if name in self.keeps_structure or (timed and not habit.zero) else NO_STRUCTURE
+
+    def _sparse(self, moved: torch.Tensor, generator: torch.Generator, *, timed: bool) -> torch.Tensor:
+        """With its zeros elsewhere, or in every second draw with none."""
+        if not timed and (self.probed or below(2, generator)):
+            filling = _factors(moved, generator).mul_(_size_of_a_zero(moved))
+            return torch.where(moved == 0, filling, moved)
+        return moved.view(-1).roll(below(moved.numel(), generator)).view(moved.shape)
 
     def elsewhere(self, name: str, drawn: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Drawn values of a weight with its zeros in other places, or its mask's columns; others as they are."""

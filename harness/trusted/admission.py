@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
+
 import torch
 
 from harness.checks.emptiness import emptiness
-from harness.checks.families import STIRRED
+from harness.checks.families import MILDER, STIRRED
 from harness.checks.finite import all_finite
 from harness.checks.stirring import MANNERS
 from harness.nouns.errors import UserError
@@ -23,28 +26,52 @@ _REFUSED = "there the reference's outputs are not finite, all one value, or refu
 
 def choose_weights(bench: Bench, seed: int) -> None:
     """Find the weights whose signs the reference does not take varied (variances, scales under a root), and those that
-    begin tiny and have to stay so.
+    begin tiny and have to stay so, or show a structure and have to keep it.
 
     Those keep them. Where it is not even finite then, weights vary by factors alone. On the file's own inputs.
     """
     trained = bench.trained
     if not trained.habits or not _healthy(bench, seed, varied=False):
         return
-    trained.probed, trained.keeps_sign = True, {*trained.signed}
-    _keep(bench, seed, trained.tiny, trained.keeps_size)
-    _keep(bench, seed, trained.signed, trained.keeps_sign)
+    trained.probed = True
+    trained.keeps_sign, trained.keeps_structure = {*trained.signed}, {*trained.structured}
+    healthy = partial(_healthy, bench, seed, varied=True)
+    _keep(trained.tiny, trained.keeps_size, healthy)
+    _keep(trained.signed, trained.keeps_sign, healthy)
+    _keep(trained.structured, trained.keeps_structure, healthy)
     trained.probed = False
     if not _healthy(bench, seed, varied=True):
         trained.tame = True
         bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=f"only by factors: else {_REFUSED}"))
         return
-    for kept, what in ((trained.keeps_sign, "signs"), (trained.keeps_size, "sizes")):
+    kinds = (trained.keeps_sign, "signs"), (trained.keeps_size, "sizes"), (trained.keeps_structure, "structure")
+    for kept, what in kinds:
         if kept:
             reason = f"the file's {what} alone of {', '.join(sorted(kept))}: {_REFUSED}"
             bench.untried.append(Untried(distribution=WEIGHTS, seed=seed, reason=reason))
 
 
-def _keep(bench: Bench, seed: int, names: tuple[str, ...], kept: set[str]) -> None:
+def choose_structure(bench: Bench, seed: int) -> None:
+    """Find the inputs that the reference takes without the triangle, or the symmetry, that the file shows.
+
+    Others keep it (what is to be decomposed, say). Numbers are as far out as the reference takes them with it.
+    """
+    shaped = tuple(name for name, structure in bench.structures.items() if structure.shaped)
+    bench.shaped.update(shaped)
+
+    def healthy(mild: int) -> bool:
+        bench.fill(0, seed, "normal", mild)
+        return _worth_something(bench)
+
+    mild = next((each for each in range(MILDER + 1) if shaped and healthy(each)), None)
+    if mild is not None:
+        _keep(shaped, bench.shaped, partial(healthy, mild))
+    if bench.shaped:
+        reason = f"the file's triangles and symmetry alone of {', '.join(sorted(bench.shaped))}: {_REFUSED}"
+        bench.untried.append(Untried(distribution="structure", seed=seed, reason=reason))
+
+
+def _keep(names: tuple[str, ...], kept: set[str], healthy: Callable[[], bool]) -> None:
     """Leave in `kept` those of the names whose other values the reference does not take.
 
     Halves what is suspected until single weights are left; when the forwards are spent, all suspects keep theirs.
@@ -55,7 +82,7 @@ def _keep(bench: Bench, seed: int, names: tuple[str, ...], kept: set[str]) -> No
         some = suspects.pop()
         _set(kept, {*names} - good - {*some})
         left -= 1
-        if _healthy(bench, seed, varied=True):
+        if healthy():
             good |= {*some}
         elif len(some) > 1 and left > 0:
             middle = len(some) // 2

@@ -85,7 +85,9 @@ class Bench:
     scalars: ScalarArguments = field(init=False)
     trained: Trained = field(init=False)
     structures: dict[str, Structure] = field(init=False)
-    """What the file's inputs promise, by their names."""
+    """What the file's inputs show, by their names."""
+    shaped: set[str] = field(default_factory=set)
+    """Those of them that keep their triangles and symmetry in trials: see `choose_structure`."""
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.op_class)
@@ -137,7 +139,7 @@ class Bench:
         given = self.reference.inputs(seed) if distribution in UNTOUCHED else self.pattern
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
+                view, structure = self.memory.views[slot][spec.name], self._tried(spec.name)
                 write(view, draw(distribution, value, generator, self.op_class, view, mild=mild, structure=structure))
         far = distribution in FAR_BESIDE and not mild
         trained, partly = distribution != "given", distribution not in ("given", STIRRED)
@@ -289,7 +291,12 @@ class Bench:
                 view = self.memory.views[slot][spec.name]
                 values = view.clone(memory_format=torch.contiguous_format)
                 into(values, generator)
-                write(view, self.structures[spec.name].keep(values))
+                write(view, self._tried(spec.name).keep(values))
+
+    def _tried(self, name: str) -> Structure:
+        """What an input's values keep in trials of what the file shows."""
+        structure = self.structures[name]
+        return structure if name in self.shaped else structure.unshaped
 
 
 def _ends(value: torch.Tensor) -> tuple[float, float] | None:

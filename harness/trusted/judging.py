@@ -18,7 +18,7 @@ from harness.nouns.events import Checking
 from harness.nouns.task import Signature
 from harness.nouns.task_filters import CONSTANT
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
-from harness.trusted.admission import choose_manner, choose_weights
+from harness.trusted.admission import choose_manner, choose_structure, choose_weights
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
@@ -188,6 +188,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
     for refused in bench.discrete.refused:
         bench.untried.append(Untried(distribution="integers and masks", seed=seed, reason=f"{refused}: refused"))
     choose_weights(bench, seed)
+    choose_structure(bench, seed)
     choose_manner(bench, seed, various=job.trials is None)
     own, backward = bench.reference.given_seed, bench.reference.gradients is not None
     planned = plan_trials(

@@ -33,7 +33,7 @@ from harness.nouns.verdict import OutputError, Trial
 from harness.processes.candidate_process import PROGRAMS, runtime_library
 from harness.targets.cpu import CpuTarget
 from harness.trusted import comparison
-from harness.trusted.admission import choose_manner, choose_weights
+from harness.trusted.admission import choose_manner, choose_structure, choose_weights
 from harness.trusted.bench import Bench
 from harness.trusted.judging import prepare
 from harness.trusted.link import RunnerLink
@@ -114,6 +114,7 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
     with _near_misses() as near, _bench(task, library, seeds[0]) as bench:
         bench.settle(seeds[0])
         choose_weights(bench, seeds[0])
+        choose_structure(bench, seeds[0])
         choose_manner(bench, seeds[0])
         bench.fill = partial(bench.fill, amid=amid)  # type: ignore[method-assign]
         for seed in seeds:

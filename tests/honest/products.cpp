@@ -79,8 +79,8 @@ void run(TensorView a, TensorView b, TensorView y) {
 void run(TensorView a, TensorView b, TensorView y) {
   std::fill_n(out(y), 3600, 0.f);
   for (int i = 0; i < 60; ++i)
-    for (int k = 0; k <= i; ++k)
-      for (int j = 0; j <= k; ++j) out(y)[i * 60 + j] += in(a)[i * 60 + k] * in(b)[k * 60 + j];
+    for (int k = 0; k < 60; ++k)
+      for (int j = 0; j <= i && in(a)[i * 60 + k] != 0; ++j) out(y)[i * 60 + j] += in(a)[i * 60 + k] * in(b)[k * 60 + j];
 }
 //// convolution
 // init: self.conv = nn.Conv2d(4, 6, 3, padding=1)

@@ -23,10 +23,11 @@ WEIGHTS = {
     "both": torch.ones(5, 5) + torch.arange(5) + torch.arange(5).unsqueeze(1),
     "causal": torch.full((6, 6), -math.inf).triu(1),
     "ones_below": torch.ones(6, 6).tril(),
+    "whitening": torch.eye(5),
     "kept": torch.tensor([[0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]] * 3),
     "steps": torch.tensor(7),
 }
-BUFFERS = ("variance", "causal", "ones_below", "kept", "steps")
+BUFFERS = ("variance", "whitening", "causal", "ones_below", "kept", "steps")
 
 
 def generator(seed: int = 5) -> torch.Generator:
@@ -94,28 +95,46 @@ def test_training_may_not_have_reached_the_first_or_the_last(name):
     )
 
 
-def test_sparse_weights_have_their_zeros_elsewhere():
+def test_sparse_weights_have_their_zeros_elsewhere_or_none():
     patterns = {tuple((drawn("pruned", seed) == 0).flatten().tolist()) for seed in range(8)}
     assert len(patterns) > 3
-    assert {sum(pattern) for pattern in patterns} == {12}
+    assert {sum(pattern) for pattern in patterns} == {0, 12}
+    trained = Trained(WEIGHTS, BUFFERS)
+    timed = [trained.draw("pruned", generator(seed), timed=True) for seed in range(8)]
+    assert {int((values == 0).sum()) for values in timed} == {12}
 
 
-def test_triangles_symmetry_and_masks_are_promises():
-    lower = drawn("lower")
-    assert not lower.triu(1).any() and (lower.tril() != 0).sum() == 28
-    both = drawn("both")
-    assert torch.equal(both, both.mT)
-    for name in ("causal", "ones_below"):
-        assert torch.equal(drawn(name), WEIGHTS[name])
-    kept = drawn("kept")
-    assert set(kept.unique().tolist()) == {0.0, 1.0}
-    assert (kept.sum(1) == 3).all()
-    assert any(not torch.equal(drawn("kept", seed), WEIGHTS["kept"]) for seed in range(3))
+def test_masks_have_as_many_in_each_row_elsewhere():
+    for name, shown in (("kept", {0.0, 1.0}), ("causal", {0.0, -math.inf}), ("ones_below", {0.0, 1.0})):
+        masks = [drawn(name, seed) for seed in range(3)]
+        assert all(set(mask.unique().tolist()) == shown for mask in masks)
+        assert all(torch.equal(mask.isinf().sum(1), WEIGHTS[name].isinf().sum(1)) for mask in masks)
+        assert all(torch.equal(mask.nan_to_num().sum(1), WEIGHTS[name].nan_to_num().sum(1)) for mask in masks)
+        assert any(not torch.equal(mask, WEIGHTS[name]) for mask in masks)
+
+
+def test_what_a_weight_shows_is_no_promise_but_where_the_reference_takes_nothing_else():
+    trained = Trained(WEIGHTS, BUFFERS)
+    assert trained.structured == ("identity", "lower", "both", "causal", "ones_below", "whitening")
+    assert drawn("whitening").all()
+    assert any(drawn("lower", seed).triu(1).any() for seed in range(5))
+    symmetric = drawn("both")
+    assert not torch.equal(symmetric, symmetric.mT)
+    for timed in (False, True):
+        trained.keeps_structure = set() if timed else {*trained.structured}
+        lower = trained.draw("lower", generator(), timed=timed)
+        assert not lower.triu(1).any() and (lower.tril() != 0).sum() == 28
+        both = trained.draw("both", generator(), timed=timed)
+        assert torch.equal(both, both.mT)
+        for name in ("causal", "ones_below"):
+            assert torch.equal(trained.draw(name, generator(), timed=timed), WEIGHTS[name])
+    assert trained.draw("identity", generator(), timed=True).all()
     assert torch.equal(drawn("steps"), WEIGHTS["steps"])
 
 
 def test_a_part_of_each_weight_may_be_far_larger_than_it_began():
     trained = Trained(WEIGHTS, BUFFERS)
+    trained.keeps_structure = {"lower"}
     for name in ("matrix", "norm", "lower"):
         near, far = (trained.draw(name, generator(3), far=far) for far in (False, True))
         ratio = (far / WEIGHTS[name]).abs().nan_to_num(1.0)

@@ -7,8 +7,8 @@ import torch
 from python_kernels import SIGNATURE, SOURCE, bench_of, right
 
 from harness.checks.finite import all_finite
-from harness.nouns.task import TensorSpec
-from harness.trusted.admission import PROBES, WEIGHTS, choose_weights
+from harness.nouns.task import Signature, TensorSpec
+from harness.trusted.admission import PROBES, WEIGHTS, choose_structure, choose_weights
 from harness.trusted.trials import run_trial
 
 NAMES = [f"w{number}" for number in range(12)]
@@ -88,3 +88,57 @@ def test_a_single_element_that_is_no_number_is_found(dtype):
         spoilt = good.clone()
         spoilt[77, 31] = bad
         assert not all_finite([good, spoilt])
+
+
+SQUARES = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("lower", torch.rand(5, 5).add(1).tril())
+
+    def forward(self, a, b):
+        return {result}
+
+def get_inputs():
+    a = torch.rand(5, 5)
+    return [a @ a.mT + torch.eye(5), torch.eye(5)]
+"""
+A = TensorSpec(name="a", shape=(5, 5), strides=(5, 1), dtype="float32")
+SQUARE = Signature(
+    inputs=(A, A.model_copy(update={"name": "b"})), parameters=(A.model_copy(update={"name": "lower"}),),
+    outputs=(A.model_copy(update={"name": "y"}),),
+)  # fmt: skip
+SYMMETRIC, DIAGONAL = "(0 if torch.equal(a, a.mT) else torch.nan)", "(0 if b.count_nonzero() <= 5 else torch.nan)"
+LOWER = "(0 if not self.lower.triu(1).any() else torch.nan)"
+
+
+@pytest.mark.parametrize(
+    ("result", "inputs", "weights"),
+    [
+        ("a @ b @ self.lower", set(), set()),
+        (f"a @ b @ self.lower + {SYMMETRIC}", {"a"}, set()),
+        (f"a @ b @ self.lower + {SYMMETRIC} + {DIAGONAL}", {"a", "b"}, set()),
+        (f"a @ b @ self.lower + {LOWER}", set(), {"lower"}),
+    ],
+)
+def test_a_structure_is_kept_only_where_the_reference_refuses_to_be_without_it(result, inputs, weights):
+    with bench_of(lambda views, numbers: None, source=SQUARES.format(result=result), signature=SQUARE) as bench:
+        choose_weights(bench, 3)
+        choose_structure(bench, 3)
+        assert (bench.shaped, bench.trained.keeps_structure) == (inputs, weights)
+        told = [each.reason for each in bench.untried if "alone of" in each.reason]
+        assert all(any(name in reason for reason in told) for name in inputs | weights) and bool(told) == bool(
+            inputs | weights
+        )
+        for family in ("normal", "wide"):
+            bench.fill(0, 4, family)
+            views = bench.memory.views[0]
+            assert torch.equal(views["a"], views["a"].mT) == ("a" in inputs)
+            assert (int(views["b"].count_nonzero()) == 5) == ("b" in inputs)
+        for _ in range(3):
+            bench.stir(1)
+            timed = bench.memory.views[1]
+            assert torch.equal(timed["a"], timed["a"].mT), "timed values are like the file's"
+            assert not timed["lower"].triu(1).any()
