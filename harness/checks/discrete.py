@@ -1,40 +1,49 @@
-"""Integers and masks: what an argument shows in all draws of its file, and other values that show the same.
+"""Integers and masks: what an argument shows in all draws of its file, and how it may vary.
 
-Only the file knows which integers are legal, so nothing leaves the range that it showed, order and distinctness are
-kept, and whether the reference takes a variation is for its caller to try. All functions work on `base_of` a tensor.
+What draws show may be chance: distinct numbers repeat, constant ones move, lengths shrink, and values next to the range
+are planted (`harness.checks.variations`), where the reference takes that. Whether it does is for the caller to try.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import torch
 
 Kind = Literal[
-    "values", "flags", "triangle", "prefix", "suffix", "one_hot", "positions", "distinct", "ascending", "full", "fixed"
+    "values",
+    "flags",
+    "triangle",
+    "prefix",
+    "suffix",
+    "one_hot",
+    "positions",
+    "distinct",
+    "ascending",
+    "full",
+    "ones",
+    "fixed",
 ]
 Way = Literal[
     "moved", "redrawn", "repeated", "reversed", "nudged", "reflected", "respread", "recut", "flipped", "set",
-    "cleared", "lowered", "few", "renewed", "rows set", "rows cleared",
+    "cleared", "lowered", "few", "renewed", "rows set", "rows cleared", "doubled", "merged", "shortened", "emptied",
+    "raised", "switched", "planted",
 ]  # fmt: skip
 
 LOOKED_AT = 1 << 20
 """Elements, in whole rows, that tell a kind; one long row is looked at as a whole."""
 PREFIX = 1 << 12
 """Elements of a long row that mostly tell at once that it repeats values."""
-BLOCK = (1 << 20) + 7
-"""Numbers drawn before they repeat: drawing 16 million takes a tenth of a second."""
-FLIPPED = 1 / 8
-FEW = 16
 
 
 @dataclass(frozen=True)
 class Shown:
     """What a tensor shows in every draw. `low` and `high` hold for each slice along `axis`, and broadcast to it.
 
-    `step` is how much more than its predecessor an element at least is, where it is "ascending".
+    `step` is how much more than its predecessor an element at least is, where it is "ascending". `extras` are values
+    outside of the range that may be planted.
     """
 
     kind: Kind
@@ -42,11 +51,12 @@ class Shown:
     low: torch.Tensor
     high: torch.Tensor
     step: int = 0
+    extras: tuple[int, ...] = ()
 
     @property
     def ways(self) -> tuple[Way, ...]:
         """Variations to try, as trials take turns at them."""
-        ways = WAYS[self.kind]
+        ways = (*WAYS[self.kind], "planted") if self.extras else WAYS[self.kind]
         return ways if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
 
     @property
@@ -61,13 +71,23 @@ WAYS: dict[Kind, tuple[Way, ...]] = {
     "triangle": ("flipped", "cleared", "set", "few", "rows cleared", "rows set"),
     "prefix": ("recut", "flipped", "cleared", "set", "rows cleared", "rows set"),
     "suffix": ("recut", "flipped", "cleared", "set", "rows cleared", "rows set"),
-    "one_hot": ("moved", "reversed"),
-    "positions": ("moved", "reversed"),
-    "distinct": ("moved", "reversed"),
-    "ascending": ("nudged", "reflected", "respread"),
-    "full": ("lowered",),
-    "fixed": (),
+    "one_hot": ("moved", "reversed", "flipped", "cleared", "rows cleared"),
+    "positions": ("moved", "reversed", "doubled"),
+    "distinct": ("moved", "reversed", "doubled"),
+    "ascending": ("nudged", "reflected", "respread", "merged"),
+    "full": ("lowered", "shortened", "emptied"),
+    "ones": ("flipped", "cleared", "rows cleared", "raised"),
+    "fixed": ("switched", "raised"),
 }
+EQUALS: dict[Kind, frozenset[Way]] = {
+    "one_hot": frozenset({"flipped", "cleared", "rows cleared"}),
+    "positions": frozenset({"doubled"}),
+    "distinct": frozenset({"doubled"}),
+    "ascending": frozenset({"merged"}),
+}
+"""Variations that make equals of what is not equal in the file."""
+BEYOND: frozenset[Way] = frozenset({"raised", "switched"})
+"""Variations that leave the range that the file shows."""
 TIMED: dict[Kind, tuple[Way, ...]] = {
     "values": ("renewed", "moved", "redrawn"),
     "flags": ("renewed", "moved", "few"),
@@ -79,13 +99,12 @@ TIMED: dict[Kind, tuple[Way, ...]] = {
     "distinct": ("moved",),
     "ascending": ("nudged",),
     "full": ("lowered",),
+    "ones": ("renewed", "few", "raised"),
     "fixed": (),
 }
 BY_ROWS: frozenset[Way] = frozenset({"rows set", "rows cleared"})
 """Nothing of a row is hidden, or all of it. Not in timed calls: what they find is like what the file shows. Of a single
 row nothing would be left."""
-SWAPPED: frozenset[Kind] = frozenset({"values", "flags", "one_hot", "positions", "distinct"})
-"""Kinds whose slices may change places."""
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -119,10 +138,24 @@ def _kind(bases: Sequence[torch.Tensor]) -> Kind:
 
 
 def _kind_of_one_value(dtype: torch.dtype, value: int) -> Kind:
-    """A mask that hides nothing, lengths that are all full. What is 0 everywhere is no mask but where it is bool."""
-    if dtype == torch.bool or value == 1:
+    """A mask that hides nothing, lengths that are all full. What is 0 everywhere is no mask but where it is bool; what
+    is 1 everywhere may be one, a length, or the number of a step."""
+    if dtype == torch.bool:
         return "flags"
-    return "full" if value > 1 else "fixed"
+    return "ones" if value == 1 else "full" if value > 1 else "fixed"
+
+
+def candidates(shown: Shown, dtype: torch.dtype, own: Iterable[int], *, beyond: bool) -> tuple[int, ...]:
+    """Values outside of what a tensor shows that might be legal: 0, 1, the next one `beyond`, and the module's `own`.
+
+    Whoever indexes with what is shown may do so with 0 and 1 where that is not above it.
+    """
+    if shown.kind not in ("values", "positions", "distinct", "full", "fixed"):
+        return ()
+    low, high = int(shown.low.min()), int(shown.high.max())
+    tried = [*own, *(value for value in (0, 1) if value <= high), *([high + 1] if beyond else [])]
+    limits = torch.iinfo(dtype)
+    return tuple(dict.fromkeys(v for v in tried if not low <= v <= high and limits.min <= v <= limits.max))
 
 
 def _is_triangle(base: torch.Tensor) -> bool:
@@ -191,180 +224,3 @@ def _steps(base: torch.Tensor) -> torch.Tensor:
 
 def _repeats_nothing(rows: torch.Tensor) -> bool:
     return bool((rows.long().sort(-1).values.diff(dim=-1) > 0).all())
-
-
-def vary(given: torch.Tensor, shown: Shown, way: Way, generator: torch.Generator) -> torch.Tensor:
-    """Other values of the kind that `shown` tells, from a base's own, in its shape and type."""
-    return _VARIATIONS[way](given, shown, generator).to(given.dtype)
-
-
-def swap_few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """A few slices along the axis in each other's places, in place; nothing where the kind does not allow that."""
-    extent = given.shape[shown.axis]
-    if shown.kind in SWAPPED:
-        count = 2 * max(1, min(FEW, extent // 8))
-        places = torch.randint(extent, (count,), generator=generator, device=given.device)
-        places = torch.unique(places)
-        given.index_copy_(shown.axis, places, given.index_select(shown.axis, places.flip(0)))
-    return given
-
-
-def change_few(given: torch.Tensor, shown: Shown, way: Way, generator: torch.Generator) -> torch.Tensor:
-    """A few elements, or rows, as a timed call's variation might have them, in place; all others stay."""
-    swap_few(given, shown, generator)
-    if way == "renewed":
-        return _renew_few(given, shown, generator)
-    if way != "moved":
-        changed = vary(given, shown, way, generator)
-        if way == "few":
-            return given.copy_(changed)
-        at = _some_places(given.shape[:-1] if way == "recut" else given.shape, generator)
-        given[at] = changed[at]
-    return given
-
-
-def _some_places(shape: torch.Size, generator: torch.Generator) -> tuple[torch.Tensor, ...]:
-    """Indices of up to `FEW` elements; of a shape without axes none, which is its one element."""
-    count = max(1, min(FEW, shape.numel() // 8))
-    drawn = torch.randint(shape.numel(), (count,), generator=generator, device=generator.device)
-    return torch.unravel_index(drawn, shape) if shape else ()
-
-
-def _renew_few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """The other flag, or any value of the range, in a few places."""
-    at = _some_places(given.shape, generator)
-    if shown.kind == "flags":
-        given[at] = (~given[at].bool()).to(given.dtype)
-    else:
-        low, high = (ends.expand(given.shape)[at] for ends in (shown.low, shown.high))
-        given[at] = _between(low, high, low.shape, generator).to(given.dtype)
-    return given
-
-
-def _uniform(shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Numbers of [0, 1) in float64, repeating after a block."""
-    count = shape.numel()
-    block = torch.rand(min(count, BLOCK), generator=generator, device=generator.device, dtype=torch.float64)
-    return block.repeat(-(-count // max(1, block.numel())))[:count].view(shape)
-
-
-def _between(low: torch.Tensor, high: torch.Tensor, shape: torch.Size, generator: torch.Generator) -> torch.Tensor:
-    """Uniform integers of [low, high], both included."""
-    drawn = (_uniform(shape, generator) * (high.double() - low.double() + 1)).floor_().long() + low.long()
-    return torch.minimum(drawn, high.long())
-
-
-def _moved(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Rolled along the axis, and a few swapped: no two calls see the same, if there are more than a few."""
-    extent = given.shape[shown.axis]
-    places = int(torch.randint(1, max(2, extent), (1,), generator=generator, device=generator.device))
-    return swap_few(given.roll(places, shown.axis), shown, generator)
-
-
-def _renewed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Moved, and a few of another value: what follows from the values in whatever order is another one, too."""
-    return _renew_few(_moved(given, shown, generator), shown, generator)
-
-
-def _redrawn(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return _between(shown.low, shown.high, given.shape, generator)
-
-
-def _repeated(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """The lowest, the middle and the highest value alone: collisions, and both ends of the range."""
-    low, span = shown.low.long(), shown.high.long() - shown.low.long()
-    return low + (_uniform(given.shape, generator) * 3).long() * span // 2
-
-
-def _reversed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return given.flip(shown.axis)
-
-
-def _nudged(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Every second inner element anywhere between its neighbours; the ends of a row stay."""
-    values = given.long().clone()
-    first = 1 + int(torch.randint(2, (1,), generator=generator, device=generator.device))
-    first = min(first, values.shape[-1] - 2)
-    inner = values[..., first:-1:2]
-    low, high = values[..., first - 1 : -2 : 2] + shown.step, values[..., first + 1 :: 2] - shown.step
-    inner.copy_(_between(low, high, inner.shape, generator))
-    return values
-
-
-def _reflected(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Small steps where large ones were; each row between the same ends."""
-    values = given.long()
-    return values[..., :1] + values[..., -1:] - values.flip(-1)
-
-
-def _respread(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Anywhere between the row's ends, in order."""
-    values, extent = given.long(), given.shape[-1]
-    first, last = values[..., :1], values[..., -1:]
-    drawn = _between(first, last - shown.step * (extent - 1), given.shape, generator).sort(-1).values
-    drawn += shown.step * torch.arange(extent, device=given.device)
-    return torch.cat([first, drawn[..., 1:-1], last], -1)
-
-
-def _recut(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Rows cut off elsewhere, between the shortest and the longest that are there."""
-    lengths = given.long().sum(-1, keepdim=True)
-    low, high = lengths.min(), lengths.max()
-    low = torch.where(low < high, low, torch.clamp(low // 2, min=1))
-    drawn = _between(low, high, lengths.shape, generator)
-    places = torch.arange(given.shape[-1], device=given.device)
-    return places < drawn if shown.kind == "prefix" else places >= given.shape[-1] - drawn
-
-
-def _chosen(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    return _uniform(given.shape, generator) < FLIPPED
-
-
-def _flipped(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return given.bool() ^ _chosen(given, generator)
-
-
-def _set(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return given.bool() | _chosen(given, generator)
-
-
-def _cleared(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return given.bool() & ~_chosen(given, generator)
-
-
-def _some_rows(given: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A quarter of the rows along the last axis, one at least."""
-    rows = given.shape[:-1].numel()
-    chosen = torch.randperm(rows, generator=generator, device=generator.device) < max(1, rows // 4)
-    return chosen.view(*given.shape[:-1], 1)
-
-
-def _rows_set(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Some rows true as a whole: where that hides, nothing of them is left."""
-    return given.bool() | _some_rows(given, generator)
-
-
-def _rows_cleared(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    return given.bool() & ~_some_rows(given, generator)
-
-
-def _lowered(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Between a half of the one value and itself: lengths that are all full, say."""
-    return _between((shown.high + 1) // 2, shown.high, given.shape, generator)
-
-
-def _few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    flags = given.bool().clone(memory_format=torch.contiguous_format)
-    flat = flags.view(-1)
-    count = max(1, min(FEW, flat.numel() // 8))
-    places = torch.randint(flat.numel(), (count,), generator=generator, device=generator.device)
-    flat[places] = ~flat[places]
-    return flags
-
-
-_VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Tensor]] = {
-    "moved": _moved, "redrawn": _redrawn, "repeated": _repeated, "reversed": _reversed, "nudged": _nudged,
-    "reflected": _reflected, "respread": _respread, "recut": _recut, "flipped": _flipped, "set": _set,
-    "cleared": _cleared, "lowered": _lowered, "few": _few,
-    "renewed": _renewed, "rows set": _rows_set, "rows cleared": _rows_cleared,
-}  # fmt: skip

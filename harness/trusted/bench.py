@@ -22,7 +22,8 @@ from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass, Signature, TensorSpec
 from harness.nouns.verdict import Untried
 from harness.trusted.device import Device
-from harness.trusted.discrete_arguments import DiscreteArguments, Ways
+from harness.trusted.discrete_arguments import DiscreteArguments, Known, Ways
+from harness.trusted.integer_uses import watch
 from harness.trusted.link import Numbers, RunnerLink
 from harness.trusted.memory import SharedMemory, write
 from harness.trusted.oracle import Oracle
@@ -229,8 +230,18 @@ class Bench:
 
     def settle(self, seed: int) -> None:
         """Find out which variations of integers, masks and numbers the reference takes."""
-        self.discrete.settle(self.reference.inputs, self.takes, seed)
+        self.discrete.settle(self.reference.inputs, self.takes, seed, self._known())
         self.scalars.settle(partial(self.takes, {}))
+
+    def _known(self) -> Known:
+        """What the reference does with its integers. On a GPU an index beyond a table would end the judge's context."""
+        held = self.named(self.pattern) | self.reference.parameters()
+        whole = {name: tensor for name, tensor in held.items() if not tensor.is_floating_point()}
+        if not whole:
+            return Known()
+        uses = watch(lambda: self.reference.run(self.pattern))
+        own = {name: uses.own.get(tensor.untyped_storage().data_ptr(), ()) for name, tensor in whole.items()}
+        return Known(own, uses.ambiguous, beyond=self.device.kind == "cpu")
 
     def takes(self, ways: Ways, numbers: Numbers | None = None) -> bool:
         """Whether the reference accepts the file's own inputs with integers, masks and numbers varied so.

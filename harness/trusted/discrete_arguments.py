@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 import torch
 
-from harness.checks.discrete import TIMED, Shown, Way, base_of, change_few, show, vary
+from harness.checks.discrete import BEYOND, EQUALS, TIMED, Shown, Way, base_of, candidates, show
 from harness.checks.families import STIRRED
+from harness.checks.variations import change_few, vary
 from harness.nouns.task import Signature
 from harness.trusted.reference import Value
 
@@ -27,6 +29,19 @@ FRESH_S = 1.0
 """Seconds of drawing new sets while timed, for arguments of which no variation is taken."""
 COMPARED = 3
 """Draws that a kind is told by."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of a task's integers: the values that the module singles out in an argument, by its name.
+
+    Where equals are `ambiguous` none are made. Values `beyond` what the file shows are tried only where a wrong index
+    ends no more than the forward.
+    """
+
+    own: Mapping[str, Iterable[int]] = field(default_factory=dict)
+    ambiguous: bool = False
+    beyond: bool = True
 
 
 class DiscreteArguments:
@@ -47,7 +62,13 @@ class DiscreteArguments:
         self._fresh_s = FRESH_S
         self.refused: list[str] = []
 
-    def settle(self, draw: Callable[[int], list[Value]], takes: Callable[[Ways], bool], seed: int) -> None:
+    def settle(
+        self,
+        draw: Callable[[int], list[Value]],
+        takes: Callable[[Ways], bool],
+        seed: int,
+        known: Known = Known(),
+    ) -> None:
         """Draw further sets, see what they show, and try variations on the reference.
 
         `draw` gives a set of inputs under a seed, `takes` says whether the reference accepts inputs varied so.
@@ -55,7 +76,8 @@ class DiscreteArguments:
         self._draw_sets(draw, seed)
         self._shown = {name: show([each[name] for each in self._sets[:COMPARED]]) for name in self._sets[0]}
         self._shown |= {name: show([tensor]) for name, tensor in self._kept.items()}
-        ways = {name: shown.ways for name, shown in self._shown.items() if shown.ways}
+        self._plant(takes, known)
+        ways = {name: ways for name, shown in self._shown.items() if (ways := self._to_try(name, shown, known))}
         for turn in range(max(map(len, ways.values()), default=0)):
             taken = self._taken({name: each[turn % len(each)] for name, each in ways.items()}, takes)
             self._turns += [taken] * bool(taken)
@@ -92,6 +114,31 @@ class DiscreteArguments:
         """Change a few elements of an argument, as far as it varies in timed calls."""
         if way := self._timed.get(name):
             change_few(base_of(view), self._shown[name], way, generator)
+
+    def _to_try(self, name: str, shown: Shown, known: Known) -> tuple[Way, ...]:
+        """A kind's variations but for those that nobody can be held to here, or that cannot be tried."""
+        never = EQUALS.get(shown.kind, frozenset()) if known.ambiguous else frozenset()
+        self.refused += [f"{name} {way}" for way in shown.ways if way in never]
+        beyond = frozenset() if known.beyond else BEYOND
+        return tuple(way for way in shown.ways if way not in never | beyond)
+
+    def _plant(self, takes: Callable[[Ways], bool], known: Known) -> None:
+        """Find the values outside of each range that the reference takes."""
+        tensors = {**self._sets[0], **self._kept}
+        plain = dict(self._shown)
+        tried = {
+            name: candidates(shown, tensors[name].dtype, known.own.get(name, ()), beyond=known.beyond)
+            for name, shown in plain.items()
+        }
+        taken: dict[str, list[int]] = {name: [] for name in tried}
+        refused = [*self.refused]
+        for rank in range(max(map(len, tried.values()), default=0)):
+            now = {name: values[rank] for name, values in tried.items() if rank < len(values)}
+            self._shown = plain | {name: replace(plain[name], extras=(value,)) for name, value in now.items()}
+            for name in self._taken(dict.fromkeys(now, "planted"), takes):
+                taken[name].append(now[name])
+        self.refused = refused  # that they are legal is nobody's claim
+        self._shown = {name: replace(shown, extras=tuple(taken[name])) for name, shown in plain.items()}
 
     def _draw_sets(self, draw: Callable[[int], list[Value]], seed: int) -> None:
         first, began = self._sets[0], time.monotonic()

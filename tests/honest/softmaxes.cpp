@@ -76,13 +76,16 @@ void run(TensorView x, TensorView hidden, TensorView y) {
 //// cross entropy: rows, then their mean
 void run(TensorView x, TensorView label, TensorView y) {
   float total = 0;
+  int counted = 0;
   for (int64_t r = 0; r < 50; ++r) {
+    if (in<int64_t>(label)[r] == -100) continue;  // cross_entropy's ignore_index
+    ++counted;
     float const* row = in(x) + r * 120;
     float const most = *std::max_element(row, row + 120);
     float const sum = lanes(120, [&](int64_t i) { return std::exp(row[i] - most); });
     total += std::log(sum) + most - row[in<int64_t>(label)[r]];
   }
-  *out(y) = total / 50;
+  *out(y) = total / counted;
 }
 //// log of a sum
 // get: torch.randn(40, 333)

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.checks.discrete import BY_ROWS, WAYS, base_of, change_few, show, swap_few, vary
+from harness.checks import variations as varied
+from harness.checks.discrete import BEYOND, BY_ROWS, WAYS, base_of, candidates, show
+from harness.checks.variations import change_few, swap_few, vary
 
 EXAMPLES = {
     "positions": lambda g: torch.arange(12).repeat(3, 1),
@@ -19,6 +23,7 @@ EXAMPLES = {
     "one_hot": lambda g: torch.nn.functional.one_hot(torch.randint(7, (20,), generator=g), 7),
     "flags": lambda g: torch.rand(20, 20, generator=g) < 0.3,
     "full": lambda g: torch.full((6,), 32),
+    "ones": lambda g: torch.ones(6, dtype=torch.int64),
     "fixed": lambda g: torch.zeros(5, dtype=torch.int64),
     "values": lambda g: torch.randint(-100, 101, (6, 50), generator=g, dtype=torch.int8),
 }
@@ -47,16 +52,22 @@ def test_every_variation_keeps_type_shape_and_range(kind, seed):
     low, high = (bound.long() for bound in (shown.low, shown.high))
     for way, values in changed.items():
         assert (values.dtype, values.shape) == (drawn(kind, seed).dtype, drawn(kind, seed).shape)
-        if way not in {"lowered", "flipped", "set", "cleared", "few", *BY_ROWS}:
+        if way not in {"lowered", "shortened", "emptied", "flipped", "set", "cleared", "few", *BEYOND, *BY_ROWS}:
             assert ((values.long() >= low) & (values.long() <= high)).all(), way
     if kind == "full":
         assert ((changed["lowered"] >= 16) & (changed["lowered"] <= 32)).all()
+        assert ((changed["shortened"] >= 1) & (changed["shortened"] <= 32)).all()
+        assert ((changed["emptied"] >= 0) & (changed["emptied"] <= 32)).all() and not changed["emptied"].all()
+    if kind in ("ones", "fixed"):
+        assert ((changed["raised"] > low) & (changed["raised"] <= low + 8)).all()
 
 
 @given(st.sampled_from(["ascending", "distinct", "positions", "one_hot", "prefix", "suffix"]), st.integers(0, 1 << 30))
 def test_a_kind_stays_what_it_is(kind, seed):
     _, changed = variations(kind, seed)
-    kept = {way: values for way, values in changed.items() if way not in {"flipped", "set", "cleared", *BY_ROWS}}
+    kept = {
+        way: values for way, values in changed.items() if way not in {"flipped", "set", "cleared", "doubled", *BY_ROWS}
+    }
     assert kept
     for way, values in kept.items():
         rows, told = values.long(), drawn(kind, seed).long()
@@ -67,6 +78,48 @@ def test_a_kind_stays_what_it_is(kind, seed):
             assert torch.equal(rows.sort(-1).values, told.sort(-1).values), way
         else:
             assert show([values]).kind == kind, way
+
+
+@pytest.mark.parametrize("kind", ["distinct", "positions"])
+def test_what_is_distinct_repeats_its_own_values(kind):
+    _, changed = variations(kind, 3)
+    rows, given = changed["doubled"].long(), drawn(kind, 3).long()
+    assert (rows.sort(-1).values.diff(dim=-1) == 0).any()
+    assert all(set(row.tolist()) <= set(own.tolist()) for row, own in zip(rows, given, strict=True))
+
+
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=40), st.integers(0, 1 << 30))
+def test_offsets_become_equal_in_order_between_the_same_ends(steps, seed):
+    values = torch.tensor([0, *steps]).cumsum(0)
+    merged = varied._merged(values, show([values]), torch.Generator().manual_seed(seed))
+    steps_now = merged.diff()
+    assert (steps_now >= 0).all() and (steps_now == 0).any()
+    assert (merged[0], merged[-1]) == (values[0], values[-1])
+
+
+@pytest.mark.parametrize(
+    ("draw", "own", "beyond", "found"),
+    [
+        (torch.tensor([5, 9, 5, 7]), (), True, (0, 1, 10)),
+        (torch.tensor([5, 9, 5, 7]), (-100, 7), False, (-100, 0, 1)),
+        (torch.tensor([-3, 127, 5, 5], dtype=torch.int8), (-300,), True, ()),
+        (torch.zeros(4, dtype=torch.int64), (2,), True, (2, 1)),
+        (torch.arange(6), (-100,), False, (-100,)),
+        (torch.tensor([0, 3, 9, 9]), (-100,), True, ()),
+        (torch.rand(9) < 0.5, (), True, ()),
+    ],
+    ids=["values", "not beyond", "limits of the type", "zeros", "positions", "ascending", "flags"],
+)
+def test_values_that_may_be_legal_outside_of_what_is_shown(draw, own, beyond, found):
+    shown = show([draw])
+    if shown.kind == "fixed":
+        found = tuple(value for value in found if value != 0)
+    assert candidates(shown, draw.dtype, own, beyond=beyond) == found
+    if found:
+        wider = dataclasses.replace(shown, extras=found)
+        assert wider.ways[-1] == "planted"
+        planted = vary(draw.repeat(9), wider, "planted", torch.Generator().manual_seed(1))
+        assert set(planted.tolist()) <= {*draw.tolist(), *found} and {*found} & {*planted.tolist()}
 
 
 @given(st.lists(st.integers(1, 9), min_size=3, max_size=40), st.integers(0, 1 << 30))

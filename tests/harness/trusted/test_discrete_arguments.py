@@ -9,6 +9,7 @@ from python_kernels import bench_of
 from harness.checks.families import PLANS, STIRRED
 from harness.nouns.task import Signature, TensorSpec
 from harness.trusted import judging
+from harness.trusted.discrete_arguments import Known
 from harness.trusted.facts.describing import describe
 
 SOURCE = """
@@ -130,3 +131,49 @@ def test_an_argument_that_is_read_by_nothing_costs_no_trial():
     assert spec.dtype == "float32"
     with bench_of(lambda views, numbers: None) as bench:
         bench.discrete.settle(lambda seed: pytest.fail("drawn"), lambda ways: pytest.fail("tried"), 1)
+
+
+CHANCE = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = torch.nn.Parameter(torch.randn(40, 3))
+
+    def forward(self, index, kinds, rows):
+        return self.table[kinds] + RESULT
+
+def get_inputs():
+    return [torch.randperm(12)[:6], torch.zeros(12, dtype=torch.long), torch.rand(6, 3)]
+"""
+
+
+@pytest.mark.parametrize(
+    ("result", "doubled"),
+    [
+        ("torch.zeros(12, 3).index_add(0, index, rows)", True),
+        ("torch.zeros(12, 3).index_copy(0, index, rows)", False),
+        ("torch.zeros(12, 3).index_add(0, index, rows) / int(index.unique().numel() == 6)", False),
+    ],
+    ids=["added", "copied", "refused"],
+)
+def test_distinct_indices_repeat_where_that_is_defined_and_taken(result, doubled):
+    with bench_for(CHANCE.replace("RESULT", result)) as bench:
+        bench.settle(3)
+        tried = {each for turn in bench.discrete._turns for each in turn.items()}
+        assert (("index", "doubled") in tried) == doubled
+        assert ("index doubled" in bench.discrete.refused) != doubled
+        assert {("kinds", "switched"), ("kinds", "raised")} <= tried
+        if "copy" not in result and doubled:
+            assert {("kinds", "planted")} <= tried, "1 is a row of the table as well"
+
+
+def test_values_next_to_the_range_are_tried_where_a_wrong_index_ends_the_forward_alone():
+    source = SOURCE.replace("DEMAND", "").replace("torch.randint(0, 40, (6, 6))", "torch.randint(5, 20, (6, 6))")
+    with bench_for(source) as bench:
+        bench.discrete.settle(bench.reference.inputs, bench.takes, 3, Known(beyond=True))
+        low, high = bench.discrete._shown["index"].low.min(), bench.discrete._shown["index"].high.max()
+        assert low >= 5 and bench.discrete._shown["index"].extras == (0, 1, int(high) + 1)
+        bench.discrete.settle(bench.reference.inputs, bench.takes, 3, Known(beyond=False))
+        assert bench.discrete._shown["index"].extras == (0, 1)

@@ -1,0 +1,59 @@
+"""What a forward does with its integers, seen while it runs."""
+
+import pytest
+import torch
+from torch.nn import functional
+
+from harness.trusted.integer_uses import watch
+
+INDEX, ROWS, TABLE = torch.tensor([2, 0, 3]), torch.randn(3, 5), torch.randn(6, 5)
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: torch.zeros(6, 5).index_copy(0, INDEX, ROWS),
+        lambda: torch.zeros(6, 5).scatter(0, INDEX[:, None].expand(3, 5), ROWS),
+        lambda: torch.zeros(6, 5).index_put((INDEX,), ROWS),
+        lambda: INDEX.argsort(),
+        lambda: TABLE.max(dim=1),
+        lambda: TABLE.topk(2),
+    ],
+)
+def test_results_that_follow_from_the_order_of_equals_are_known(run):
+    assert watch(run).ambiguous
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        lambda: torch.zeros(6, 5).index_add(0, INDEX, ROWS),
+        lambda: torch.zeros(6, 5).index_put((INDEX,), ROWS, accumulate=True),
+        lambda: torch.zeros(6, 5).index_put((INDEX,), torch.tensor(1.0)),
+        lambda: torch.zeros(6, 5).scatter(0, INDEX[:, None], 1.0),
+        lambda: torch.zeros(6, 5).scatter_reduce(0, INDEX[:, None].expand(3, 5), ROWS, "sum"),
+        lambda: TABLE[INDEX].max(),
+        lambda: TABLE.masked_fill(TABLE > 0, 1.0),
+    ],
+)
+def test_others_do_not(run):
+    assert not watch(run).ambiguous
+
+
+def test_values_that_an_operator_singles_out_are_known_of_the_tensor_that_it_reads():
+    other = torch.tensor([1, 1, 1])
+
+    def run():
+        functional.nll_loss(torch.randn(3, 5), INDEX.view(3), ignore_index=4)
+        functional.cross_entropy(torch.randn(3, 5), INDEX)
+        functional.embedding(INDEX, TABLE, padding_idx=2)
+        functional.embedding(other, TABLE)
+
+    own = watch(run).own
+    assert own[INDEX.untyped_storage().data_ptr()] == {4, -100, 2}
+    assert other.untyped_storage().data_ptr() not in own
+
+
+def test_a_forward_that_fails_tells_nothing():
+    uses = watch(lambda: TABLE[torch.tensor([99])])
+    assert (uses.ambiguous, dict(uses.own)) == (False, {})
