@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from graph.model.partition import COMPILER, LEAST_GAIN, Region, kind_of
-from graph.model.window import VIEWS, Window
+from graph.model.window import Window
 from graph.model.writers import Writers
+from knowledge.compiler.aten import FREE
 
 MOST_JOINED = 12
 """Regions in one source: each takes nvcc seconds."""
@@ -41,7 +42,7 @@ def _follows(one: Region, other: Region, writers: Writers) -> bool:
     if part is not other.window.part or not _of_one_hand(one.recipe, other.recipe, writers):
         return False
     return all(
-        each.name in VIEWS and not each.hindrance for each in part.operations[one.window.end : other.window.start]
+        each.name in FREE and not each.hindrance for each in part.operations[one.window.end : other.window.start]
     )
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from graph.model.window import VIEWS, Window
+from graph.model.window import Window
 from graph.model.writers import Writers
 from harness.nouns.capture import Capture, Operation, Part
+from knowledge.compiler.aten import CLASSES, FREE
 
 Kind = Literal["product", "convolution", "attention", "norm", "reduction", "recurrence", "pointwise", "other"]
 
@@ -20,28 +21,7 @@ LEAST_GAIN = 0.2
 """Of a window's time: the compiler's estimate is none that less can be told by."""
 COMPILER = "loops"
 
-_KINDS: dict[Kind, frozenset[str]] = {
-    "attention": frozenset({
-        "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "multi_head_attention_forward",
-    }),
-    "convolution": frozenset({
-        "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "convolution",
-    }),
-    "recurrence": frozenset({"lstm", "gru", "rnn_tanh", "rnn_relu"}),
-    "product": frozenset({
-        "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "outer", "bilinear",
-    }),
-    "norm": frozenset({
-        "layer_norm", "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm",
-        "batch_norm", "_native_batch_norm_legit_no_training", "_native_batch_norm_legit", "instance_norm",
-    }),
-    "reduction": frozenset({
-        "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "var_mean", "std", "norm",
-        "linalg_vector_norm", "logsumexp", "softmax", "_softmax", "log_softmax", "_log_softmax", "cumsum", "cumprod",
-        "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool1d",
-        "adaptive_avg_pool2d", "adaptive_avg_pool3d", "max_pool2d_with_indices",
-    }),
-}  # fmt: skip
+_HEAVIEST: tuple[Kind, ...] = ("attention", "convolution", "recurrence", "product", "norm", "reduction")
 """The heaviest first: a region is called by the first of these that it holds; what is in none is pointwise."""
 _HEAVY = ("attention", "convolution", "recurrence", "product")
 _SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
@@ -69,8 +49,8 @@ def regions_of(capture: Capture, writers: Writers) -> tuple[Region, ...]:
 
 def kind_of(operations: tuple[Operation, ...]) -> Kind:
     """What a run of operations mostly is."""
-    names = {each.name for each in operations if each.name not in VIEWS}
-    found: Kind | None = next((kind for kind, known in _KINDS.items() if names & known), None)
+    names = {each.name for each in operations if each.name not in FREE}
+    found: Kind | None = next((kind for kind in _HEAVIEST if names & CLASSES[kind]), None)
     return found or "pointwise"
 
 
@@ -89,7 +69,7 @@ def _regions(part: Part, writers: Writers) -> Iterator[Region]:
 
 
 def _left_out(operation: Operation) -> bool:
-    return bool(operation.hindrance) or operation.name in VIEWS
+    return bool(operation.hindrance) or operation.name in FREE
 
 
 def _longest(part: Part, start: int, writers: Writers) -> Region | None:
@@ -104,11 +84,11 @@ def _longest(part: Part, start: int, writers: Writers) -> Region | None:
         last = part.operations[end - 1]
         heavy += kind_of((last,)) in _HEAVY
         attends |= heavy == 1 and last.name in _SOFTMAX
-        tried += last.name not in VIEWS
+        tried += last.name not in FREE
         if last.hindrance or heavy > 1 + attends or tried > PATIENCE:
             break
         window = Window(part, start, end)
-        if last.name not in VIEWS and window.connected and (recipe := writers.recipe(window)):
+        if last.name not in FREE and window.connected and (recipe := writers.recipe(window)):
             found, tried = Region(window, _named(window, recipe), recipe), 0
     return found
 
@@ -123,11 +103,11 @@ def _gaining(part: Part, start: int, writers: Writers, single: Region | None) ->
     for end in range(start + 1, min(len(part.operations), start + LONGEST) + 1):
         last = part.operations[end - 1]
         heavy += kind_of((last,)) in _HEAVY
-        tried += last.name not in VIEWS
+        tried += last.name not in FREE
         if last.hindrance or heavy > (1 if single is None else 0) or tried > PATIENCE:
             break
         window = Window(part, start, end)
-        if last.name in VIEWS or (single and end <= single.window.end) or not window.connected:
+        if last.name in FREE or (single and end <= single.window.end) or not window.connected:
             continue
         gain = writers.gain_ms(window)
         if gain > max(most, LEAST_GAIN * window.ms):
@@ -145,9 +125,9 @@ def _alone(part: Part, start: int, writers: Writers) -> Region:
     end, made = start + 1, {result.name for result in part.operations[start].op.results}
     for following in range(start + 1, min(len(part.operations), start + PATIENCE)):
         operation = part.operations[following]
-        if operation.hindrance or operation.name not in _FOLLOWING | VIEWS or not made & set(operation.reads):
+        if operation.hindrance or operation.name not in _FOLLOWING | FREE or not made & set(operation.reads):
             break
         made |= {result.name for result in operation.op.results}
-        end = end if operation.name in VIEWS else following + 1
+        end = end if operation.name in FREE else following + 1
     window = Window(part, start, end)
     return Region(window, kind_of(window.operations), writers.recipe(window))

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from graph.model.joining import joined
 from graph.model.partition import Kind, Region, regions_of
-from graph.model.window import VIEWS, Window
+from graph.model.window import Window
 from graph.model.writers import Writers
 from harness.judging.roofline_bound import exact_gflop_s, products_of
 from harness.nouns.candidate import TargetName
@@ -18,6 +18,7 @@ from harness.nouns.capture import Capture, Missed
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.verdict import Precision
+from knowledge.compiler.aten import FREE
 
 LEAST_SHARE = 0.02
 """A region whose whole gain could not save this share of the model's time is left as it is."""
@@ -114,7 +115,7 @@ def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision:
     # On a busy machine the parts may have taken longer than the whole did in its best call.
     whole_ms = max(capture.whole_ms, missed_ms + sum(each.ms for each in operations))
     between_ms = max(0.0, whole_ms - missed_ms - sum(each.ms for each in operations))
-    steps = max(1, sum(each.name not in VIEWS for each in operations))
+    steps = max(1, sum(each.name not in FREE for each in operations))
     each_ms = 0.0 if capture.missed else between_ms / steps
     hindered: dict[str, float] = defaultdict(float)
     for operation in operations:
@@ -129,7 +130,7 @@ def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision:
         regions=tuple(sorted(planned, key=lambda region: -region.gain_ms)),
         missed=capture.missed,
         hindered=dict(hindered),
-        views_ms=sum(each.ms for each in operations if each.name in VIEWS and not each.hindrance),
+        views_ms=sum(each.ms for each in operations if each.name in FREE and not each.hindrance),
         between_ms=between_ms,
         memory_bytes=capture.memory_bytes,
         captured_parts=tuple(part.path for part in capture.parts),
@@ -168,7 +169,7 @@ def _planned(
     return PlannedRegion(
         digest=first.window.digest,
         kind=first.kind,
-        operations=tuple(each.name for each in first.window.operations if each.name not in VIEWS),
+        operations=tuple(each.name for each in first.window.operations if each.name not in FREE),
         places=places,
         writer="playbook" if first.recipe else "language model",
         recipe=first.recipe,

@@ -8,13 +8,7 @@ from functools import cached_property
 
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import Argument, Atom, Program, Ref, Signature, TensorSpec, TracedOp
-
-VIEWS = frozenset({
-    "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
-    "unsqueeze", "squeeze", "detach", "alias", "unflatten", "flatten", "broadcast_to", "view_as", "slice", "select",
-    "split", "split_with_sizes", "chunk", "unbind", "narrow", "lift_fresh_copy",
-})  # fmt: skip
-"""Operations that only look at memory another way: they take no time on the device."""
+from knowledge.compiler.aten import FREE
 
 
 @dataclass(frozen=True)
@@ -74,12 +68,12 @@ class Window:
     @property
     def steps(self) -> int:
         """Operations that are more than another look at memory."""
-        return sum(each.name not in VIEWS for each in self.operations)
+        return sum(each.name not in FREE for each in self.operations)
 
     @property
     def modules(self) -> tuple[str, ...]:
         """The innermost modules that its operations stand in."""
-        return tuple(dict.fromkeys(each.module for each in self.operations if each.name not in VIEWS))
+        return tuple(dict.fromkeys(each.module for each in self.operations if each.name not in FREE))
 
     @cached_property
     def signature(self) -> Signature:

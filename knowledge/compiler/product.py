@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
+from knowledge.compiler.aten import ALIASING, CLASSES
 from knowledge.compiler.index import Axis, Index, along, axes, linear
 from knowledge.compiler.inlining import Inliner
 from knowledge.compiler.nodes import Element, Value, Values, reads
@@ -23,13 +24,14 @@ from knowledge.playbook import gemm_form
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.gemm_form import BYTES, Form, Second, Triangle, UncoveredError
 from knowledge.playbook.identifiers import identifiers
-from knowledge.playbook.lowering import ALIASING, Lower, aliases, base_name, lower
+from knowledge.playbook.lowering import Lower, aliases, base_name, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
 from knowledge.playbook.ops_pointwise import POINTWISE
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.problem import ByContent, Problem, Ref, Scalar, Tensor
 
-PRODUCTS = ("mm", "bmm", "matmul", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "einsum")
+# An outer product has no axis to contract, a bilinear one has two.
+PRODUCTS = tuple(sorted(CLASSES["product"] - {"outer", "ger", "bilinear"}))
 # What may stand around a product. A forward with anything else is not looked at further.
 AROUND: dict[str, Lower] = {
     **POINTWISE, **ACTIVATIONS, **VIEWS, **EINSUM,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from knowledge.compiler.aten import ALIASING
 from knowledge.compiler.nodes import Values
 from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Node, UnwritableError
@@ -12,14 +13,6 @@ from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Ten
 from knowledge.playbook.sizes import real
 
 Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
-
-# Results that may share storage with their operand: an in-place operation on one changes the others.
-ALIASING = frozenset((
-    "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
-    "unsqueeze", "squeeze", "slice", "select", "detach", "alias", "unflatten", "flatten", "narrow", "contiguous",
-    "to", "broadcast_to", "view_as", "chunk", "split", "unbind", "swapaxes", "adjoint", "reshape_as", "tensor_split",
-    "split_with_sizes", "broadcast_tensors", "unfold", "dropout", "type_as", "float", "double", "positive", "diagonal",
-))  # fmt: skip
 
 # Checks that the tracer leaves in the program.
 WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range"))

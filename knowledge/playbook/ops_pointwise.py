@@ -21,7 +21,7 @@ ALIASES = {
     "special_erf": "erf", "special_erfc": "erfc", "special_exp2": "exp2", "special_expm1": "expm1",
     "special_log1p": "log1p", "negative": "neg", "absolute": "abs", "subtract": "sub", "multiply": "mul",
     "divide": "div", "true_divide": "div", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
-    "not_equal": "ne", "clip": "clamp", "arctan2": "atan2", "_to_copy": "to", "type_as": "to", "rsub_": "rsub",
+    "not_equal": "ne", "clip": "clamp", "arctan2": "atan2", "_to_copy": "to", "type_as": "to",
     "sgn": "sign", "special_expit": "sigmoid", "__and__": "bitwise_and", "__or__": "bitwise_or",
     "__xor__": "bitwise_xor",
 }  # fmt: skip
@@ -315,7 +315,7 @@ def _table() -> dict[str, Lower]:
         "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "clamp": _clamp, "clamp_min": _clamp_min,
         "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp,
         "frac": _frac, "isnan": _isnan,
-        "to": _cast, "float": _cast, "double": _cast, "dropout": _dropout, "native_dropout": _dropout,
+        "to": _cast, "dropout": _dropout, "native_dropout": _dropout,
         "full_like": _filled(None), "fill": _filled(None), "full": _filled(None), "scalar_tensor": _filled(None),
         "clone": _same, "detach": _same, "alias": _same, "contiguous": _same, "lift_fresh_copy": _same,
         "positive": _same, "copy": lambda state, op: state.operand(op.args[1], result_dtype(op)),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from knowledge.compiler.aten import CLASSES
 from knowledge.playbook.expressions import UnwritableError
 from knowledge.playbook.lowering import WITHOUT_EFFECT, aliases, base_name, reads, refs
 from knowledge.playbook.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
@@ -18,10 +19,7 @@ from knowledge.playbook.strided import packed_strides
 # Operations that one part may take in: what is longer costs seconds to cut.
 LONGEST = 24
 # What sometimes copies, or is no view that every recipe takes, is materialized.
-VIEWS = frozenset((
-    "view", "reshape", "_unsafe_view", "permute", "transpose", "t", "numpy_T", "mT", "expand", "expand_as",
-    "unsqueeze", "squeeze", "detach", "alias", "unflatten", "flatten", "broadcast_to", "view_as",
-))  # fmt: skip
+VIEWS = CLASSES["view"]
 
 
 @dataclass(frozen=True)

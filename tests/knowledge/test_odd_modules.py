@@ -13,9 +13,9 @@ from ir_evaluation import meaning
 from torch import nn
 from traced import trace
 
+from knowledge.compiler.aten import ALIASING
 from knowledge.compiler.front import OPERATIONS, traced
 from knowledge.playbook.author import SINGLE, first_draft
-from knowledge.playbook.lowering import ALIASING
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.partition_recipe import StagesRecipe
 from knowledge.playbook.pointwise import PointwiseRecipe
