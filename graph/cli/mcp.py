@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import ipaddress
 import os
+import sys
+from collections.abc import Callable
 
-from graph.cli.errors import IMPROVED
+from graph.cli.errors import IMPROVED, INTERRUPTED
 from graph.cli.options import Mcp
 from harness.judging.protocol import JudgeOrder
 from harness.nouns.errors import MachineError, UserError
@@ -18,7 +21,7 @@ TOKEN = "CUTEGEN_MCP_TOKEN"
 def run(options: Mcp) -> int:
     """Do the command; its exit code."""
     try:
-        from graph.mcp.server import serve_http, server_of
+        from graph.mcp.server import serve_http, serve_stdio, server_of
     except ImportError as error:
         raise MachineError(
             f"The Model Context Protocol's SDK is missing: {error}.", "pip install 'cutegen[mcp]'"
@@ -29,9 +32,19 @@ def run(options: Mcp) -> int:
     local = options.port is None
     server = server_of(Desk(order, options.out, open_judge, local=local))
     if options.port is None:
-        server.run()
-        return IMPROVED
+        return _over_stdio(lambda: serve_stdio(server))
     serve_http(server, options.host, options.port, _token(options.host))
+    return IMPROVED
+
+
+def _over_stdio(serve: Callable[[], bool]) -> int:
+    try:
+        if not serve():
+            print("cutegen: the client has gone; what it waited for was ended.", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("cutegen: interrupted.", file=sys.stderr, flush=True)
+        atexit._run_exitfuncs()  # they end the judge's children
+        os._exit(INTERRUPTED)  # a thread of the protocol's library reads stdin, and nothing wakes it
     return IMPROVED
 
 

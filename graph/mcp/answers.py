@@ -23,7 +23,10 @@ class TaskCard(Frozen):
     op_class: str
     arguments: str = Field(description="the entry point's, in the order of the call, for every workload")
     operations: SanitizedText = Field(description="as traced; empty where the forward could not be")
-    flops: int = Field(description="of the first workload's products")
+    flops: int | None = Field(
+        description="of the first workload's products and convolutions; null without any: other arithmetic is not "
+        "counted, and the bytes are what bounds it"
+    )
     bytes_moved: int = Field(description="inputs, parameters and outputs of the first workload, each once")
     machine: str = Field(description="its measured rates, and which of them bounds the task")
     compared_on: str = Field(description="the kinds of inputs that a kernel is compared on")
@@ -63,6 +66,9 @@ class Judged(Frozen):
     floor_ms: float | None = Field(default=None, description="the least time that the task's bytes and FLOPs take here")
     meeting: Meeting | None = Field(default=None, description="with the kernel it was to beat")
     is_best: bool = Field(description="whether it is the task's best kernel now")
+    earlier: str | None = Field(
+        default=None, description="the kernel of the same machine code whose verdict this is: nothing was run again"
+    )
     words: Words
 
 

@@ -16,6 +16,7 @@ from graph.runs.folder import RunFolder
 from graph.sources import read_source
 from harness.judging.protocol import Judge, JudgeOrder, OpenJudge
 from harness.judging.roofline_bound import floor_ms
+from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.task import Task
@@ -94,6 +95,12 @@ class Desk:
         candidate = self._candidate(shelf, kernel, source, path)
         incumbent = self._incumbent(shelf, against, candidate)
         build = None if self.judge.screen(shelf.task, candidate) else self.judge.build(shelf.task, candidate)
+        known = _judged_before(shelf, build, incumbent)
+        if build is not None and known is not None:
+            verdict = known.model_copy(update={"candidate": candidate.digest, "build": build})
+            with shelf.lock:
+                shelf.verdicts[candidate.digest] = verdict
+            return self._judged(shelf, candidate, verdict, earlier=known.candidate)
         verdict = self.judge.evaluate(shelf.task, candidate, build, incumbent=incumbent)
         _record(shelf, candidate, verdict)
         return self._judged(shelf, candidate, verdict)
@@ -236,7 +243,7 @@ class Desk:
             op_class=task.op_class,
             arguments="\n".join(line[3:].rstrip() for line in text.splitlines() if line.startswith("// ")),
             operations=say_operations(task.program),
-            flops=work.flops,
+            flops=work.flops or None,
             bytes_moved=work.bytes_moved,
             machine=say_machine(judge.facts(), work),
             compared_on=say_inputs(task),
@@ -244,7 +251,9 @@ class Desk:
             special_values=say_spreading(task),
         )
 
-    def _judged(self, shelf: Shelf, candidate: Candidate, verdict: Verdict) -> answers.Judged:
+    def _judged(
+        self, shelf: Shelf, candidate: Candidate, verdict: Verdict, earlier: str | None = None
+    ) -> answers.Judged:
         timing, met = verdict.timing, verdict.timing.head_to_head if verdict.timing else None
         best = shelf.best
         return answers.Judged(
@@ -267,8 +276,38 @@ class Desk:
             if met
             else None,
             is_best=best is not None and best.candidate.digest == candidate.digest,
-            words=say_verdict(verdict, self.judge.device.target),
+            earlier=earlier,
+            words=(_AGAIN if earlier else "") + say_verdict(verdict, self.judge.device.target),
         )
+
+
+_AGAIN = (
+    "This machine code was judged before, and its verdict stands: nothing was run again. To time it once more, name "
+    "another kernel as `against`. "
+)
+_SETTLED = ("passed", "wrong", "refused")
+"""What the same code would be found to be again. A crash or a time-out may have been the machine's."""
+
+
+def _judged_before(shelf: Shelf, build: Build | None, incumbent: Candidate | None) -> Verdict | None:
+    """A verdict on this machine code. Of a kernel that passed only one with the meeting that is asked for."""
+    code = build.machine_code if build else ""
+    with shelf.lock:
+        judged = [each for each in shelf.verdicts.values() if code and _code_of(each) == code]
+        rival = shelf.verdicts.get(incumbent.digest) if incumbent else None
+    settled = [each for each in judged if each.status in _SETTLED]
+    if rival is not None and _code_of(rival) != code:
+        settled = [each for each in settled if not each.passed or _met(each) == rival.candidate]
+    return min(settled, key=lambda each: each.passed, default=None)  # what a sanitizer found holds for every text
+
+
+def _code_of(verdict: Verdict) -> str:
+    return verdict.build.machine_code if verdict.build else ""
+
+
+def _met(verdict: Verdict) -> str | None:
+    met = verdict.timing.head_to_head if verdict.timing else None
+    return met.incumbent if met else None
 
 
 def _record(shelf: Shelf, candidate: Candidate, verdict: Verdict) -> None:

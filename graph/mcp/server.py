@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hmac
+import os
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -26,6 +28,7 @@ from graph.runs.machine import cutegen_version
 from graph.server.port import require_free
 from harness.nouns.errors import CutegenError, MachineError
 from harness.nouns.events import Event
+from harness.wire.stopping import Stop, StoppedError, stoppable
 from harness.wire.telling import telling
 
 AT_ONCE = 4
@@ -124,16 +127,15 @@ class Door:
         if self._calls >= AT_ONCE + MOST_WAITING:
             raise ToolError(f"{self._calls} calls are waiting already. Ask again when some are answered.")
         self._limiter = self._limiter or anyio.CapacityLimiter(AT_ONCE)
-        phase = ["waiting for other calls"]
         self._calls += 1
+        phase = ["waiting for other calls" if self._calls > AT_ONCE else "working"]
+        stop = Stop()
         try:
             async with anyio.create_task_group() as beside:
                 beside.start_soon(_tell, ctx, phase)
-                answer = await anyio.to_thread.run_sync(
-                    partial(_worked, work, phase),
-                    limiter=self._limiter,
-                    abandon_on_cancel=True,
-                )
+                beside.start_soon(_ask_when_cancelled, stop)
+                # Not abandoned where the client has gone: it is asked to end, and takes its children with it.
+                answer = await anyio.to_thread.run_sync(partial(_worked, work, phase, stop), limiter=self._limiter)
                 beside.cancel_scope.cancel()
         finally:
             self._calls -= 1
@@ -193,6 +195,19 @@ def server_of(desk: Desk) -> MCPServer:
     return server
 
 
+def serve_stdio(server: MCPServer) -> bool:
+    """Answer over stdin and stdout until the client closes them; whether it did so with nothing left to tell it."""
+    try:
+        server.run()
+    except BaseExceptionGroup as group:
+        gone, other = group.split((BrokenPipeError, anyio.BrokenResourceError, anyio.ClosedResourceError))
+        if gone is None or other is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left in its buffer goes nowhere
+        return False
+    return True
+
+
 def serve_http(server: MCPServer, host: str, port: int, token: str) -> None:
     """Answer at http://HOST:PORT/mcp until the process is told to end. Without a token whoever reaches it may ask.
 
@@ -207,7 +222,7 @@ def serve_http(server: MCPServer, host: str, port: int, token: str) -> None:
     uvicorn.run(app, host=host, port=port, log_level="warning")
 
 
-def _worked(work: Callable[[], Answer], phase: list[str]) -> Answer | CutegenError:
+def _worked(work: Callable[[], Answer], phase: list[str], stop: Stop) -> Answer | CutegenError:
     """An error of ours is an answer: within a task group it would come out wrapped. `phase` says what is done now."""
 
     def note(event: Event) -> None:
@@ -215,10 +230,20 @@ def _worked(work: Callable[[], Answer], phase: list[str]) -> Answer | CutegenErr
 
     phase[0] = "working"
     try:
-        with telling(note):
+        with telling(note), stoppable(stop):
             return work()
     except CutegenError as error:
         return error
+    except StoppedError:
+        return MachineError("Nobody waits for this call any more.", "Call again.")
+
+
+async def _ask_when_cancelled(stop: Stop) -> None:
+    """Asked of work that has ended it does nothing."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stop.ask()
 
 
 async def _tell(ctx: Context, phase: list[str]) -> None:

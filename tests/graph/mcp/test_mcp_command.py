@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -107,6 +108,70 @@ async def told_over_http(url: str, tool: str, arguments: dict[str, Any]) -> str:
         result: Any = await client.call_tool(tool, arguments)
     assert result.is_error
     return str(result.content[0].text)
+
+
+def descendants(of: int) -> set[int]:
+    listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in listed.splitlines()]
+    found = {of}
+    while more := {pid for pid, parent in pairs if parent in found} - found:
+        found |= more
+    return found - {of}
+
+
+def runs(pid: int) -> bool:
+    """Whether the process is there, and more than an entry that nobody has taken."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize("how", ["killed", "interrupted"])
+def test_a_client_that_goes_away_takes_its_call_with_it(tmp_path, how):
+    """In the middle of a kernel that never ends: no traceback, and nothing of it runs on."""
+    (tmp_path / "softsign.py").write_text(SMALL)
+    endless = "\n    for (volatile int64_t i = 0; i < (int64_t{1} << 50); i = i + 1) {}\n}"
+    with subprocess.Popen(
+        [*CUTEGEN, "mcp", "--target", "cpu"],
+        cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    ) as server:  # fmt: skip
+        numbers = iter(range(100))
+
+        def say(method: str, **params: Any) -> None:
+            message = {"jsonrpc": "2.0", "id": next(numbers), "method": method, "params": params}
+            server.stdin.write(json.dumps(message) + "\n")
+            server.stdin.flush()
+
+        def call(tool: str, **arguments: Any) -> Any:
+            say("tools/call", name=tool, arguments=arguments)
+            while "result" not in (heard := json.loads(server.stdout.readline())):
+                pass
+            return heard["result"]["structuredContent"]
+
+        say("initialize", protocolVersion="2025-06-18", capabilities={}, clientInfo={"name": "one", "version": "1"})
+        server.stdout.readline()
+        server.stdin.write('{"jsonrpc": "2.0", "method": "notifications/initialized"}\n')
+        task = call("open_task", path="softsign.py")["task"]
+        source = call("entry_stub", task=task)["result"].replace("\n}", endless, 1)
+        arguments = {"task": task, "source": source}
+        say("tools/call", name="verify_kernel", arguments=arguments, _meta={"progressToken": "one"})
+        while "comparing" not in server.stdout.readline():
+            pass
+        working = descendants(server.pid)
+        if how == "killed":
+            server.stdin.close()
+            server.stdout.close()
+        else:
+            server.send_signal(signal.SIGTERM)
+        assert server.wait(LONG_S) == (0 if how == "killed" else 130)
+        said = server.stderr.read()
+    assert said in ("", "cutegen: interrupted.\n", "cutegen: the client has gone; what it waited for was ended.\n")
+    assert working, "nothing was under way"
+    until = time.monotonic() + LONG_S
+    while any(map(runs, working)):
+        assert time.monotonic() < until, "what it started runs on"
+        time.sleep(0.05)
 
 
 def test_over_http_only_who_knows_the_token_is_heard(tmp_path):

@@ -178,3 +178,62 @@ def test_a_flood_is_turned_away_and_who_waits_hears_what_for(desk, monkeypatch):
     turned_away = [each for each in found if isinstance(each, str)]
     assert len(turned_away) == 2
     assert "waiting already" in turned_away[0]
+
+
+def test_machine_code_that_was_judged_is_not_run_again(agent, desk, task):
+    """Whoever wrote it, and whatever its text; a kernel that it has not met yet it meets."""
+
+    def ran() -> int:
+        return sum(what == "evaluate" for what, _ in desk.judge.asked)
+
+    first = agent("verify_kernel", task=task, source=kernel("passed 2x") + kernel("code A"))
+    renamed = agent("verify_kernel", task=task, source=kernel("passed 2x") + kernel("code A") + "// a word\n")
+    again = agent("verify_kernel", task=task, kernel=first["kernel"])
+    assert ran() == 1
+    for each in (renamed, again):
+        assert each["earlier"] == first["kernel"] and each["words"].startswith("This machine code was judged before")
+        assert each["speedup"] == first["speedup"]
+    assert renamed["kernel"] != first["kernel"] and first["earlier"] is None
+    assert agent("standing", task=task)["best"] == first["kernel"]
+    better = agent("verify_kernel", task=task, source=kernel("passed 3x") + kernel("code B"))
+    assert better["earlier"] is None and better["meeting"]["against"] == first["kernel"]
+    meets = agent("verify_kernel", task=task, kernel=first["kernel"])
+    assert meets["meeting"]["against"] == better["kernel"] and ran() == 3
+    assert agent("verify_kernel", task=task, kernel=first["kernel"], against="none")["earlier"] and ran() == 3
+    assert agent("verify_kernel", task=task, source=kernel("wrong") + kernel("code C"))["earlier"] is None
+    wrong = agent("verify_kernel", task=task, source=kernel("wrong") + kernel("code C") + "// a word\n")
+    assert (wrong["status"], ran()) == ("wrong", 4)
+    for _ in range(2):
+        agent("verify_kernel", task=task, source=kernel("timed_out") + kernel("code D"))
+    assert ran() == 6, "a machine that was busy is no verdict on the code"
+
+
+def test_another_task_or_another_order_judges_anew(agent, desk, task, tmp_path):
+    source = kernel("passed 2x") + kernel("code A")
+    agent("verify_kernel", task=task, source=source)
+    other = agent("open_task", source=SOURCE + "#", name="other")["task"]
+    assert agent("verify_kernel", task=other, source=source)["earlier"] is None
+    strict = Agent(Desk(JudgeOrder(target="cpu", precision="ieee"), tmp_path, Scripted(), local=True))
+    same = strict("open_task", source=SOURCE, name="softsign")["task"]
+    assert strict("verify_kernel", task=same, source=source)["earlier"] is None
+
+
+def test_who_waits_for_nobody_is_not_told_so(agent, task):
+    agent.said.clear()
+    agent("verify_kernel", task=task, source=kernel("passed 2x"))
+    assert agent.said and "waiting for other calls" not in agent.said
+
+
+def test_operations_are_counted_where_there_are_products(agent, desk, monkeypatch):
+    card = agent("open_task", source=SOURCE, name="softsign")
+    assert card["flops"] is None
+    assert "memory bounds the task" in card["machine"]
+    real = desk.judge.describe
+
+    def with_products(source: str, *, name: str) -> Any:
+        found = real(source, name=name)
+        work = found.workloads[0].model_copy(update={"flops": 1 << 20})
+        return found.model_copy(update={"workloads": (work,), "source": source})
+
+    monkeypatch.setattr(desk.judge, "describe", with_products)
+    assert agent("open_task", source=SOURCE + "# products", name="products")["flops"] == 1 << 20
