@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER
+from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, note_way_on
 from graph.cli.optimize import require_models, short
 from graph.cli.options import Ablate
 from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
@@ -35,7 +35,7 @@ def run(options: Ablate) -> int:
             terminal.stop()
     except BaseException as error:
         terminal.stop()
-        error.add_note(f"Go on with: cutegen ablate --resume {shlex.quote(short(path))}")
+        note_way_on(error, f"Go on with: cutegen ablate --resume {shlex.quote(short(path))}")
         raise
     ablation = ablation_of(records)
     write(path, ablation)

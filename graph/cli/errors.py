@@ -38,6 +38,12 @@ def guarded(work: Callable[[], int], *, as_json: bool) -> int:
         return DEFECT
 
 
+def note_way_on(error: BaseException, words: str) -> None:
+    """Have an error say how to go on, unless its remedy is another run."""
+    if not getattr(error, "final", False):
+        error.add_note(words)
+
+
 def _tell(error: BaseException, sentence: str, kind: str, problem: str, remedy: str, *, as_json: bool) -> None:
     print(f"cutegen: {sentence}", file=sys.stderr)
     for note in getattr(error, "__notes__", ()):

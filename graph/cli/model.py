@@ -7,7 +7,7 @@ import shlex
 from rich.console import Console
 from rich.text import Text
 
-from graph.cli.errors import IMPROVED, NOTHING_FASTER
+from graph.cli.errors import IMPROVED, NOTHING_FASTER, note_way_on
 from graph.cli.optimize import require_models, short
 from graph.cli.options import Model
 from graph.cli.settings import none_with_resume, option_of, require_same, settings_of
@@ -23,6 +23,7 @@ from graph.model.terminal import ModelTerminal
 from graph.pages.sheet import Sheet, drawn
 from harness.machine.own_process import process_began
 from harness.nouns.errors import CutegenError, UserError
+from tools.judges import choose_target
 
 
 def run(options: Model) -> int:
@@ -60,7 +61,7 @@ def _optimize(options: Model, console: Console) -> int:
             record = drive_model(folder, manifest, terminal, planned=planned, since=process_began())
     except (CutegenError, KeyboardInterrupt) as error:
         if folder.manifest_file.exists():
-            error.add_note(f"Go on with: cutegen model --resume {shlex.quote(short(folder.path))}")
+            note_way_on(error, f"Go on with: cutegen model --resume {shlex.quote(short(folder.path))}")
         raise
     _finish(record, folder, console, as_json=options.json)
     return IMPROVED if record.accepted else NOTHING_FASTER
@@ -71,6 +72,7 @@ def _fresh(options: Model) -> tuple[ModelFolder, ModelManifest]:
         raise UserError("No file was given.", "Name a model, or an earlier folder with --resume.")
     settings = settings_of(options.settings)
     require_models(settings, option_of(options.settings), unattended="A model")
+    choose_target(settings.target, settings.device)  # before there is a folder
     model = load_model(options.file, batch=options.batch, tokens=options.tokens)
     model = model.model_copy(update={"compile_baseline": options.compile_baseline})
     return create_model(options.out, model, settings)

@@ -11,8 +11,8 @@ from typing import Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on
-from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING
+from graph.api import RunResult, begin, carry_on, load_task
+from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, note_way_on
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of
 from graph.loading import load_task
@@ -30,6 +30,7 @@ from nodes.node_context import options_of
 from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
+from tools.judges import choose_target
 from tools.wording import say_caller, say_clock, say_compiled
 
 _JUDGED_BEFORE = (
@@ -107,6 +108,7 @@ def _fresh(kind: Kind, options: Optimize) -> tuple[RunFolder, Manifest]:
         require_proposers(settings, option_of(options.settings))
     else:
         require_models(settings, option_of(options.settings))
+    choose_target(settings.target, settings.device)  # before there is a folder
     return begin(task, settings, options.out, kind)
 
 
@@ -164,7 +166,7 @@ def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:
     """What is kept, and the command that goes on, where there is something to go on with."""
     if isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists():
         kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
-        error.add_note(f"{kept}Go on with: cutegen {kind} --resume {shlex.quote(short(folder.path))}")
+        note_way_on(error, f"{kept}Go on with: cutegen {kind} --resume {shlex.quote(short(folder.path))}")
 
 
 def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:

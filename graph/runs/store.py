@@ -65,7 +65,8 @@ def open_saver(file: Path) -> Iterator[SqliteSaver]:
 
 def damaged(file: Path, why: object) -> UserError:
     """What a user is told of checkpoints that cannot be read."""
-    return UserError(f"{file} is damaged ({why}).", "Start a new run; the best kernel so far lies in kernel.cu.")
+    remedy = "Start a new run; the best kernel so far lies in kernel.cu."
+    return UserError(f"{file} is damaged ({why}).", remedy, final=True)
 
 
 def _explained(error: sqlite3.Error, file: Path) -> CutegenError:

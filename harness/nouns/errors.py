@@ -7,12 +7,16 @@ from contextlib import contextmanager
 
 
 class CutegenError(RuntimeError):
-    """A failure that stops the run. `str()` is one sentence naming what failed and why, then the remedy."""
+    """A failure that stops the run. `str()` is one sentence naming what failed and why, then the remedy.
 
-    def __init__(self, problem: str, remedy: str = "") -> None:
+    `final`: the remedy is another run; the one that failed cannot go on as it is.
+    """
+
+    def __init__(self, problem: str, remedy: str = "", *, final: bool = False) -> None:
         super().__init__(f"{problem} {remedy}".strip())
         self.problem = problem
         self.remedy = remedy
+        self.final = final
 
 
 class UserError(CutegenError):

@@ -61,7 +61,8 @@ class CudaTarget:
             which = f"GPU {self.ordinal} (they count from 0)"
             raise MachineError(f"{which} does not answer on this machine.", "Leave --set device out, or name another.")
         if gpu is None:
-            raise MachineError("Running a cuda kernel needs an NVIDIA GPU, and none answers on this machine.", _REMEDY)
+            problem = "Running a cuda kernel needs an NVIDIA GPU, and none answers on this machine."
+            raise MachineError(problem, _REMEDY, final=True)
         cuda_compiler()
         _require_fit(gpu)
 

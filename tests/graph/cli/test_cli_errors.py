@@ -5,6 +5,7 @@ import re
 import signal
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,10 +14,11 @@ from command_line import cutegen, here, one_object, softsign
 from rich.console import Console
 from typer.testing import CliRunner
 
-from graph.cli.errors import guarded
+from graph.cli.errors import guarded, note_way_on
 from graph.cli.main import app
 from graph.runs.progress import Terminal
-from harness.nouns.errors import UserError
+from harness.nouns.errors import MachineError, UserError
+from harness.targets import cuda
 
 MODEL = "import torch\nfrom torch import nn\n\n\nclass Model(nn.Module):\n    def forward(self, x):\n        {body}\n"
 INPUTS = "\n\ndef get_inputs():\n    return [{inputs}]\n\n\ndef get_init_inputs():\n    return []\n"
@@ -224,3 +226,26 @@ def test_an_errors_own_notes_follow_its_sentence_and_the_graphs_do_not(capsys: p
 
     assert guarded(work, as_json=False) == 2
     assert capsys.readouterr().err.splitlines() == ["cutegen: No.", "Go on so."]
+
+
+@pytest.mark.parametrize("command", ["optimize", "evolve", "model"])
+def test_without_a_gpu_there_is_no_run_to_go_on_with(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cuda, "find_gpu", lambda ordinal: None)
+    file, out = softsign(tmp_path), tmp_path / "run"
+    result = CliRunner().invoke(app, [command, str(file), "--target", "cuda", "--out", str(out)])
+    assert result.exit_code == 3, result.output
+    assert "none answers on this machine. Use --target cpu" in result.stderr
+    assert "Go on with" not in result.output and not out.exists()
+
+
+def test_a_run_whose_remedy_is_another_one_is_not_said_to_go_on(capsys: pytest.CaptureFixture[str]) -> None:
+    def failing(*, final: bool) -> int:
+        error = MachineError("It is broken.", "Start a new run.", final=final)
+        note_way_on(error, "Go on with: this.")
+        raise error
+
+    for final, said in ((True, ""), (False, "Go on with: this.\n")):
+        assert guarded(partial(failing, final=final), as_json=False) == 3
+        assert capsys.readouterr().err == f"cutegen: It is broken. Start a new run.\n{said}"

@@ -217,7 +217,9 @@ def test_checkpoints_of_the_version_before_are_read_wherever_its_nouns_lay(name:
 @pytest.mark.parametrize("name", ["op_class", "elementwise"])
 def test_or_refused_with_the_way_out_where_their_fields_were_others(name: str, folder: RunFolder) -> None:
     renamed(folder, name)
-    refused(call("optimize", "--resume", folder.path), "checkpoints.sqlite is damaged", "Start a new run")
+    again = call("optimize", "--resume", folder.path)
+    refused(again, "checkpoints.sqlite is damaged", "Start a new run")
+    assert "Go on with" not in again.output
 
 
 def test_a_serializer_builds_nouns_of_ours_and_calls_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
