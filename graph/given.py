@@ -9,7 +9,7 @@ from pydantic import ValidationError
 
 from graph.fields import what_is_wrong
 from harness.nouns.errors import UserError, at_fault
-from nodes.models.address import check_addresses, own_addresses
+from nodes.models.address import check_addresses
 from nodes.settings import SHORT_NAMES, Budgets, Settings
 
 
@@ -24,9 +24,7 @@ def make_settings(given: Mapping[str, Any], said: Callable[[str], str] | None = 
     except ValidationError as error:
         wrong = what_is_wrong(error, Settings, "The settings are", "setting", said)
         raise UserError(wrong, "`cutegen settings` lists them.") from error
-    addresses = {name: own_addresses(getattr(settings, name)) for name in settings.model_settings()}
-    addresses["proposers"] = [address for each in settings.proposers for address in own_addresses(each.model)]
-    for setting, named in (("base_url", [settings.base_url]), *addresses.items()):
+    for setting, named in settings.addresses().items():
         with at_fault(said(setting)):
             check_addresses(named)
     return settings
@@ -42,7 +40,7 @@ def raised(settings: Settings, more: Mapping[str, Any], said: Callable[[str], st
                 f"A resumed run has its settings; only budgets can be raised: {', '.join(map(said, budgets))}.",
             )
     wanted = make_settings(settings.model_dump() | more, said)
-    for name in more:
+    for name in budgets.keys() & more.keys():
         before, now = getattr(settings, name), getattr(wanted, name)
         if now is not None and (before is None or now < before):
             raise UserError(f"{said(name)} can only be raised: the run had {before}.", "Begin a new run for less.")

@@ -45,6 +45,7 @@ from nodes.settings import Settings
 from nodes.state import RunState, TaskInput
 from nodes.sweeper import sweeper
 from nodes.tester import tester
+from nodes.thread_settings import in_force
 from nodes.turn.agent_loop import TURN
 from tools.judges import open_judge
 
@@ -110,14 +111,15 @@ def targets(route: Route) -> tuple[str, ...]:
 
 
 def _router(route: Route) -> Callable[[RunState], str]:
-    """The route with the settings of the run; with the defaults where somebody edits a state, as in Studio.
+    """The route with the settings in force.
 
-    There is no runtime then, and LangGraph would refuse to call a function that takes one.
+    There is no runtime where somebody edits a state, as in Studio, and LangGraph would refuse to call a function that
+    takes one.
     """
 
     def router(state: RunState) -> str:
         runtime: Runtime[Settings] | None = get_runtime(Settings)
-        return route(state, (runtime and runtime.context) or Settings())
+        return route(state, in_force(runtime.context if runtime else None, state))
 
     router.__name__ = getattr(route, "__name__", "route")
     return router

@@ -15,7 +15,7 @@ from nodes.stops import after_test
 
 GROWING = ("history", "usage", "seconds", "device_seconds")
 """Fields that nodes add to: to begin them anew their sum is overwritten."""
-_GIVEN = ("source", "name")
+_GIVEN = ("source", "name", "settings")
 
 
 def best_to_go_on_from(state: RunState, target: TargetName, tier: Tier, settings: Settings) -> Best | None:

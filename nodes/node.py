@@ -19,6 +19,7 @@ from nodes.progress import reporting, tell_of
 from nodes.protocols import Clock
 from nodes.settings import Settings
 from nodes.state import Usage
+from nodes.thread_settings import in_force, to_keep
 from nodes.turn.agent_loop import TurnGraph
 from tools.judges import open_judge
 
@@ -61,12 +62,14 @@ def as_node(
     def node(state: Run, *, runtime: Runtime[Settings]) -> Update:
         raise_if_stopped()
         started = time.monotonic()
-        node_context = node_context_of(runtime, shelf, open_judge)
+        node_context = node_context_of(runtime, shelf, open_judge, state)
         with reporting(name, runtime.stream_writer, cast("BaseModel", state)):
             if admit:
                 admit(node_context.settings, state)
             given = agent(state, node_context if turn is None else replace(node_context, turn=turn))
-            return _written(given, cast("BaseModel", state), started, name)
+            kept = to_keep(node_context.settings, state)
+            settings = {"settings": kept} if kept else {}
+            return _written(given | settings, cast("BaseModel", state), started, name)
 
     node.__name__ = name
     return node
@@ -87,10 +90,10 @@ def _written(given: Update, state: BaseModel, started: float, writer: str) -> Up
     return {field: Overwrite(value) if field in begun else value for field, value in checked.items()}
 
 
-def node_context_of(runtime: Runtime[Settings], shelf: ModelCache, open_judge: OpenJudge) -> NodeContext:
+def node_context_of(runtime: Runtime[Settings], shelf: ModelCache, open_judge: OpenJudge, state: Clock) -> NodeContext:
     """The surroundings of this invocation. Plain Python passes no context where the caller gives none."""
     thread_id = runtime.execution_info.thread_id if runtime.execution_info else None
-    return NodeContext(runtime.context or Settings(), shelf, open_judge, thread_id)
+    return NodeContext(in_force(runtime.context, state), shelf, open_judge, thread_id)
 
 
 def validated(update: Update, schema: type[BaseModel], *, writer: str) -> Update:

@@ -11,6 +11,7 @@ from harness.nouns.candidate import TargetChoice
 from harness.nouns.task import DESCRIBE_S, Direction, OpClass
 from harness.nouns.tier import TierChoice
 from harness.nouns.verdict import Precision
+from nodes.models.address import own_addresses
 from nodes.models.prices import Price
 from nodes.models.reasoning import Effort
 from nodes.roles import Voice
@@ -320,6 +321,12 @@ class Settings(Evolution, Budgets, Search, Judging, Models):
         """The setting that names the model of one agent; who has none of its own speaks to the model of all."""
         own = f"{role}_model"
         return own if getattr(self, own, "") else "model"
+
+    def addresses(self) -> dict[str, list[str]]:
+        """The web addresses that settings name, by setting."""
+        named = {name: own_addresses(getattr(self, name)) for name in self.model_settings()}
+        proposing = [address for each in self.proposers for address in own_addresses(each.model)]
+        return {"base_url": [self.base_url] if self.base_url else [], **named, "proposers": proposing}
 
     def ensemble(self) -> tuple[Proposer, ...]:
         """Who proposes kernels in an evolution; there is at least one."""

@@ -16,6 +16,7 @@ from harness.nouns.verdict import HeadToHead, Status, Verdict
 from nodes.assessment import Critique
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Stepper
+from nodes.thread_settings import ThreadSettings, latest
 from tools.sweep import Sweep
 
 StopName = Literal[
@@ -204,12 +205,14 @@ class RunState(BaseModel):
     `profile` belongs to the kernel that the optimizer is about to improve, `critique` is a reviewer's word on the one
     that was judged last. `seconds` is the time spent in nodes,
     resumed runs included; `device_seconds` the part of it spent on running and profiling kernels.
+    `settings` are those of the run, which a resumed one has, too.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     source: str
     name: Label = "task"
+    settings: Annotated[ThreadSettings | None, latest] = None
     task: Task | None = None
     target: TargetName | None = None
     tier: Tier | None = None

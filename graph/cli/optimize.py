@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from rich.console import Console
 from rich.text import Text
 
-from graph.api import RunResult, begin, carry_on, load_task
+from graph.api import RunResult, begin, carry_on
 from graph.cli.errors import IMPROVED, INTERRUPTED, NOTHING_FASTER, WAITING, note_way_on
 from graph.cli.options import Optimize
 from graph.cli.settings import option_of, raised_by, settings_of

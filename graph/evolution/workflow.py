@@ -32,6 +32,7 @@ from nodes.node_context import ModelCache, OpenModel
 from nodes.settings import Settings
 from nodes.state import TaskInput, require
 from nodes.stops import over_budget
+from nodes.thread_settings import in_force
 from nodes.turn.agent_loop import TURN
 from tools.judges import open_judge
 
@@ -119,6 +120,7 @@ def brief_for(order: Order, state: EvolutionState) -> Brief:
     """As much of the run as one proposer needs: all else would be written into the checkpoint once for each."""
     return Brief(
         order=order,
+        settings=state.settings,
         task=require(state.task, "task"),
         target=require(state.target, "target"),
         tier=require(state.tier, "tier"),
@@ -153,21 +155,21 @@ def _about(name: str) -> dict[str, str]:
 
 
 def _after_building(state: EvolutionState) -> AfterBuilding:
-    return after_building(state, _settings())
+    return after_building(state, _settings(state))
 
 
 def _after_judging(state: EvolutionState) -> AfterJudging:
-    return after_judging(state, _settings())
+    return after_judging(state, _settings(state))
 
 
 def _at_the_end(state: EvolutionState) -> Literal["ablator", "reporter"]:
-    return "ablator" if any(True for _ in to_ablate(state, _settings())) else "reporter"
+    return "ablator" if any(True for _ in to_ablate(state, _settings(state))) else "reporter"
 
 
-def _settings() -> Settings:
-    """Those of the run, or the defaults where somebody edits a state, as in Studio."""
+def _settings(state: EvolutionState) -> Settings:
+    """Those in force. There is no runtime where somebody edits a state, as in Studio."""
     runtime: Runtime[Settings] | None = get_runtime(Settings)
-    return (runtime and runtime.context) or Settings()
+    return in_force(runtime.context if runtime else None, state)
 
 
 graph = build_graph(admit=require_harmless).compile(name="evolve")

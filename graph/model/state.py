@@ -15,6 +15,7 @@ from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.tier import Tier
 from harness.nouns.verdict import Interval
 from nodes.state import Usage
+from nodes.thread_settings import ThreadSettings, latest
 
 
 class ModelInput(Frozen):
@@ -70,6 +71,7 @@ class ModelState(BaseModel):
 
     source: str
     name: Label = "model"
+    settings: Annotated[ThreadSettings | None, latest] = None
     reads: tuple[str, ...] = ()
     only_plan: bool = False
     compile_baseline: bool = True
@@ -106,6 +108,7 @@ class RegionState(BaseModel):
 
     region: RegionTask
     tasks: tuple[RegionTask, ...]
+    settings: Annotated[ThreadSettings | None, latest] = None
     target: TargetName | None = None
     tier: Tier | None = None
     outcomes: tuple[RegionOutcome, ...] = ()

@@ -32,6 +32,7 @@ from nodes.node_context import NodeContext
 from nodes.progress import apart
 from nodes.settings import Settings
 from nodes.state import Usage, require
+from nodes.thread_settings import kept_by
 
 Step = Callable[[ModelState, NodeContext, Workbench, Deadline], Update]
 STOPPING_S = 2.0
@@ -40,7 +41,12 @@ CUT_OFF = "ended by the budget, in the middle of a step"
 
 
 def capture(state: ModelState, _: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
-    """Run the model once with every operation clocked. Raises `UserError` where the budget is too small for more."""
+    """Run the model once with every operation clocked.
+
+    Raises `UserError` where the budget is too small for more, and on a thread of another model, whose folder it is.
+    """
+    if state.capture is not None and state.settings is not None and kept_by(state) is None:
+        raise UserError("This thread holds another model.", "Begin a new one.")
     with _in_time(deadline, state.name, "one call of it, with every operation clocked,"):
         captured = bench.capture(state.model, deadline)
     error = refused(state.name, deadline.budget_s, deadline.spent_s, captured.costs, bench.target)

@@ -46,6 +46,7 @@ def after_cutter(state: ModelState) -> list[Send] | str:
             {
                 "region": task,
                 "tasks": state.tasks,
+                "settings": state.settings,
                 "target": state.target,
                 "tier": state.tier,
                 "reads": state.reads,

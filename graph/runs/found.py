@@ -59,7 +59,7 @@ def record_on(graph: Any, config: RunnableConfig) -> RunRecord:
 def record_of(states: Sequence[RunState], *, id: str, created: datetime) -> RunRecord:  # noqa: A002 (the record's)
     """The record of a run on another server or in another process, from its states, the last one last.
 
-    Its settings are not known here, and `machine` is this one.
+    `machine` is this one, and its settings are empty where its state keeps none.
     """
     last = states[-1]
     candidates, verdicts, profiles = judged_in(dict(state) for state in states)
@@ -71,7 +71,7 @@ def record_of(states: Sequence[RunState], *, id: str, created: datetime) -> RunR
         name=last.name,
         created=created,
         seconds=last.seconds,
-        settings={},
+        settings=last.settings.settings.model_dump(mode="json") if last.settings else {},
         machine=this_machine(),
         steps=last.history,
         candidates=candidates,

@@ -63,7 +63,7 @@ class GraphThread:
         stream = self.graph.stream(
             way_on if answer is None else Command(resume=answer),
             self.config,
-            context=settings,
+            context=settings.model_copy(update=dict(settings)),  # all of them: none is taken from the checkpoints
             stream_mode=["tasks", "updates"],
             durability="sync",
             control=control,

@@ -11,7 +11,8 @@ from langgraph_sdk import Auth
 from starlette.requests import Request
 
 from graph.server.answers import name_question
-from graph.server.inputs import require_input, require_settings
+from graph.server.inputs import graph_of, require_input, require_settings
+from graph.server.threads import look_at, require_begun, settings_on
 
 TOKEN = "CUTEGEN_SERVER_TOKEN"
 
@@ -40,13 +41,29 @@ def require_token(authorization: str) -> None:
 
 @auth.on.threads.create_run
 async def run_begins(ctx: Auth.types.AuthContext, value: Auth.types.RunsCreate) -> None:
-    """Refuses settings and inputs that mean nothing, and an answer to a question that has been answered."""
+    """Refuses settings and inputs that mean nothing, and an answer to a question that has been answered.
+
+    A run on a thread that holds one gets the settings of that one, but for what its client sends.
+    """
     asked: Any = value.get("kwargs") or value  # langgraph-api keeps them apart, Aegra does not
     token = os.environ.get(TOKEN, "")
     headers = {"authorization": f"Bearer {token}"} if token else {}
     require_settings(asked.get("context"))
-    await require_input(value.get("assistant_id"), asked.get("input"), headers)
-    await name_question(value.get("thread_id"), asked.get("command"), headers)
+    graph = await graph_of(value.get("assistant_id"), headers)
+    require_input(graph, asked.get("input"))
+    await _settle(value, asked, graph, headers)
+
+
+async def _settle(value: Auth.types.RunsCreate, asked: Any, graph: str | None, headers: dict[str, str]) -> None:
+    thread_id, command = value.get("thread_id"), asked.get("command")
+    given = None if command else asked.get("input")
+    checkpoint = ((asked.get("config") or {}).get("configurable") or {}).get("checkpoint_id")
+    held = await look_at(str(thread_id), graph, headers, checkpoint) if thread_id else None
+    if held is not None or thread_id is None or value.get("if_not_exists") == "create":
+        require_begun(held, given, command)  # a thread that there is not is the server's to refuse
+    if held is not None:
+        name_question(held, command)
+        asked["context"] = settings_on(held, given, asked.get("context")) or asked.get("context")
 
 
 @auth.on.assistants.create

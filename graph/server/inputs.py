@@ -9,9 +9,11 @@ import httpx
 from langgraph_sdk import Auth, get_client
 from pydantic import BaseModel, ValidationError
 
+from graph.api import make_settings
 from graph.fields import what_is_wrong
 from graph.model.state import ModelInput
 from graph.sources import MOST_SOURCE_BYTES
+from harness.nouns.errors import UserError
 from nodes.settings import Settings
 from nodes.state import TaskInput
 
@@ -20,18 +22,22 @@ INPUTS: Mapping[str, type[BaseModel]] = {"cutegen": TaskInput, "evolve": TaskInp
 
 
 def require_settings(context: Any) -> None:
-    """Refuses settings that are misspelt or out of their bounds."""
-    _require(Settings, {} if context is None else context, "The settings are", "setting")
+    """Refuses settings that are misspelt or out of their bounds, and an address that holds a key."""
+    context = {} if context is None else context
+    _require(Settings, context, "The settings are", "setting")
+    try:
+        make_settings(context)
+    except UserError as error:
+        raise _refused(str(error)) from None
 
 
-async def require_input(assistant_id: Any, given: Any, headers: Mapping[str, str]) -> None:
+def require_input(graph: str | None, given: Any) -> None:
     """Refuses an input that its graph does not take, and a source that is larger than any file.
 
-    Where nothing tells the assistant's graph, it is refused only if no graph takes it.
+    Where nothing tells the graph, it is refused only if no graph takes it.
     """
     if given is None:  # an answer, or a run that goes on
         return
-    graph = await _graph_of(str(assistant_id), headers)
     schemas = [INPUTS[graph]] if graph else list(dict.fromkeys(INPUTS.values()))
     if not any(_fits(schema, given) for schema in schemas[1:]):
         _require(schemas[0], given, "The input is", "field of the input")
@@ -40,8 +46,9 @@ async def require_input(assistant_id: Any, given: Any, headers: Mapping[str, str
         raise _refused(f"source is not valid: it has {len(source)} characters, of at most {MOST_SOURCE_BYTES}.")
 
 
-async def _graph_of(assistant_id: str, headers: Mapping[str, str]) -> str | None:
-    """Which graph it runs, as this very server says; None where that is not langgraph-api, or knows none such."""
+async def graph_of(assistant: Any, headers: Mapping[str, str]) -> str | None:
+    """Which graph an assistant runs, as this server says; None where that is not langgraph-api, or knows none such."""
+    assistant_id = str(assistant)
     if assistant_id in INPUTS:
         return assistant_id
     try:

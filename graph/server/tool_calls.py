@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 from starlette.types import Message, Receive, Scope, Send
 
-from graph.server.inputs import require_input, require_settings
+from graph.server.inputs import graph_of, require_input, require_settings
 from graph.server.records import client_of
 
 MOST_ASSISTANTS = 1000
@@ -62,7 +62,7 @@ async def _called(request: Request, assistant_id: str, params: dict[str, Any]) -
     given, context = params.get("arguments") or {}, params.get("context")
     try:  # a request from within the server passes by the handlers that look at others'
         require_settings(context)
-        await require_input(assistant_id, given, {})
+        require_input(await graph_of(assistant_id, {}), given)
     except Auth.exceptions.HTTPException as refused:
         return _failed(str(refused.detail))
     state: Any = await client_of(request).runs.wait(None, assistant_id, input=given, context=context, raise_error=False)

@@ -15,6 +15,7 @@ from harness.nouns.verdict import Verdict
 from nodes.assessment import Critique
 from nodes.settings import Operator
 from nodes.state import Best, Result, Step, Stop, Usage, append
+from nodes.thread_settings import ThreadSettings, latest
 from nodes.turn.request import Shown
 from tools.opinions import Opinion, score_of
 
@@ -99,6 +100,7 @@ class Brief(Frozen):
     """
 
     order: Order
+    settings: Annotated[ThreadSettings | None, latest] = None
     task: Task
     target: TargetName
     tier: Tier
@@ -130,6 +132,7 @@ class EvolutionState(BaseModel):
 
     source: str
     name: Label = "task"
+    settings: Annotated[ThreadSettings | None, latest] = None
     task: Task | None = None
     target: TargetName | None = None
     tier: Tier | None = None

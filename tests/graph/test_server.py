@@ -180,24 +180,30 @@ def test_studio_gets_forms_with_titles_and_bounds(url: str) -> None:
 
 
 def test_whoever_reaches_the_port_cannot_turn_isolation_off(url: str) -> None:
-    """Neither by the settings nor by editing the state."""
+    """Neither by the settings nor by editing the state, nor the settings that the state keeps."""
     manual = {"model": "manual", "target": "cpu"}
+    answer = {"resume": f"```cpp\n{STUB}\n```"}
 
     async def told() -> list[str]:
         client, errors = client_of(url), []
         name, task = await assistant(client), {"source": SOURCE, "name": "softsign"}
         thread = (await client.threads.create())["thread_id"]
-        await client.runs.wait(thread, name, input=task, context=manual)
-        await client.threads.update_state(thread, {"tier": "none"})
-        for given in ({"context": {**manual, "isolation": "none"}}, {"context": manual}):
-            answer = {"resume": f"```cpp\n{STUB}\n```"}
-            ended = await client.runs.wait(thread, name, command=answer, raise_error=False, **given)
+        bare: Any = {**manual, "isolation": "none"}
+        refused = await client.runs.wait(thread, name, input=task, context=bare, raise_error=False)
+        errors.append(refused["__error__"]["message"])
+        thread = (await client.threads.create())["thread_id"]
+        begun = await client.runs.wait(thread, name, input=task, context=manual)
+        kept = begun["settings"] | {"settings": begun["settings"]["settings"] | {"isolation": "none"}}
+        for edit in ({"tier": "none"}, {"tier": begun["tier"], "settings": kept}):
+            await client.threads.update_state(thread, edit)
+            ended = await client.runs.wait(thread, name, command=answer, raise_error=False)
             errors.append(ended["__error__"]["message"])
         return errors
 
-    settings, state = asyncio.run(told())
-    assert "This run would run kernels without isolation" in settings
+    settings, state, kept = asyncio.run(told())
+    assert "This run would run kernels without isolation." in settings
     assert "without isolation, as the state says" in state
+    assert "This run would run kernels without isolation." in kept
 
 
 def test_a_person_answers_in_studio_one_question_at_a_time(url: str) -> None:
@@ -419,7 +425,7 @@ def test_who_has_no_token_is_refused_and_a_misspelt_setting_too(url: str) -> Non
 def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: str) -> None:
     """Before a header of the answer has come: nothing but the end of its connection tells the endpoint."""
 
-    async def cancel(endpoint: ChatEndpoint) -> tuple[Any, Any]:
+    async def cancel(endpoint: ChatEndpoint) -> tuple[Any, int, Any]:
         client = client_of(url)
         thread, name = (await client.threads.create())["thread_id"], await assistant(client)
         asking = {"model": "openai:m", "base_url": endpoint.base_url, "target": "cpu"}
@@ -429,14 +435,14 @@ def test_a_cancelled_run_leaves_its_model_at_once_and_its_thread_goes_on(url: st
         await client.runs.cancel(thread, run["run_id"], wait=True)
         assert await asyncio.to_thread(endpoint.left.wait, LONG_S), "the connection was never cut"
         ended = await client.runs.get(thread, run["run_id"])
-        await client.runs.wait(thread, name, input=None, context={"model": "manual", "target": "cpu"})
-        return ended, await client.threads.get_state(thread)
+        asked = len(endpoint.requests)
+        return ended, asked, await client.runs.wait(thread, name, input=None)
 
-    with chat_endpoint("hung_up_on") as endpoint:
-        ended, state = asyncio.run(cancel(endpoint))
+    with chat_endpoint("hung_up_on", "answer", answer="CANNOT: it is beyond me") as endpoint:
+        ended, asked, values = asyncio.run(cancel(endpoint))
     assert ended["status"] == "interrupted"
-    assert len(endpoint.requests) == 1
-    assert [task["interrupts"][0]["value"]["role"] for task in state["tasks"]] == ["generator"]
+    assert asked == 1
+    assert Result.model_validate(values["result"]).stop.message == "it is beyond me"
 
 
 def test_two_tasks_on_one_thread_are_two_runs_and_the_same_one_goes_deeper(url: str) -> None:
