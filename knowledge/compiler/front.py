@@ -15,7 +15,7 @@ from knowledge.compiler.ops_sampling import SAMPLING
 from knowledge.compiler.ops_scattering import SCATTERING
 from knowledge.compiler.ops_sorting import SORTING
 from knowledge.compiler.ops_windows import WINDOWS
-from knowledge.playbook.lowering import Lowered, lower
+from knowledge.playbook.lowering import Lowered, by_index, lower
 from knowledge.playbook.ops_activations import ACTIVATIONS
 from knowledge.playbook.ops_losses import LOSSES
 from knowledge.playbook.ops_pointwise import POINTWISE
@@ -23,10 +23,15 @@ from knowledge.playbook.ops_reductions import REDUCTIONS
 from knowledge.playbook.ops_views import VIEWS
 from knowledge.playbook.problem import ByContent, Problem
 
-OPERATIONS = {
+_OPERATIONS = {
     **POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
     **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING, **SORTING, **SAMPLING,
 }  # fmt: skip
+_BY_INDEX = (
+    "pad", "constant_pad_nd", *(name for name in MOVING if name.endswith("d") and "_pad" in name), "roll", "diagonal",
+    "diag", "diag_embed", "cdist", "scaled_dot_product_attention", *(name for name in CONTRACTING if "conv" in name),
+)  # fmt: skip
+OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_INDEX}
 
 
 def traced(problem: Problem) -> Lowered:

@@ -25,7 +25,7 @@ def _chosen(state: Lowering, op: Op, scores: Node, dim: int) -> Node | tuple[Nod
     """-weight * the score of each target class, as nll_loss and cross_entropy_loss reduce it; then the weights' sum."""
     graph, target = state.graph, state.value(op.args[1])
     weight = state.argument(op, 2, "weight")
-    wanted, ignored = state.argument(op, 3, "reduction", MEAN), state.argument(op, 4, "ignore_index", -100)
+    wanted, ignored = state.argument(op, 3, "reduction"), state.argument(op, 4, "ignore_index")
     assert isinstance(ignored, int)
     here = places(target.shape)
     choice = graph.read(target, here)
@@ -57,14 +57,14 @@ def _cross_entropy(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     scores, target = state.operand(op.args[0], result_dtype(op)), state.value(op.args[1])
     dim = 1 if len(scores.shape) > 1 else 0
     logs = log_probabilities(Rows(state, scores, (dim,)))
-    smoothing = state.argument(op, 5, "label_smoothing", 0.0)
+    smoothing = state.argument(op, 5, "label_smoothing")
     if target.dtype == scores.dtype:
         if smoothing or state.argument(op, 2, "weight") is not None:
             raise UnwritableError(f"{op.target} of probabilities with weights or smoothing")
         f = Terms(state.graph, scores.dtype)
         rows = Rows(state, f("mul", logs, target), (dim,))
         lost = rows.result(f("neg", rows.reduce("sum")), False)
-        return reduced(state, lost, state.argument(op, 3, "reduction", MEAN))
+        return reduced(state, lost, state.argument(op, 3, "reduction"))
     if smoothing:
         raise UnwritableError(f"{op.target} with smoothed labels")
     return _chosen(state, op, logs, dim)
@@ -80,7 +80,7 @@ def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> 
 def _cdist(state: Lowering, op: Op) -> Node:
     """Each row of one from each of the other, in batches that are broadcast."""
     graph, dtype, shape = state.graph, result_dtype(op), op.results[0].shape
-    p = float(state.argument(op, 2, "p", 2.0))  # type: ignore[arg-type]
+    p = float(state.argument(op, 2, "p"))  # type: ignore[arg-type]
     if p == 0:
         raise UnwritableError(f"{op.target} that counts what differs")
     *lead, row, column, inner = places((*shape, state.value(op.args[0]).shape[-1]))
@@ -98,16 +98,12 @@ def _triplet(state: Lowering, op: Op) -> Node:
     """max(d(anchor, positive) - d(anchor, negative) + margin, 0)."""
     dtype = result_dtype(op)
     f, (anchor, near, far) = Terms(state.graph, dtype), (state.operand(each, dtype) for each in op.args[:3])
-    numbers = (
-        state.argument(op, k, name, default)
-        for k, name, default in ((3, "margin", 1.0), (4, "p", 2.0), (5, "eps", 1e-6))
-    )
-    margin, p, eps = (float(each) for each in numbers)  # type: ignore[arg-type]
+    margin, p, eps = (float(each) for each in op.args[3:6])  # type: ignore[arg-type]
     wide = _distance(state, anchor, far, p, eps)
-    if state.argument(op, 6, "swap", False):
+    if state.argument(op, 6, "swap"):
         wide = f("minimum", wide, _distance(state, near, far, p, eps))
     lost = f("maximum", f("add", f("sub", _distance(state, anchor, near, p, eps), wide), margin), 0.0)
-    return reduced(state, lost, state.argument(op, 7, "reduction", MEAN))
+    return reduced(state, lost, state.argument(op, 7, "reduction"))
 
 
 def _cosine_embedding(state: Lowering, op: Op) -> Node:
@@ -122,20 +118,20 @@ def _cosine_embedding(state: Lowering, op: Op) -> Node:
 
     size = f("sqrt", f("mul", f("add", dotted(x, x), 1e-12), f("add", dotted(y, y), 1e-12)))
     cosine = f("div", dotted(x, y), size)
-    margin = float(state.argument(op, 3, "margin", 0.0))  # type: ignore[arg-type]
+    margin = float(state.argument(op, 3, "margin"))  # type: ignore[arg-type]
     apart = f("maximum", f("sub", cosine, margin), 0.0)
     lost = f("select", f("eq", target, 1.0), f("sub", 1.0, cosine), f("select", f("eq", target, -1.0), apart, 0.0))
-    return reduced(state, lost, state.argument(op, 4, "reduction", MEAN))
+    return reduced(state, lost, state.argument(op, 4, "reduction"))
 
 
 def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     """By stored statistics elementwise; in training, and where none are stored, by the batch's own."""
-    training = state.argument(op, 5, "training", False) is True
+    training = state.argument(op, 5, "training") is True
     if (not training and isinstance(op.args[3], Ref)) or "no_training" in op.target:
         return ACTIVATIONS["batch_norm"](state, op)
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(dim for dim in range(len(node.shape)) if dim != 1))
-    eps = rows.f.number(float(state.argument(op, 7, "eps", 1e-5)))  # type: ignore[arg-type]
+    eps = rows.f.number(float(state.argument(op, 7, "eps")))  # type: ignore[arg-type]
     channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
     return affine(rows, normalized(rows, eps)[0], op.args[1], op.args[2], channels)
 

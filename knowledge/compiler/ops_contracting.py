@@ -99,7 +99,7 @@ def _addmm(state: Lowering, op: Op) -> Node:
     f = Terms(state.graph, result_dtype(op))
     first, left, right = _operands(state, op, 0, 1, 2)
     made = product(state.graph, left, right)
-    alpha, beta = (op.kwargs.get(name, 1) for name in ("alpha", "beta"))
+    alpha, beta = (op.kwargs[name] for name in ("alpha", "beta"))
     made = made if alpha == 1 else f("mul", made, state.operand(alpha, f.dtype))
     if beta == 0:  # then PyTorch does not read it at all, NaN or not
         return made
@@ -198,10 +198,10 @@ def back(
 def _convolution(transposed: bool) -> Lower:
     def made(state: Lowering, op: Op) -> Node:
         if transposed:
-            groups, apart = state.argument(op, 6, "groups", 1), state.argument(op, 7, "dilation", 1)
+            groups, apart = state.argument(op, 6, "groups"), state.argument(op, 7, "dilation")
         else:
-            apart, groups = state.argument(op, 5, "dilation", 1), state.argument(op, 6, "groups", 1)
-        step, margin = state.argument(op, 3, "stride", 1), state.argument(op, 4, "padding", 0)
+            apart, groups = state.argument(op, 5, "dilation"), state.argument(op, 6, "groups")
+        step, margin = state.argument(op, 3, "stride"), state.argument(op, 4, "padding")
         return _convolved(state, op, step, margin, apart, integer(groups, op), transposed)
 
     return made
@@ -213,7 +213,7 @@ def _any_convolution(state: Lowering, op: Op) -> Node:
 
 def _attention(state: Lowering, op: Op) -> Node:
     """softmax(q k^T * scale + mask) v; under a mask, a row with nothing to attend to is 0."""
-    if state.argument(op, 4, "dropout_p", 0.0):
+    if state.argument(op, 4, "dropout_p"):
         raise UnwritableError(f"{op.target} with dropout")
     graph, (q, k, v) = state.graph, _operands(state, op, 0, 1, 2)
     dtype = q.dtype
@@ -225,7 +225,7 @@ def _attention(state: Lowering, op: Op) -> Node:
     factor = float(scale) if isinstance(scale, int | float) else 1 / math.sqrt(q.shape[-1])
     order = (*range(len(k.shape) - 2), len(k.shape) - 1, len(k.shape) - 2)
     scores = f("mul", product(graph, q, permuted(graph, k, order)), factor)
-    mask, causal = state.argument(op, 3, "attn_mask"), state.argument(op, 5, "is_causal", False)
+    mask, causal = state.argument(op, 3, "attn_mask"), state.argument(op, 5, "is_causal")
     if isinstance(mask, Ref):
         given = state.value(mask)
         scores = f("select", given, scores, -math.inf) if given.dtype == "bool" else f("add", scores, given)

@@ -131,7 +131,7 @@ def _avg_pool(state: Lowering, op: Op) -> Node:
     if isinstance(override, int):
         count = graph.const(float(override), dtype)
     else:
-        padded = state.argument(op, 6, "count_include_pad", True) is True
+        padded = state.argument(op, 6, "count_include_pad") is True
         sizes = [_length(sent, dim, padded) for dim in range(sent.rank)]
         count = sizes[0]
         for size in sizes[1:]:

@@ -54,14 +54,14 @@ def _cat(state: Lowering, op: Op) -> Node:
     assert isinstance(given, tuple)
     parts = [state.operand(each, result_dtype(op)) for each in given]
     parts = [part for part in parts if part.shape != (0,) or shape == (0,)]
-    dim = integer(state.argument(op, 1, "dim", 0), op) % max(len(shape), 1)
+    dim = integer(state.argument(op, 1, "dim"), op) % max(len(shape), 1)
     return _joined(state, op, parts, dim)
 
 
 def _stack(state: Lowering, op: Op) -> Node:
     given, shape = op.args[0], op.results[0].shape
     assert isinstance(given, tuple)
-    dim = integer(state.argument(op, 1, "dim", 0), op) % len(shape)
+    dim = integer(state.argument(op, 1, "dim"), op) % len(shape)
     one = (*shape[:dim], 1, *shape[dim + 1 :])
     parts = [state.graph.reshape(state.operand(each, result_dtype(op)), one) for each in given]
     return _joined(state, op, parts, dim, each=1)
@@ -83,7 +83,7 @@ def _constant_pad(state: Lowering, op: Op) -> Node:
     inside: Node = graph.const(True, "bool")
     for index, extent in zip(moved, node.shape, strict=True):
         inside = graph.element("and", "bool", graph.within(index, extent), inside)
-    fill = state.operand(state.argument(op, 2, "value", 0), node.dtype)
+    fill = state.operand(state.argument(op, 2, "value"), node.dtype)
     return graph.map(shape, graph.element("select", node.dtype, inside, graph.read(node, moved, partial=True), fill))
 
 
@@ -108,9 +108,7 @@ def _other_pad(state: Lowering, op: Op) -> Node:
     graph, node, shape = state.graph, state.operand(op.args[0], result_dtype(op)), op.results[0].shape
     mode = state.argument(op, 2, "mode") if op.target.startswith("aten.pad.") else op.target.split(".")[1].split("_")[0]
     if mode == "constant":
-        return _constant_pad(
-            state, op.model_copy(update={"args": (*op.args[:2], state.argument(op, 3, "value", 0) or 0)})
-        )
+        return _constant_pad(state, op.model_copy(update={"args": (*op.args[:2], state.argument(op, 3, "value") or 0)}))
     indices = []
     for place, before, extent in zip(
         places(shape), _margins(op.args[1], len(shape), op), node.shape, strict=True
@@ -129,7 +127,7 @@ def _other_pad(state: Lowering, op: Op) -> Node:
 
 def _roll(state: Lowering, op: Op) -> Node:
     graph, node = state.graph, state.value(op.args[0])
-    shifts, dims = numbers(op.args[1], op), numbers(state.argument(op, 2, "dims", ()), op)
+    shifts, dims = numbers(op.args[1], op), numbers(state.argument(op, 2, "dims"), op)
     flat = node if dims else graph.reshape(node, (-1,))
     indices = places(flat.shape)
     for shift, dim in zip(shifts, dims or (0,), strict=True):
@@ -142,7 +140,7 @@ def _roll(state: Lowering, op: Op) -> Node:
 def _triangle(lower: bool) -> Lower:
     def made(state: Lowering, op: Op) -> Node:
         graph, node = state.graph, state.value(op.args[0])
-        diagonal = integer(state.argument(op, 1, "diagonal", 0), op)
+        diagonal = integer(state.argument(op, 1, "diagonal"), op)
         *_, row, column = here = places(op.results[0].shape)
         gap = column - row - diagonal if lower else row - column + diagonal
         # At most 0 within: shifted by more than any distance.
@@ -240,9 +238,9 @@ def _eye(state: Lowering, op: Op) -> Node:
 
 def _diagonal(state: Lowering, op: Op) -> Node:
     graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
-    offset = integer(state.argument(op, 1, "offset", 0) or 0, op)
-    first = integer(state.argument(op, 2, "dim1", 0), op) % len(node.shape) if "diagonal" in op.target else 0
-    second = integer(state.argument(op, 3, "dim2", 1), op) % len(node.shape) if "diagonal" in op.target else 1
+    offset = integer(state.argument(op, 1, "offset") or 0, op)
+    first = integer(state.argument(op, 2, "dim1"), op) % len(node.shape) if "diagonal" in op.target else 0
+    second = integer(state.argument(op, 3, "dim2"), op) % len(node.shape) if "diagonal" in op.target else 1
     *lead, last = places(shape)
     rest = iter(lead)
     spots = {first: last + max(-offset, 0), second: last + max(offset, 0)}
@@ -260,7 +258,7 @@ def _diag_embed(state: Lowering, op: Op) -> Node:
     graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
     if op.args[2:] not in ((), (-2, -1)) or op.kwargs:
         raise UnwritableError(f"{op.target} into other dimensions than the last")
-    offset = integer(state.argument(op, 1, "diagonal", 0), op)
+    offset = integer(state.argument(op, 1, "diagonal"), op)
     *lead, row, column = places(shape)
     on = graph.within(column - row - offset, 1)
     element = graph.read(node, (*lead, row + min(offset, 0)), partial=True)

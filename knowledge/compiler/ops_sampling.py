@@ -95,7 +95,7 @@ def _searched(state: Lowering, op: Op) -> Node:
         raise UnwritableError(f"{op.target} of numbers whose order is given")
     numbers, here = state.value(ordered), places(shape)
     x = graph.read(state.operand(wanted, numbers.dtype), here)
-    right = state.argument(op, 3, "right", False) is True or state.argument(op, 4, "side") == "right"
+    right = state.argument(op, 3, "right") is True or state.argument(op, 4, "side") == "right"
     place = _before(graph, numbers, here[:-1] if len(numbers.shape) > 1 else (), x, right=right)
     kind = op.results[0].dtype
     return graph.map(shape, place if kind == "int64" else graph.element("cast", kind, place))

@@ -52,7 +52,11 @@ def _looked_through(state: Lowering, op: Op, index: Node, node: Node, dim: int, 
     mine = graph.element("eq", "bool", whole, graph.position(here[dim]))
     due = graph.read(node, (*here[:dim], *steps, *here[dim + 1 :]))
     made = graph.fold("sum", shape, index.shape, graph.element("select", dtype, mine, due, graph.const(0.0, dtype)))
-    return made if base is None or base.kind == "const" else graph.compute("add", dtype, base, made)
+    return made if base is None or _is_zero(base) else graph.compute("add", dtype, base, made)
+
+
+def _is_zero(node: Node) -> bool:
+    return node.kind == "const" and node.payload[0] == 0
 
 
 def _embedding(state: Lowering, op: Op) -> Node:
@@ -73,7 +77,7 @@ def _embedding(state: Lowering, op: Op) -> Node:
 def _index_add(state: Lowering, op: Op) -> Node:
     dtype = result_dtype(op)
     base, node = state.operand(op.args[0], dtype), state.operand(op.args[3], dtype)
-    if op.kwargs.get("alpha", 1) != 1:
+    if op.kwargs["alpha"] != 1:
         raise UnwritableError(f"{op.target} with a factor")
     return _looked_through(state, op, state.value(op.args[2]), node, integer(op.args[1], op) % len(node.shape), base)
 
@@ -83,7 +87,7 @@ def _index_put(state: Lowering, op: Op) -> Node:
     dtype, given = result_dtype(op), op.args[1]
     assert isinstance(given, tuple)
     picks = [dim for dim, each in enumerate(given) if each is not None]
-    if state.argument(op, 3, "accumulate", False) is not True or len(picks) != 1:
+    if state.argument(op, 3, "accumulate") is not True or len(picks) != 1:
         raise UnwritableError(op.target)
     base, node, index = state.operand(op.args[0], dtype), state.operand(op.args[2], dtype), state.value(given[picks[0]])
     if index.dtype == "bool":
@@ -107,7 +111,7 @@ def _scatter_add(state: Lowering, op: Op) -> Node:
             mine = graph.element("and", "bool", graph.within(index_here, extent), mine)
     due = graph.element("select", dtype, mine, graph.read(node, step, partial=True), graph.const(0.0, dtype))
     made = graph.fold("sum", shape, (count,), due)
-    return made if base.kind == "const" else graph.compute("add", dtype, base, made)
+    return made if _is_zero(base) else graph.compute("add", dtype, base, made)
 
 
 def _scatter(state: Lowering, op: Op) -> Node:
@@ -132,8 +136,8 @@ def _slice_scatter(state: Lowering, op: Op) -> Node:
     """A slice replaced: (whole, part, dim, start, end, step)."""
     graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
     base, part = (state.operand(each, dtype) for each in op.args[:2])
-    dim = integer(state.argument(op, 2, "dim", 0), op) % len(shape)
-    start, step = integer(state.argument(op, 3, "start") or 0, op), integer(state.argument(op, 5, "step", 1), op)
+    dim = integer(state.argument(op, 2, "dim"), op) % len(shape)
+    start, step = integer(state.argument(op, 3, "start") or 0, op), integer(state.argument(op, 5, "step"), op)
     start = max(start + shape[dim], 0) if start < 0 else min(start, shape[dim])
     return _put(graph, base, part, dim, start, step, op)
 

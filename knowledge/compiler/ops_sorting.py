@@ -40,8 +40,8 @@ def _sorted(with_values: bool) -> Lower:
 
     def made(state: Lowering, op: Op) -> tuple[Node, ...]:
         graph = state.graph
-        node, dim = _operand(state, op, state.argument(op, 1, "dim", -1))
-        descending = state.argument(op, 2, "descending", False) is True
+        node, dim = _operand(state, op, state.argument(op, 1, "dim"))
+        descending = state.argument(op, 2, "descending") is True
         order = graph.sort(node, dim, node.shape[dim], descending)
         return _shaped(graph, op, *((_found(graph, node, dim, order),) * with_values), order)
 
@@ -51,8 +51,8 @@ def _sorted(with_values: bool) -> Lower:
 def _topk(state: Lowering, op: Op) -> tuple[Node, ...]:
     """In order, whether that is asked for or not."""
     graph = state.graph
-    node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
-    order = graph.sort(node, dim, integer(op.args[1], op), state.argument(op, 3, "largest", True) is True)
+    node, dim = _operand(state, op, state.argument(op, 2, "dim"))
+    order = graph.sort(node, dim, integer(op.args[1], op), state.argument(op, 3, "largest") is True)
     return _shaped(graph, op, _found(graph, node, dim, order), order)
 
 
@@ -67,7 +67,7 @@ def _msort(state: Lowering, op: Op) -> Node:
 def _kthvalue(state: Lowering, op: Op) -> tuple[Node, ...]:
     """The last of the k smallest."""
     graph, k = state.graph, integer(op.args[1], op)
-    node, dim = _operand(state, op, state.argument(op, 2, "dim", -1))
+    node, dim = _operand(state, op, state.argument(op, 2, "dim"))
     order = graph.sort(node, dim, k, descending=False)
     one = (*order.shape[:dim], 1, *order.shape[dim + 1 :])
     last = graph.map(one, graph.read(order, replaced(places(one), dim, number(k - 1))))

@@ -32,7 +32,7 @@ class Windows:
         rank = int(op.target.split("pool")[1][0])
         self.size = each_of(op.args[1], rank, op)
         steps = each_of(state.argument(op, 2, "stride") or self.size, rank, op)
-        self.margin = each_of(state.argument(op, 3, "padding", 0), rank, op)
+        self.margin = each_of(state.argument(op, 3, "padding"), rank, op)
         apart = each_of(dilation, rank, op)
         here, taps = places(self.shape), axes("r", self.size)
         self.lead, self.extents = here[:-rank], self.node.shape[-rank:]
@@ -61,7 +61,7 @@ class Windows:
 
 
 def _max_pool(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
-    windows = Windows(state, op, state.argument(op, 4, "dilation", 1))
+    windows = Windows(state, op, state.argument(op, 4, "dilation"))
     graph, dtype = windows.graph, windows.node.dtype
     best = graph.window("amax", windows.shape, windows.size, windows.element(neutral("amax", dtype)))
     if len(op.results) == 1:
@@ -82,7 +82,7 @@ def _avg_pool(state: Lowering, op: Op) -> Node:
     divisor = state.argument(op, 6, "divisor_override")
     if isinstance(divisor, int):
         return graph.compute("div", dtype, total, graph.const(float(divisor), dtype))
-    inside = windows.inside(margin=state.argument(op, 5, "count_include_pad", True) is True)
+    inside = windows.inside(margin=state.argument(op, 5, "count_include_pad") is True)
     if inside.kind == "const":
         return graph.compute("div", dtype, total, graph.const(float(prod(windows.size)), dtype))
     one, none = graph.const(1.0, dtype), graph.const(0.0, dtype)

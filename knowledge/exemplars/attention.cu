@@ -338,7 +338,8 @@ CUTE_DEVICE void finish(float (&s)[Atoms][TilesS][4], int row0, int key0, int he
     int const m = i / (TilesS * 4), n = i / 4 % TilesS;
     int const row = row0 + 16 * m + lane / 4 + i % 4 / 2 * 8, key = key0 + 8 * n + 2 * (lane % 4) + i % 2;
     float& x = s[m][n][i % 4];
-    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal) && (!Windowed || key >= row + First);
+    bool const seen = key < Keys && row < Rows && (!Causal || key <= row + Diagonal) &&
+                      (!Windowed || key >= row + First);
     if constexpr (Plain) {
       x = seen ? x : -INFINITY;
     } else {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from knowledge.compiler.aten import ALIASING
 from knowledge.compiler.nodes import Values
+from knowledge.compiler.schemas import completed
 from knowledge.playbook import promotion
 from knowledge.playbook.expressions import Node, UnwritableError
 from knowledge.playbook.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
@@ -22,17 +23,19 @@ WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert
 class Lowering:
     """The values known so far. Operand numbers become constants of the type that the operation computes in.
 
-    `changed` names, for each value that an in-place write made stale, the operation that wrote.
+    `changed` names, for each value that an in-place write made stale, the operation that wrote. `shapes` are those
+    of the trace.
     """
 
     graph: Values
     values: dict[str, Node] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def argument(self, op: Op, position: int, name: str, default: Argument = None) -> Argument:
-        """An argument by position, or by name where it was given by name."""
-        return op.args[position] if position < len(op.args) else op.kwargs.get(name, default)
+    def argument(self, op: Op, position: int, name: str) -> Argument:
+        """An argument by position, or by name where the schema has it by name; None where the overload has none."""
+        return op.args[position] if position < len(op.args) else op.kwargs.get(name)
 
     def value(self, argument: Argument) -> Node:
         """The node an argument refers to; a bare number becomes a float64, int64 or bool constant."""
@@ -123,7 +126,7 @@ def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowere
     for given in (*problem.inputs, *problem.parameters):
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
     for op in live(problem):
-        _apply(state, op, table)
+        _apply(state, completed(op), table)
     outputs = []
     for tensor, name in zip(problem.outputs, problem.returns, strict=True):
         node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
@@ -146,6 +149,7 @@ def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
         # What is written in place takes the type of the operand.
         kept = state.cast(node, result.dtype) if in_place else node
         state.values[result.name] = _as_traced(state, op, kept, result)
+        state.shapes[result.name] = result.shape
     for alias, source in aliases(op):
         state.roots[alias] = state.roots.get(source, source)
     if in_place and name[:-1] in ALIASING and isinstance(op.args[0], Ref):
@@ -188,6 +192,19 @@ def _overwrite(state: Lowering, op: Op, node: Node) -> None:
         state.changed.pop(name, None)
         state.values[name] = node
         state.roots[name] = root
+
+
+def by_index(lower: Lower) -> Lower:
+    """A lowering that reads its operands by index: a constant among them has the shape that the trace tells."""
+
+    def lowered(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+        for name in reads(op):
+            node, shape = state.values.get(name), state.shapes.get(name)
+            if node is not None and node.uniform and shape:
+                state.values[name] = state.graph.map(shape, node)
+        return lower(state, op)
+
+    return lowered
 
 
 def dtype_argument(argument: Argument, default: str) -> str:

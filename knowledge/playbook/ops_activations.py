@@ -45,8 +45,8 @@ def _number(argument: Argument, op: Op) -> float:
     raise UnwritableError(f"{op.target} with a parameter that is not a plain number")
 
 
-def _parameter(state: Lowering, op: Op, position: int, name: str, default: float) -> float:
-    return _number(state.argument(op, position, name, default), op)
+def _parameter(state: Lowering, op: Op, position: int, name: str) -> float:
+    return _number(state.argument(op, position, name), op)
 
 
 def logistic(f: Terms, x: Node) -> Node:
@@ -66,12 +66,12 @@ def _relu6(state: Lowering, op: Op) -> Node:
 
 def _hardtanh(state: Lowering, op: Op) -> Node:
     _, x = _start(state, op)
-    return clamp(state, x, state.argument(op, 1, "min_val", -1.0), state.argument(op, 2, "max_val", 1.0))
+    return clamp(state, x, state.argument(op, 1, "min_val"), state.argument(op, 2, "max_val"))
 
 
 def _leaky_relu(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
-    return f("select", f("gt", x, 0.0), x, f("mul", x, _parameter(state, op, 1, "negative_slope", 0.01)))
+    return f("select", f("gt", x, 0.0), x, f("mul", x, _parameter(state, op, 1, "negative_slope")))
 
 
 def _prelu(state: Lowering, op: Op) -> Node:
@@ -90,7 +90,7 @@ def _channel(vector: Node, like: Node) -> tuple[int, ...]:
 def _elu(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
     alpha, scale, inner = (
-        _parameter(state, op, k, name, 1.0) for k, name in enumerate(("alpha", "scale", "input_scale"), 1)
+        _parameter(state, op, k, name) for k, name in enumerate(("alpha", "scale", "input_scale"), 1)
     )
     low = f("mul", f("expm1", x if inner == 1 else f("mul", x, inner)), alpha * scale)
     return f("select", f("gt", x, 0.0), x if scale == 1 else f("mul", x, scale), low)
@@ -104,14 +104,14 @@ def _selu(state: Lowering, op: Op) -> Node:
 
 def _celu(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
-    alpha = _parameter(state, op, 1, "alpha", 1.0)
+    alpha = _parameter(state, op, 1, "alpha")
     return f("select", f("gt", x, 0.0), x, f("mul", f("expm1", f("div", x, alpha)), alpha))
 
 
 def _gelu(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
     half = f("mul", x, 0.5)
-    if state.argument(op, 1, "approximate", "none") == "tanh":
+    if state.argument(op, 1, "approximate") == "tanh":
         cubic = f("mul", f("mul", f("mul", x, x), x), 0.044715)
         inner = f("mul", f("add", x, cubic), math.sqrt(2 / math.pi))
         return f("mul", half, f("add", 1.0, f("tanh", inner)))
@@ -140,7 +140,7 @@ def _mish(state: Lowering, op: Op) -> Node:
 
 def _softplus(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
-    beta, threshold = _parameter(state, op, 1, "beta", 1.0), _parameter(state, op, 2, "threshold", 20.0)
+    beta, threshold = _parameter(state, op, 1, "beta"), _parameter(state, op, 2, "threshold")
     scaled = x if beta == 1 else f("mul", x, beta)
     soft = f("log1p", f("exp", scaled))
     return f("select", f("gt", scaled, threshold), x, soft if beta == 1 else f("div", soft, beta))
@@ -168,14 +168,14 @@ def _threshold(state: Lowering, op: Op) -> Node:
 
 def _hardshrink(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
-    edge = _parameter(state, op, 1, "lambd", 0.5)
+    edge = _parameter(state, op, 1, "lambd")
     inside = f("and", f("ge", x, -edge), f("le", x, edge))
     return f("select", inside, f.number(0.0), x)
 
 
 def _softshrink(state: Lowering, op: Op) -> Node:
     f, x = _start(state, op)
-    edge = _parameter(state, op, 1, "lambd", 0.5)
+    edge = _parameter(state, op, 1, "lambd")
     low = f("select", f("lt", x, -edge), f("add", x, edge), f("mul", x, 0.0))
     return f("select", f("gt", x, edge), f("sub", x, edge), low)
 
@@ -224,12 +224,12 @@ def _nan_to_num(state: Lowering, op: Op) -> Node:
 def _batch_norm(state: Lowering, op: Op) -> Node:
     """Normalization by stored statistics: elementwise, each channel with its own numbers."""
     f, x = _start(state, op)
-    if state.argument(op, 5, "training", False) is True:
+    if state.argument(op, 5, "training") is True:
         raise UnwritableError(f"{op.target} in training mode")
     weight, bias, mean, variance = (op.args[k] for k in range(1, 5))
     if mean is None or variance is None:
         raise UnwritableError(f"{op.target} without stored statistics")
-    eps = _number(state.argument(op, 7 if "no_training" not in op.target else 6, "eps", 1e-5), op)
+    eps = _number(state.argument(op, 7 if "no_training" not in op.target else 6, "eps"), op)
 
     def channel(argument: Argument) -> Node:
         vector = state.operand(argument, x.dtype)

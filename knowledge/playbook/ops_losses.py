@@ -35,9 +35,9 @@ class Operands:
         given = self.state.argument(self.op, position, name)
         return None if given is None else self.state.operand(given, self.f.dtype)
 
-    def number(self, position: int, name: str, default: float) -> float:
+    def number(self, position: int, name: str) -> float:
         """A number; raises `UnwritableError` where it is not known beforehand."""
-        given = self.state.argument(self.op, position, name, default)
+        given = self.state.argument(self.op, position, name)
         if not isinstance(given, int | float):
             raise UnwritableError(f"{self.op.target} whose {name} is not a plain number")
         return given
@@ -58,7 +58,7 @@ def loss(distance: Distance, reduction: int = 2) -> Lower:
     """The loss of a distance. Argument number `reduction` says 0 for none, 1 for the mean, 2 for the sum."""
 
     def lower(state: Lowering, op: Op) -> Node:
-        return reduced(state, distance(Operands(state, op)), state.argument(op, reduction, "reduction", MEAN))
+        return reduced(state, distance(Operands(state, op)), state.argument(op, reduction, "reduction"))
 
     return lower
 
@@ -92,18 +92,18 @@ def _rounded_off(o: Operands, edge: float, slope: float) -> Node:
 
 
 def _smooth(o: Operands) -> Node:
-    return _rounded_off(o, o.number(3, "beta", 1.0), 1.0)
+    return _rounded_off(o, o.number(3, "beta"), 1.0)
 
 
 def _huber(o: Operands) -> Node:
-    delta = o.number(3, "delta", 1.0)
+    delta = o.number(3, "delta")
     return _rounded_off(o, delta, delta)
 
 
 def _divergence(o: Operands) -> Node:
     """y (log y - x), 0 where y is; or with log y given, e^y (y - x)."""
     f = o.f
-    if o.op.kwargs.get("log_target", False):
+    if o.op.kwargs["log_target"]:
         return f("mul", f("exp", o.y), f("sub", o.y, o.x))
     own = f("select", f("eq", o.y, 0.0), f.number(0.0), f("mul", o.y, f("log", o.y)))
     return f("sub", own, f("mul", o.y, o.x))
@@ -137,14 +137,14 @@ def _soft_margin(o: Operands) -> Node:
 
 def _hinge_embedding(o: Operands) -> Node:
     f, zero = o.f, o.f.number(0.0)
-    apart = o.at_least(f("sub", o.number(2, "margin", 1.0), o.x), 0.0)
+    apart = o.at_least(f("sub", o.number(2, "margin"), o.x), 0.0)
     return f("add", f("select", f("ne", o.y, 1.0), apart, zero), f("select", f("ne", o.y, -1.0), o.x, zero))
 
 
 def _ranking(o: Operands) -> Node:
     f = o.f
     behind = f("mul", f("neg", o.tensor(2)), o.gap())
-    return o.at_least(f("add", behind, o.number(3, "margin", 0.0)), 0.0)
+    return o.at_least(f("add", behind, o.number(3, "margin")), 0.0)
 
 
 def _poisson(o: Operands) -> Node:
@@ -153,7 +153,7 @@ def _poisson(o: Operands) -> Node:
     if o.op.args[2]:
         cost = f("sub", f("exp", o.x), f("mul", o.y, o.x))
     else:
-        cost = f("sub", o.x, f("mul", o.y, f("log", f("add", o.x, o.number(4, "eps", 1e-8)))))
+        cost = f("sub", o.x, f("mul", o.y, f("log", f("add", o.x, o.number(4, "eps")))))
     if not o.op.args[3]:
         return cost
     spread = f("mul", f("log", f("mul", o.y, 2 * math.pi)), 0.5)

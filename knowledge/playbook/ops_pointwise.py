@@ -74,7 +74,7 @@ def _rounding(primitive: str) -> Lower:
 
 def _scaled(state: Lowering, op: Op, left: Argument, right: Argument, primitive: str) -> Node:
     """left +- alpha * right; on bool, + is `or`."""
-    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha", 1)
+    dtype, alpha = result_dtype(op), state.argument(op, 2, "alpha")
     other = state.operand(right, dtype)
     if alpha != 1:
         other = multiply(state, other, state.operand(alpha, dtype))
@@ -247,7 +247,7 @@ def _addc(primitive: str) -> Lower:
     def lower(state: Lowering, op: Op) -> Node:
         dtype, graph = result_dtype(op), state.graph
         base, left, right = (state.operand(arg, dtype) for arg in op.args[:3])
-        value = state.argument(op, 3, "value", 1)
+        value = state.argument(op, 3, "value")
         left = left if value == 1 else multiply(state, state.operand(value, dtype), left)
         return graph.compute("add", dtype, base, graph.compute(primitive, dtype, left, right))
 
@@ -277,7 +277,7 @@ def _same(state: Lowering, op: Op) -> Node:
 
 
 def _dropout(state: Lowering, op: Op) -> Node:
-    if state.argument(op, 2, "train", True) and state.argument(op, 1, "p", 0.5):
+    if state.argument(op, 2, "train") and state.argument(op, 1, "p"):
         raise UnwritableError(f"{op.target} in training mode, which is random")
     return state.value(op.args[0])
 
@@ -306,7 +306,11 @@ def _table() -> dict[str, Lower]:
     _fill_in(table, {f"bitwise_{name}": name for name in ("and", "or", "xor", "not")}, _bitwise)
     _fill_in(table, {"addcmul": "mul", "addcdiv": "div"}, _addc)
     _fill_in(table, {"isinf": "eq", "isfinite": "lt"}, _against_infinity)
-    _fill_in(table, dict.fromkeys(("zeros_like", "zeros", "new_zeros"), "0"), lambda _: _filled(0))
+    _fill_in(
+        table,
+        dict.fromkeys(("zeros_like", "zeros", "new_zeros", "empty_like", "empty", "new_empty"), "0"),
+        lambda _: _filled(0),
+    )
     _fill_in(table, dict.fromkeys(("ones_like", "ones", "new_ones"), "1"), lambda _: _filled(1))
     table |= {
         "add": lambda state, op: _scaled(state, op, op.args[0], op.args[1], "add"),

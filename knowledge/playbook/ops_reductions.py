@@ -80,7 +80,7 @@ def _plain(kind: str, dtype: str = "") -> Lower:
         has_dims = not op.target.endswith(".default") or kind in ("amax", "amin")
         dims = state.argument(op, 1, "dim") if has_dims else None
         rows = _rows(state, op, dims, dtype)
-        return rows.result(rows.reduce(kind), state.argument(op, 2, "keepdim", False) if has_dims else False)
+        return rows.result(rows.reduce(kind), state.argument(op, 2, "keepdim") if has_dims else False)
 
     return lower
 
@@ -88,7 +88,7 @@ def _plain(kind: str, dtype: str = "") -> Lower:
 def _mean(state: Lowering, op: Op) -> Node:
     has_dims = not op.target.endswith(".default")
     rows = _rows(state, op, state.argument(op, 1, "dim") if has_dims else None)
-    return rows.result(rows.mean(), state.argument(op, 2, "keepdim", False) if has_dims else False)
+    return rows.result(rows.mean(), state.argument(op, 2, "keepdim") if has_dims else False)
 
 
 def _extremum(kind: str) -> Callable[[Lowering, Op], Node | tuple[Node, ...]]:
@@ -103,7 +103,7 @@ def _extremum(kind: str) -> Callable[[Lowering, Op], Node | tuple[Node, ...]]:
             rows = _rows(state, op, None)
             return rows.result(rows.reduce(kind), False)
         rows = _rows(state, op, state.argument(op, 1, "dim"))
-        keepdim = state.argument(op, 2, "keepdim", False)
+        keepdim = state.argument(op, 2, "keepdim")
         indices = rows.reduce(kind.replace("a", "arg", 1), dtype="int64")
         return rows.result(rows.reduce(kind), keepdim), rows.result(indices, keepdim)
 
@@ -114,7 +114,7 @@ def _index(kind: str) -> Lower:
     def lower(state: Lowering, op: Op) -> Node:
         node = state.value(op.args[0])
         rows = Rows(state, node, dimensions(state.argument(op, 1, "dim"), len(node.shape)))
-        return rows.result(rows.reduce(kind, dtype="int64"), state.argument(op, 2, "keepdim", False))
+        return rows.result(rows.reduce(kind, dtype="int64"), state.argument(op, 2, "keepdim"))
 
     return lower
 
@@ -123,8 +123,8 @@ def _variance(root: bool, with_mean: bool = False) -> Callable[[Lowering, Op], N
     def lower(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
         plain = op.target.endswith((".default", "var", "std"))
         dims = None if plain else state.argument(op, 1, "dim")
-        keepdim = False if plain else state.argument(op, 3, "keepdim", op.kwargs.get("keepdim", False))
-        given = op.kwargs.get("correction", state.argument(op, 1 if plain else 2, "unbiased", True))
+        keepdim = False if plain else state.argument(op, 3, "keepdim")
+        given = op.kwargs.get("correction", state.argument(op, 1 if plain else 2, "unbiased"))
         correction = 1.0 if given is None else float(given)  # type: ignore[arg-type]
         rows = _rows(state, op, dims)
         spread = rows.variance(correction)
@@ -172,7 +172,7 @@ def _logsumexp(state: Lowering, op: Op) -> Node:
     largest = rows.reduce("amax")
     largest = f("select", f("eq", f("abs", largest), math.inf), f.number(0.0), largest)
     total = rows.reduce("sum", f("exp", f("sub", rows.node, largest)))
-    return rows.result(f("add", f("log", total), largest), state.argument(op, 2, "keepdim", False))
+    return rows.result(f("add", f("log", total), largest), state.argument(op, 2, "keepdim"))
 
 
 def _norm(state: Lowering, op: Op) -> Node:
@@ -181,7 +181,7 @@ def _norm(state: Lowering, op: Op) -> Node:
     rows = _rows(state, op, state.argument(op, 2, "dim"))
     if op.target.startswith("aten.linalg_norm") and order is not None and len(rows.dims) == 2:
         raise UnwritableError(f"{op.target} of a matrix, of order {order}")
-    return rows.result(length(rows, order), state.argument(op, 3, "keepdim", False))
+    return rows.result(length(rows, order), state.argument(op, 3, "keepdim"))
 
 
 def length(rows: Rows, order: Argument) -> Node:
@@ -203,15 +203,15 @@ def length(rows: Rows, order: Argument) -> Node:
 def _frobenius(state: Lowering, op: Op) -> Node:
     """Of matrices: linalg_matrix_norm(x, "fro", dims, keepdim) and frobenius_norm(x, dims, keepdim)."""
     given = 1 if op.target.startswith("aten.frobenius") else 2
-    if given == 2 and state.argument(op, 1, "ord", "fro") != "fro":
+    if given == 2 and state.argument(op, 1, "ord") != "fro":
         raise UnwritableError(f"{op.target} other than Frobenius' norm")
-    rows = _rows(state, op, state.argument(op, given, "dim", (-2, -1)))
-    return rows.result(length(rows, 2), state.argument(op, given + 1, "keepdim", False))
+    rows = _rows(state, op, state.argument(op, given, "dim"))
+    return rows.result(length(rows, 2), state.argument(op, given + 1, "keepdim"))
 
 
 def _both_extrema(state: Lowering, op: Op) -> tuple[Node, ...]:
     rows = _rows(state, op, op.kwargs.get("dim"))
-    return tuple(rows.result(rows.reduce(kind), op.kwargs.get("keepdim", False)) for kind in ("amin", "amax"))
+    return tuple(rows.result(rows.reduce(kind), op.kwargs["keepdim"]) for kind in ("amin", "amax"))
 
 
 def _count_nonzero(state: Lowering, op: Op) -> Node:
@@ -226,8 +226,8 @@ def _cosine(state: Lowering, op: Op) -> Node:
     graph = state.graph
     both = [state.operand(argument, dtype) for argument in op.args[:2]]
     product = multiply(state, *both)
-    rows = Rows(state, product, dimensions(state.argument(op, 2, "dim", 1), len(product.shape)))
-    eps = rows.f.number(float(state.argument(op, 3, "eps", 1e-8)))  # type: ignore[arg-type]
+    rows = Rows(state, product, dimensions(state.argument(op, 2, "dim"), len(product.shape)))
+    eps = rows.f.number(float(state.argument(op, 3, "eps")))  # type: ignore[arg-type]
     lengths = [
         rows.f("maximum", rows.f("sqrt", rows.reduce("sum", multiply(state, wide, wide))), eps)
         for wide in (graph.expand(each, product.shape) for each in both)
@@ -240,10 +240,10 @@ def _distance(state: Lowering, op: Op) -> Node:
     """pairwise_distance: the norm of x - y + eps along the last dimension."""
     dtype = result_dtype(op)
     f = Terms(state.graph, dtype)
-    eps = state.operand(state.argument(op, 3, "eps", 1e-6), dtype)
+    eps = state.operand(state.argument(op, 3, "eps"), dtype)
     gap = f("add", f("sub", *(state.operand(argument, dtype) for argument in op.args[:2])), eps)
     rows = Rows(state, gap, (len(gap.shape) - 1,))
-    return rows.result(length(rows, state.argument(op, 2, "p", 2)), state.argument(op, 4, "keepdim", False))
+    return rows.result(length(rows, state.argument(op, 2, "p")), state.argument(op, 4, "keepdim"))
 
 
 def _trailing(state: Lowering, op: Op) -> Rows:
@@ -273,7 +273,7 @@ def affine(rows: Rows, node: Node, weight: Argument, bias: Argument, shape: tupl
 
 def _layer_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     rows = _trailing(state, op)
-    eps = state.operand(state.argument(op, 4, "eps", 1e-5), rows.node.dtype)
+    eps = state.operand(state.argument(op, 4, "eps"), rows.node.dtype)
     normal, scale = normalized(rows, eps)
     result = affine(rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"))
     return (result, rows.mean(), scale) if len(op.results) == 3 else result
@@ -290,11 +290,11 @@ def _rms_norm(state: Lowering, op: Op) -> Node:
 
 def _instance_norm(state: Lowering, op: Op) -> Node:
     """Each channel of each image by its own statistics; running statistics must not be asked for."""
-    if state.argument(op, 5, "use_input_stats", True) is not True or op.args[3] is not None:
+    if state.argument(op, 5, "use_input_stats") is not True or op.args[3] is not None:
         raise UnwritableError(f"{op.target} with running statistics")
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
-    eps = state.operand(state.argument(op, 7, "eps", 1e-5), node.dtype)
+    eps = state.operand(state.argument(op, 7, "eps"), node.dtype)
     channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
     return affine(rows, normalized(rows, eps)[0], op.args[1], op.args[2], channels)
 
@@ -313,7 +313,7 @@ def _group_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     images, channels, *places = whole.shape
     node = state.graph.reshape(whole, (images, groups, channels // groups, *places))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
-    eps = state.operand(state.argument(op, 4, "eps", 1e-5), node.dtype)
+    eps = state.operand(state.argument(op, 4, "eps"), node.dtype)
     normal, scale = normalized(rows, eps)
     shape = (groups, channels // groups, *(1,) * len(places))
     normal = affine(rows, normal, state.argument(op, 2, "weight"), state.argument(op, 3, "bias"), shape)

@@ -75,9 +75,9 @@ def _swap_last(state: Lowering, op: Op) -> Node:
 
 def _slice(state: Lowering, op: Op) -> Node:
     node = state.value(op.args[0])
-    dim = _int(state.argument(op, 1, "dim", 0), op) % len(node.shape)
+    dim = _int(state.argument(op, 1, "dim"), op) % len(node.shape)
     start, stop = state.argument(op, 2, "start"), state.argument(op, 3, "end")
-    step = _int(state.argument(op, 4, "step", 1), op)
+    step = _int(state.argument(op, 4, "step"), op)
     low = 0 if start is None else _int(start, op)
     high = node.shape[dim] if stop is None else _int(stop, op)
     return slice_of(state.graph, node, dim, low, high, step)
@@ -119,7 +119,7 @@ def _select(state: Lowering, op: Op) -> Node:
 def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
     """chunk, split, split_with_sizes: consecutive slices whose sizes the results tell."""
     node = state.value(op.args[0])
-    dim = _int(state.argument(op, 2, "dim", 0), op) % len(node.shape)
+    dim = _int(state.argument(op, 2, "dim"), op) % len(node.shape)
     pieces, start = [], 0
     if sum(result.shape[dim] for result in op.results) != node.shape[dim]:
         raise UnwritableError(f"{op.target} into pieces that overlap")
@@ -131,7 +131,7 @@ def _pieces(state: Lowering, op: Op) -> tuple[Node, ...]:
 
 def _unbind(state: Lowering, op: Op) -> tuple[Node, ...]:
     node = state.value(op.args[0])
-    dim = _int(state.argument(op, 1, "dim", 0), op) % len(node.shape)
+    dim = _int(state.argument(op, 1, "dim"), op) % len(node.shape)
     return tuple(_chosen(state.graph, node, dim, place) for place in range(len(op.results)))
 
 
@@ -145,7 +145,7 @@ def _broadcast_tensors(state: Lowering, op: Op) -> tuple[Node, ...]:
 def _glu(state: Lowering, op: Op) -> Node:
     """First half times the logistic function of the second half."""
     node, graph = tensor_operand(state, op), state.graph
-    dim = _int(state.argument(op, 1, "dim", -1), op) % len(node.shape)
+    dim = _int(state.argument(op, 1, "dim"), op) % len(node.shape)
     half = node.shape[dim] // 2
     value, gate = slice_of(graph, node, dim, 0, half), slice_of(graph, node, dim, half, 2 * half)
     one = graph.const(1.0, node.dtype)

@@ -6,6 +6,7 @@ from collections import Counter
 
 import torch
 
+from harness.nouns.aten import LOWERED
 from knowledge.compiler.aten import ALIASING, CLASSES
 from knowledge.compiler.front import OPERATIONS
 
@@ -44,3 +45,7 @@ def test_what_pytorch_tags_as_pointwise_is_pointwise() -> None:
 def test_what_pytorch_says_is_a_view_may_share_memory() -> None:
     views = {name for name in KNOWN if any(each.is_view for each in overloads(name))}
     assert views - ALIASING - {"copy"} == set()
+
+
+def test_the_tracer_keeps_every_operation_that_is_lowered_and_no_other() -> None:
+    assert sorted(LOWERED) == sorted(OPERATIONS)

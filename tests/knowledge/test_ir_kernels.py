@@ -40,7 +40,7 @@ def test_kernels_compute_what_torch_does(golden: Golden, compiler: Compiler, tar
     for name, kernel in zip(SHOWN[-len(kernels) :], kernels, strict=True):
         case = CASES[name]
         got = call(kernel, posed(name, target), case.inputs)
-        for mine, theirs, oracle in zip(got, outputs_of(case.function(*case.inputs)), oracle_of(name), strict=True):
+        for mine, theirs, oracle in zip(got, outputs_of(case.function(*case.inputs)), oracle_of(case), strict=True):
             assert_close(mine, theirs, oracle, name)
 
 

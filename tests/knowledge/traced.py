@@ -17,6 +17,7 @@ import tvm_ffi
 from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, precompiled_prelude
 from harness.building.prelude import PRELUDE
 from harness.isolation.tiers import resolve_tier
+from harness.trusted.facts.parts import parts_of
 from knowledge.playbook.problem import Device, Problem
 
 # As few kernels go into one file by themselves; more are shared between two compilers.
@@ -71,6 +72,8 @@ def trace(
     if not isinstance(module, torch.nn.Module):
         module = _Wrapped(module, len(inputs))
     exported = torch.export.export(module, inputs)
+    if parts := parts_of(exported):
+        exported = exported.run_decompositions(dict(parts))
     nodes = list(exported.graph.nodes)
     signature = exported.graph_signature
     renames = {**signature.inputs_to_parameters, **signature.inputs_to_buffers}

@@ -15,6 +15,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.export import ExportedProgram
 from torch.export.graph_signature import InputKind, OutputKind
 
+from harness.trusted.facts.parts import Parts
+
 Attributes = dict[torch.nn.Module, dict[str, Any]]
 """What modules have beside their parameters, buffers and submodules."""
 
@@ -73,19 +75,23 @@ def number_of(tensor: torch.Tensor) -> torch.Tensor | None:
     return tensor
 
 
-def without_writes(exported: ExportedProgram, assigned: Sequence[str]) -> tuple[ExportedProgram, set[str]]:
+def without_writes(
+    exported: ExportedProgram, assigned: Sequence[str], parts: Parts
+) -> tuple[ExportedProgram, set[str]]:
     """The program without its writes to what the module keeps, and the names of what it overwrites.
+
+    Operations that `parts` has a decomposition for are decomposed.
 
     The last results are what the buffers `assigned` are after the call. What is read of a buffer after a write is what
     was written; reads before it stay reads of the buffer. One that is written to in part (a cache of keys) is read as
     it was given: whether the rest matters is for those to see who call it twice.
     """
     graph, written = exported.graph_module.graph, set[str]()
-    if _writes(exported):
+    if parts or _writes(exported):
         for node in _copies(graph, torch.ops.aten.copy_.default):
             _fit(graph, node)
         exported.graph_module.recompile()
-        exported = exported.run_decompositions({})
+        exported = exported.run_decompositions(dict(parts))
         graph = exported.graph_module.graph
         for node in _copies(graph, torch.ops.aten.copy.default):
             node.replace_all_uses_with(node.args[1])  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from harness.nouns.task import Argument, Program, Ref, ScalarSpec, TensorSpec, TracedOp
 from harness.trusted.facts.keeping import as_buffers, having, number_of, without_writes
+from harness.trusted.facts.parts import parts_of
 from harness.trusted.facts.programs import KeptError, Reader, StatefulError, UntraceableError
 from harness.trusted.facts.recurrent_shapes import without_steps
 from harness.trusted.gradients import Differentiated, Tensors
@@ -41,19 +42,21 @@ def trace(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec 
 
 def _trace_once(reference: Reference, inputs: list[Value], specs: Sequence[TensorSpec | ScalarSpec]) -> Program:
     names = [spec.name for spec in specs]
+    # Decomposing computes with a number that was passed in: it could not be found again.
+    whole = any(isinstance(spec, ScalarSpec) for spec in specs)
     if reference.gradients is not None:
         try:
             return _from_gradients(reference, reference.gradients, inputs, names)
         except Exception as error:  # as below: a task without a program is still a task
             raise UntraceableError(" ".join(str(error).split())[:400]) from error
     try:
-        return _exported(reference, inputs, names)
+        return _exported(reference, inputs, names, whole=whole)
     except StatefulError:
         raise
     except KeptError as kept:
         try:
             with having(reference.started):
-                return _exported(reference, inputs, names)
+                return _exported(reference, inputs, names, whole=whole)
         except Exception:  # noqa: BLE001 (without what it kept, the forward may not run at all)
             raise kept from None
     except Exception as failure:  # noqa: BLE001 (export raises many kinds; the second tracer decides whether it matters)
@@ -75,11 +78,12 @@ def said_plainly(*failures: Exception) -> str:
     return own or f"PyTorch's tracers cannot follow it: {' '.join(str(failures[0]).split())[:200]}"
 
 
-def _exported(reference: Reference, inputs: list[Value], names: list[str]) -> Program:
+def _exported(reference: Reference, inputs: list[Value], names: list[str], *, whole: bool) -> Program:
     with torch.no_grad(), without_steps(), as_buffers(reference.model) as kept:
         flat = _Flat(reference)
         exported = torch.export.export(flat, tuple(inputs), strict=False)
-        return _from_export(*without_writes(exported, flat.assigned.names), names, reference, kept)
+        decompositions = {} if whole else parts_of(exported)
+        return _from_export(*without_writes(exported, flat.assigned.names, decompositions), names, reference, kept)
 
 
 class _Assigned:
