@@ -58,7 +58,8 @@ def to_keep(settings: Settings, state: Any) -> ThreadSettings | None:
     if "settings" not in type(state).model_fields or (source is None and before is None):
         return None
     digest = before.source if source is None and before is not None else _digest(source or "")
-    now = ThreadSettings(source=digest, settings=settings)
+    # A run's folder may be moved or copied: whoever goes on with it says where it is now.
+    now = ThreadSettings(source=digest, settings=settings.model_copy(update={"run_dir": None}))
     if now == before:
         return None
     for addresses in settings.addresses().values():

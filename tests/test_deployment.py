@@ -41,7 +41,9 @@ def test_the_image_copies_what_is_there_and_all_that_a_server_imports() -> None:
     named = {name for names in copied for name in names}
     assert all((ROOT / name).exists() for name in named)
     packaged = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    folders = {each.rstrip("*") for each in packaged["tool"]["setuptools"]["packages"]["find"]["include"]}
+    find = packaged["tool"]["setuptools"]["packages"]["find"]
+    found = [Path(where, each.rstrip("*")) for each in find["include"] for where in find["where"]]
+    folders = {path.parts[0] for path in found if (ROOT / path).is_dir()}
     assert folders | {"pyproject.toml", "constraints.txt", "langgraph.json"} <= named
     assert {each.strip() for each in re.findall(r"\.\[(.*?)\]", DOCKERFILE)[0].split(",")} <= set(
         packaged["project"]["optional-dependencies"]

@@ -104,8 +104,10 @@ async def cancelled(graph: Any, given: Settings, reached: threading.Event) -> No
         await run
 
 
-async def gone_on_with(graph: Any) -> RunState:
-    return RunState.model_validate(await graph.ainvoke(None, ON_A_THREAD, context=settings()))
+async def gone_on_with(graph: Any, **chosen: Any) -> RunState:
+    """The end of the thread, with these settings in place of those that it began with."""
+    given = settings().model_copy(update=chosen)
+    return RunState.model_validate(await graph.ainvoke(None, ON_A_THREAD, context=given))
 
 
 def test_each_node_that_blocks_is_cancelled_here() -> None:
@@ -148,7 +150,7 @@ def test_who_is_asked_is_left_and_nobody_is_asked_any_more(node: str, tmp_path: 
             assert len(endpoint.requests) == 1
         assert (await graph.aget_state(ON_A_THREAD)).next == (node,)
         assert node not in {request.role for request in model.requests}
-        return await gone_on_with(graph)
+        return await gone_on_with(graph, **{f"{node}_model": "scripted"})
 
     state = asyncio.run(both())
     assert state.result is not None and state.result.best is not None

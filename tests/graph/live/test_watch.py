@@ -245,7 +245,7 @@ def test_the_command_finds_what_it_is_to_show(
     with pytest.raises(UserError, match="no run in runs/"):
         newest()
     done = CliRunner().invoke(app, ["watch", "nowhere"])
-    assert done.exit_code == 2 and "holds no run" in " ".join(done.stderr.split())
+    assert done.exit_code == 2 and "There is no run nowhere" in " ".join(done.stderr.split())
     out, _ = finished
     shutil.copytree(out, tmp_path / "runs" / "one")
     assert isinstance(look_at(newest()), RunView)
