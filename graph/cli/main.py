@@ -96,6 +96,14 @@ def suite(options: of.Suite) -> int:
     return run(options)
 
 
+@command("bench", of.Bench)
+def bench(options: of.Bench) -> int:
+    """Run a benchmark's tasks as a suite, and score what comes out with the benchmark's own evaluator."""
+    from graph.cli.bench import run
+
+    return run(options)
+
+
 @command("ablate", of.Ablate)
 def ablate(options: of.Ablate) -> int:
     """Run TASK with the profiler's gate at several depths, and draw the trajectories side by side."""
@@ -116,6 +124,14 @@ def watch(options: of.Watch) -> int:
 def compare(options: of.Compare) -> int:
     """Hold two runs beside each other: is it the same task, what was set otherwise, which kernel is faster?"""
     from graph.cli.compare import run
+
+    return run(options)
+
+
+@command("export", of.Export)
+def export(options: of.Export) -> int:
+    """Write a run's kernel in a form that another tool takes."""
+    from graph.cli.export import run
 
     return run(options)
 
