@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 from graph.export.drop_in import drop_in_files
 from harness.judging.device_lock import held_s
+from nodes.final import held
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.protocols import Account, JudgedRun
-from nodes.state import Best, Result, RunState, Stop, require
+from nodes.state import Best, Final, Result, RunState, Stop, require
 from tools.claims import say_instructions
+
+NO_FINAL = Final()
 
 
 class Ended(Account, JudgedRun, Protocol):
@@ -23,11 +27,19 @@ class Ended(Account, JudgedRun, Protocol):
 
 
 def reporter(state: RunState, node_context: NodeContext) -> Update:
-    """Sum the run up. The best verified kernel is part of it, whatever ended the run."""
-    return summed_up(state, node_context, depth=state.depth)
+    """Time the kept kernels together, and sum the run up. The best verified kernel is part of it, whatever ended it."""
+    before, began = held_s(), time.monotonic()
+    kept, final = held(state, node_context)
+    spent = {
+        "device_seconds": state.device_seconds + held_s() - before,
+        "seconds": state.seconds + time.monotonic() - began,
+    }
+    after = state.model_copy(update={"best": kept[-1] if kept else None, **spent})
+    update = summed_up(after, node_context, depth=state.depth, final=final)
+    return {**update, "earlier": kept[:-1], "device_seconds": held_s() - before}
 
 
-def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
+def summed_up(state: Ended, node_context: NodeContext, *, depth: int, final: Final = NO_FINAL) -> Update:
     """The result of a run, for which the best kernel's drop-in is timed as its caller has it."""
     before = held_s()
     best = _as_called(state.best, state, node_context) if state.best else None
@@ -42,6 +54,7 @@ def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
         seconds=state.seconds,
         device_seconds=state.device_seconds + device_seconds + state.usage.device_seconds,
         stop=require(state.stop_reason, "stop_reason"),
+        final=final,
     )
     return {"result": result, "best": best, "device_seconds": device_seconds}
 

@@ -31,7 +31,7 @@ def sanitizer(state: RunState, node_context: NodeContext) -> Update:
     sent_back: Update = {"final_repair": False}
     while waiting and best is None and not sent_back["final_repair"]:
         held = waiting.pop()
-        verdict = _watched(held, state, node_context)
+        verdict = watched(held, state, node_context)
         if verdict.passed:
             best = held.model_copy(update={"verdict": verdict})
         elif may_mend(_after(state, time.monotonic() - began, held_s() - before), node_context.settings):
@@ -47,7 +47,8 @@ def sanitizer(state: RunState, node_context: NodeContext) -> Update:
     }
 
 
-def _watched(held: Best, state: RunState, node_context: NodeContext) -> Verdict:
+def watched(held: Best, state: RunState, node_context: NodeContext) -> Verdict:
+    """The kernel's verdict with what the sanitizers say of it."""
     runs: tuple[SanitizerRun, ...] = call_tool(node_context.tools(state).sanitize_kernel, held.candidate.source)
     return held.verdict.sanitized(runs)
 

@@ -53,6 +53,11 @@ class ModelView:
                     return None
             return self._views[name]
 
+    @property
+    def ended(self) -> bool:
+        """Whether it came to its end, as its log says."""
+        return has_ended(self.folder.log)
+
     def body(self) -> tuple[str, int]:
         """The page's inside, and the place in the log that it was drawn at."""
         at = self._size()
@@ -60,7 +65,7 @@ class ModelView:
         if record is None or record.plan is None:
             return begun(self.name), at
         links = {name: f"{name}/" for name in self._runs()}
-        ended = has_ended(self.folder.log)
+        ended = self.ended
         outcomes = record.outcomes if ended else self._outcomes(record)
         return tree_body(self.name, record.plan, outcomes, record.acceptance, links, ended=ended), at
 

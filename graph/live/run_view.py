@@ -43,6 +43,11 @@ class RunView:
         """What its log tells from a place on."""
         return Feed(self.folder.log, at)
 
+    @property
+    def ended(self) -> bool:
+        """Whether it came to its end, as its log says; a folder without checkpoints holds a record and no more."""
+        return has_ended(self.folder.log) or (self.folder.record.exists() and not self.folder.checkpoints.exists())
+
     def body(self) -> tuple[str, int]:
         """The report's inside as HTML, and the place in the log that it was drawn at."""
         with self._lock:

@@ -64,7 +64,7 @@ class Asked(BaseHTTPRequestHandler):
             self._send(200, body, "text/html", at=at)
         else:
             body, at = view.body()
-            text, policy = page(view.name, body, at, broad=isinstance(view, SuiteView))
+            text, policy = page(view.name, body, at, broad=isinstance(view, SuiteView), ended=view.ended)
             self._send(200, text, "text/html", policy)
 
     def _found(self, path: str) -> tuple[View | None, str]:

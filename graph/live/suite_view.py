@@ -49,6 +49,12 @@ class SuiteView:
             return begun(self.manifest.name), at
         return filled_in("suite_body.html.j2", view(record, live=True)), at
 
+    @property
+    def ended(self) -> bool:
+        """Whether its results are all there."""
+        record = self.folder.record()
+        return record is not None and record.outcome == "finished"
+
     def stamp(self) -> int:
         """When the results were written; 0 before the first."""
         try:

@@ -37,7 +37,7 @@ def headline(comparison: Comparison) -> str:
         return comparison.task_differs or "No speed-up of one over the other."
     if ratio.interval is None:
         return f"The second kernel is {ratio.speedup:.2f}x as fast as the first."
-    sure = 99.5 if ratio.basis == "same rounds" else 95
+    sure = 99.5 if ratio.basis in ("same rounds", "now") else 95
     low, high = ratio.interval.low, ratio.interval.high
     told = "" if low > 1 or high < 1 else ": not told apart"
     words = f"The second kernel is {ratio.speedup:.2f}x as fast as the first"
@@ -59,9 +59,13 @@ def _facts(run: RunRecord) -> list[tuple[str, str]]:
         ("verdict", f"{last.status}{': ' + last.check if last.check else ''}" if last else "none"),
         ("speed-up", f"{timing.headline.speedup:.2f}x over {timing.baseline}" if timing else ""),
         ("95 % interval", _told(timing.headline.interval.low, timing.headline.interval.high) if timing else ""),
-        ("kernel ms", f"{timing.candidate_ms:.4g}" if timing else ""),
-        ("baseline ms", f"{timing.baseline_ms:.4g}" if timing else ""),
-        ("rounds", str(timing.rounds) if timing else ""),
+        ("kernel ms", f"{timing.headline.ms:.4g}" if timing else ""),
+        ("baseline ms", f"{timing.headline.baseline_ms:.4g}" if timing else ""),
+        ("measured", f"{timing.headline.whose}, {timing.headline.rounds} rounds" if timing else ""),
+        (
+            "by other clocks",
+            "; ".join(f"{each.speedup:.2f}x {each.whose}" for each in timing.other_clocks) if timing else "",
+        ),
         ("kernel", best.candidate.digest if best else ""),
         ("by", best.candidate.author if best else ""),
         ("depth", str(max((step.depth for step in run.steps), default=0))),

@@ -32,13 +32,13 @@ async def shown(request: Request) -> Response:
     """The page, or its inside alone."""
     thread_id = request.path_params["thread_id"]
     try:
-        name, body, at = await _body(request, thread_id)
+        name, body, at, ended = await _body(request, thread_id)
     except httpx.HTTPStatusError as error:
         return JSONResponse({"detail": f"There is no thread {thread_id}."}, status_code=error.response.status_code)
     except ValidationError:
         return JSONResponse({"detail": f"{thread_id} is no thread of the graph cutegen."}, status_code=404)
     inside = request.url.path.endswith("/body")
-    text, policy = (body, NOTHING) if inside else page(name, body, at)
+    text, policy = (body, NOTHING) if inside else page(name, body, at, ended=ended)
     headers = {"content-security-policy": policy, "x-at": str(at), "cache-control": "no-store"}
     return HTMLResponse(text, headers=headers)
 
@@ -55,15 +55,16 @@ async def happening(request: Request) -> Response:
     return StreamingResponse(told, media_type="text/event-stream", headers={"cache-control": "no-store"})
 
 
-async def _body(request: Request, thread_id: str) -> tuple[str, str, int]:
+async def _body(request: Request, thread_id: str) -> tuple[str, str, int, bool]:
     try:
         record = await record_of_thread(request, thread_id)
     except IndexError:  # nothing was begun
-        return "thread", begun(thread_id), 0
-    if record.outcome == "interrupted":
+        return "thread", begun(thread_id), 0, False
+    ended = record.outcome != "interrupted"
+    if not ended:
         record = record.model_copy(update={"outcome": "running"})
     body = await asyncio.to_thread(lambda: filled_in("report_body.html.j2", view(record)))
-    return record.name, body, len(record.steps)
+    return record.name, body, len(record.steps), ended
 
 
 async def _told(client: LangGraphClient, thread_id: str, at: int) -> AsyncIterator[bytes]:

@@ -1,6 +1,6 @@
 {
   const at = id => document.getElementById(id), main = at("main"), now = at("now"), lines = [], runs = new Map();
-  let wanted = false, fetching = false, ended = false;
+  let wanted = false, fetching = false, ended = now.className === "ended";
   const open = () => new Set([...main.querySelectorAll("details[open]")].map(each => each.querySelector("summary").textContent));
   const show = async () => {
     wanted = true;
@@ -24,11 +24,12 @@
   };
   let reached = Number(now.dataset.at);
   const source = new EventSource("events?from=" + now.dataset.at);
-  source.onopen = () => { at("state").textContent = "live"; now.className = "live"; };
+  const live = () => { ended = false; at("state").textContent = now.className = "live"; };
+  source.onopen = () => { if (!ended) live(); };
   source.onerror = () => { if (!ended) { at("state").textContent = "connecting"; now.className = ""; } };
   source.addEventListener("now", event => {
     const told = JSON.parse(event.data);
-    if (told.run === undefined) { at("doing").textContent = told.text; return; }
+    if (told.run === undefined) { live(); at("doing").textContent = told.text; return; }
     if (told.text) {
       if (!runs.has(told.run)) { const line = document.createElement("li"); at("runs").append(line); runs.set(told.run, line); }
       runs.get(told.run).textContent = told.run + ": " + told.text;

@@ -9,6 +9,7 @@ import shutil
 import struct
 import threading
 from pathlib import Path
+from urllib.request import urlopen
 
 import pytest
 from ablation_records import ablation, gated
@@ -25,10 +26,13 @@ from graph.runs.beside import Beside
 from graph.runs.comparing import compare_runs
 from graph.runs.folder import RunFolder, create
 from graph.runs.progress import open_log
+from graph.runs.record import Proposed, RunRecord, Search
 from graph.suites.ablation import schedule_of
+from nodes.evolution.state import Order
 from nodes.settings import Settings
 
 WIDE, SMALL, PHONE = 1200, 1000, 390
+STACKED = {"Each step of the run, in order", "Every kernel below the one it came from"}
 # Each page in frames of these widths. What sticks out of a frame is what a reader would have to scroll sideways for;
 # what is cut has a bar of its own for that.
 PROBE = """<!doctype html><body><script>
@@ -79,6 +83,20 @@ addEventListener("load", () => {
 </script></body>"""
 
 
+def searched() -> RunRecord:
+    """The full record, as if an evolution had made it; each kernel of its line is a child of the one before it."""
+    record = full_record()
+    proposals = tuple(
+        Proposed(
+            order=Order(number=number, generation=number // 2, operator="mutation", model="openai:some-model"),
+            kernel=kernel,
+            move="vectorized loads of four floats, and a loop of two accumulators",
+        )
+        for number, kernel in enumerate(record.candidates)
+    )
+    return record.model_copy(update={"search": Search(generations=3, proposals=proposals)})
+
+
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with one page of each kind."""
@@ -88,6 +106,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = (row(10, 2.0, floor_ms=8.0), row(9, 1.01, floor_ms=3.0), row(100, None, reason="It crashed."), row(2, 0.7))
     written = {
         "report.html": render(record, Beside(exchanges=exchanges(record))),
+        "evolution.html": render(searched()),
         "suite.html": suite_page.render(suite_record(*rows)),
         "ablation.html": ablation_page.render(ablation(*(schedule_of(gated(depth, 2)) for depth in (1, 11)))),
         "compare.html": compare_page.render(compare_runs(full_record(), record), ("a", "b")),
@@ -103,10 +122,12 @@ def test_pages_fit_wide_and_narrow_windows_open_and_sort(pages: Path, tmp_path: 
     dom = dom_of((pages / "probe.html").as_uri(), tmp_path)
     assert "<title>looked</title>" in dom
     told = json.loads(html.unescape(re.findall(r'<pre id="told">(.*?)</pre>', dom)[0]))
-    assert len(told) == 12
+    assert len(told) == 15
     assert {place: each["out"] for place, each in told.items()} == dict.fromkeys(told, 0)
     assert [place for place, each in told.items() if each["cut"] and str(PHONE) not in place] == []
     assert told[f"compare.html {PHONE}"]["cut"] == [], "two runs stand beside each other on a phone, too"
+    for page in ("report.html", "evolution.html"):
+        assert not STACKED & set(told[f"{page} {PHONE}"]["cut"]), "their rows stand below each other there"
     assert all(each["headings"] > 1 for each in told.values())
     for place, each in told.items():
         if place.startswith("report"):
@@ -161,4 +182,25 @@ def test_the_live_page_grows_without_being_loaded_again(tmp_path: Path) -> None:
     assert re.search(r'<b id="state">ended</b> <span id="doing" role="status">improved: no gain in 2 depths<', dom)
     assert "What this rests on" in dom
     assert "chunk size" in re.findall(r'<pre id="last"[^>]*>(.*?)</pre>', dom, re.DOTALL)[0]
+    shutil.rmtree(tmp_path / "p", ignore_errors=True)
+
+
+@pytest.mark.parametrize("logged", [True, False])
+def test_the_page_of_a_run_that_has_ended_says_so_from_the_first(tmp_path: Path, *, logged: bool) -> None:
+    """Also where its log is gone, as of a folder that was copied without it: then nobody tells of an end."""
+    folder, _ = create(tmp_path / "run", name="softsign", source="class Model: ...", settings=Settings())
+    record = full_record().model_copy(update={"id": folder.manifest().id})
+    folder.record.write_text(record.model_dump_json(), encoding="utf-8")
+    if logged:
+        with open_log(folder.log, "r") as log:
+            log.ended(record.outcome, record.stop_reason)
+    with Watching(RunView(RunFolder(folder.path))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
+        thread.start()
+        text = urlopen(server.url, timeout=30).read().decode()
+        dom = dom_of(server.url, tmp_path / "p") if logged and browser() else text
+        server.shutdown()
+    for page in (text, dom):
+        assert re.search(r'<aside id="now" class="?ended"?', page)
+        assert '<b id="state">ended</b>' in page
     shutil.rmtree(tmp_path / "p", ignore_errors=True)

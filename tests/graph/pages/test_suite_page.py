@@ -10,6 +10,7 @@ import pytest
 from ablation_records import ablation, gated
 from pages_read import HOSTILE, Page
 from report_records import full_record, passed
+from scripted_judge import Scripted
 from suite_records import FACTS, row, suite_record, timing
 from typer.testing import CliRunner
 
@@ -20,6 +21,8 @@ from graph.runs.comparing import compare_runs
 from graph.runs.record import RunRecord
 from graph.suites.ablation import schedule_of
 from graph.suites.folder import SuiteFolder
+from harness.judging.protocol import Judge, JudgeOrder
+from harness.nouns.errors import MachineError
 from harness.nouns.verdict import Compiled, HeadToHead, Interval
 from nodes.state import Best
 
@@ -99,10 +102,13 @@ def test_an_ablations_page_leads_to_its_runs_and_has_bars_against_the_floor() ->
 def slower() -> RunRecord:
     """The full record, as if the run had ended with its second best kernel."""
     record = full_record()
+    assert record.best
     third = record.steps[5].candidate
     assert third
     best = Best(candidate=record.candidates[third], verdict=record.verdicts[third])
-    return record.model_copy(update={"best": best, "settings": {**record.settings, "max_depth": 3}})
+    held = {digest: each for digest, each in record.candidates.items() if digest != record.best.candidate.digest}
+    update = {"best": best, "candidates": held, "settings": {**record.settings, "max_depth": 3}}
+    return record.model_copy(update=update)
 
 
 def test_the_gain_of_one_run_over_another_says_what_it_rests_on() -> None:
@@ -119,6 +125,44 @@ def test_the_gain_of_one_run_over_another_says_what_it_rests_on() -> None:
     assert turned.speedup == pytest.approx(1 / ratio.speedup)
     assert turned.interval is not None
     assert turned.interval.low == pytest.approx(1 / ratio.interval.high)
+
+
+def test_two_kernels_that_either_run_holds_are_timed_again_now() -> None:
+    """Their own duels disagree: neither is taken for the truth."""
+    first, second = slower(), full_record()
+    assert first.best and second.best
+    one, other = (
+        each.best.candidate.model_copy(update={"source": f"{each.best.candidate.source}// judge: passed {speedup}x\n"})
+        for each, speedup in ((first, 2), (second, 3)) if each.best
+    )  # fmt: skip
+    runs = []
+    for kernel, incumbent, gain in ((one, other, 1.4), (other, one, 1.2)):
+        verdict = passed(kernel, 2.0)
+        met = HeadToHead(
+            incumbent=incumbent.digest, incumbent_ms=2.0, speedup=gain,
+            interval=Interval(low=gain - 0.1, high=gain + 0.1), rounds=40,
+        )  # fmt: skip
+        assert verdict.timing
+        verdict = verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": met})})
+        best = Best(candidate=kernel, verdict=verdict)
+        held = {one.digest: one, other.digest: other}
+        runs.append(first.model_copy(update={"best": best, "candidates": held, "verdicts": {kernel.digest: verdict}}))
+    judges = Scripted()
+    found = compare_runs(runs[0], runs[1], judges)
+    assert found.ratio.basis == "now"
+    assert found.ratio.speedup == pytest.approx(1.5)
+    assert "timed again by turns, now, on this machine" in found.ratio.words
+    assert "1.20x (1.10 to 1.30) and 0.71x (0.67 to 0.77)" in found.ratio.words
+    assert [digest for asked, digest in judges.asked if asked == "contest"] == [one.digest, other.digest]
+    assert "99.5 % interval" in compare_page.headline(found)
+
+    def away(order: JudgeOrder) -> Judge:
+        raise MachineError("No GPU answers.", "Find one.")
+
+    then = compare_runs(runs[0], runs[1], away).ratio
+    assert (then.basis, then.speedup) == ("same rounds", pytest.approx(1.2))
+    assert "not timed again here: No GPU answers." in then.words
+    assert "and 0.71x" in then.words
 
 
 @pytest.mark.parametrize("turned", [False, True])
