@@ -264,10 +264,9 @@ def test_a_cancelled_run_ends_at_its_step_and_resumes(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("scripted")
-def test_the_six_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lines_of_the_readme_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     readme = (REPOSITORY / "README.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
-    assert len([text for text in block.splitlines() if text.strip()]) == 6
     (tmp_path / "examples").mkdir()
     shutil.copy(REPOSITORY / "examples" / "softsign.py", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)

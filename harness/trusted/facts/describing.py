@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -90,11 +88,8 @@ class Seen:
 
 def describe(source: str, name: str) -> dict[str, Any]:
     """The task as JSON-ready data. Raises `UserError` for a file that is no usable task."""
-    # Tensors without memory still look for a GPU. There is none in this cage, and nobody needs to be told.
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""
     for tracer in ("torch._subclasses.fake_tensor", "torch.fx.experimental.symbolic_shapes"):
         logging.getLogger(tracer).setLevel(logging.CRITICAL)  # of numbers that are tried in vain
-    warnings.filterwarnings("ignore", message="CUDA initialization", category=UserWarning)
     tell(Describing(name=name, doing="importing the file"))
     variants = Reference.variants(source, name)
     seen, left_out = _looked_at(source, name, variants)

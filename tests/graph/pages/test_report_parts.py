@@ -166,8 +166,10 @@ def test_the_rounds_of_the_timing_are_drawn() -> None:
     ],
 )
 def test_the_command_that_searches_again_has_the_settings_of_the_run(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a_b_c.task.py").touch()  # as `unpack` leaves it
     record = full_record().model_copy(update={"settings": settings.model_dump(mode="json"), "name": "a b/c"})
     commands = dict(again(record))
     given: list[Settings] = []
