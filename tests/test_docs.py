@@ -17,10 +17,15 @@ from graph.cli.main import app
 from graph.cli.settings import markdown
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 COMMANDS: Any = typer.main.get_command(app)
-NOW = tuple(page for page in PAGES if page.stem != "suites")
-"""That page tells what was run, by commits of then."""
+NOW = tuple(page for page in PAGES if page.stem != "suites" and page.parent.name != "lab")
+"""Suites and lab notes name what was run, by commits of then."""
+
+
+def name(page: Path) -> str:
+    """The page's path below the repository."""
+    return page.relative_to(ROOT).as_posix()
 
 
 def shown(page: Path) -> list[str]:
@@ -51,20 +56,20 @@ def cutegens(lines: Iterable[str]) -> Iterator[list[str]]:
             yield given
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_that_are_spoken_of_exist_with_their_options(page: Path) -> None:
-    for name, *given in cutegens(in_words(page)):
-        if name.startswith("-") or name.isupper():
+    for command, *given in cutegens(in_words(page)):
+        if command.startswith("-") or command.isupper():
             continue
-        assert name in COMMANDS.commands, f"{page.name}: there is no command {name}"
+        assert command in COMMANDS.commands, f"{page.name}: there is no command {command}"
         try:
-            COMMANDS.commands[name].make_context(name, given)
+            COMMANDS.commands[command].make_context(command, given)
         except Exception as error:  # noqa: BLE001 (typer has its own copy of click, which has no public name)
             # Any other complaint is about a placeholder where a number or a file belongs.
-            assert type(error).__name__ != "NoSuchOption", f"{page.name}: cutegen {name} {' '.join(given)}: {error}"
+            assert type(error).__name__ != "NoSuchOption", f"{page.name}: cutegen {command} {' '.join(given)}: {error}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_to_copy_run_up_to_their_work(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is typed as it stands: all its options are taken, and it begins what it was asked for."""
     begun: list[object] = []
@@ -81,7 +86,7 @@ def test_commands_to_copy_run_up_to_their_work(page: Path, monkeypatch: pytest.M
     assert len(begun) == len(typed)
 
 
-@pytest.mark.parametrize("page", NOW, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", NOW, ids=name)
 def test_its_modules_and_targets_exist(page: Path) -> None:
     targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
     for line in shown(page):
