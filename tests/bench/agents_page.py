@@ -1,10 +1,14 @@
-"""The second half of docs/agents.md: each agent's prompt and the answer it got, from a recorded conversation.
+"""The second half of docs/agents.md: each agent's question and the answer it got, from a recorded conversation.
+
+Of the rules, which `cutegen prompts` prints, the sections are listed; a section that is shown before is not repeated.
 
 `python -m bench.agents_page` writes it; a test fails where the page is older than the recording.
 """
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import get_args
@@ -20,8 +24,6 @@ PAGE = ROOT / "docs" / "agents.md"
 CONVERSATION = ROOT / "examples" / "recorded" / "gated_tanh" / "conversation.jsonl"
 MARK = "<!-- Below this line the page is written by `python -m bench.agents_page`. -->\n"
 
-_NAMES = {"system": "The rules, with the guides", "human": "The question"}
-
 
 def with_prompts(page: str, exchanges: tuple[Exchange, ...]) -> str:
     """The page with everything below its mark written anew. Raises ValueError for a page without the mark."""
@@ -33,18 +35,44 @@ def with_prompts(page: str, exchanges: tuple[Exchange, ...]) -> str:
 
 def _blocks(exchanges: tuple[Exchange, ...]) -> Iterator[str]:
     last = {said.role: said for said in exchanges}
+    shown: set[str] = set()
     for role in get_args(Speaker):
         if role not in last:
             continue
         yield f"### The {role}"
         for message in last[role].prompt:
-            yield _folded(_NAMES.get(message.type, message.type), message)
-        yield _folded("The answer", Said(type="ai", content=last[role].answer))
+            if message.type == "system":
+                yield _rules(message)
+            else:
+                yield _folded("The question", message, _without(shown, message.content))
+                shown.update(_sections(message.content))
+        answer = Said(type="ai", content=last[role].answer)
+        yield _folded("The answer", answer, answer.content)
 
 
-def _folded(title: str, message: Said) -> str:
-    size = f"about {estimated_tokens(message.content):,} tokens"
-    return f"<details><summary>{title} ({size})</summary>\n\n{fenced(message.content, 'markdown')}\n\n</details>"
+def _rules(message: Said) -> str:
+    titles = ", ".join(_title(section).lower() for section in _sections(message.content)[1:])
+    return textwrap.fill(f"Rules, {_size(message)}: {titles}.", 120, break_on_hyphens=False)
+
+
+def _without(shown: set[str], content: str) -> str:
+    return "".join(f"## {_title(each)} (as above)\n\n" if each in shown else each for each in _sections(content))
+
+
+def _sections(content: str) -> list[str]:
+    return re.split(r"^(?=## )", content, flags=re.M)
+
+
+def _title(section: str) -> str:
+    return section.partition("\n")[0].removeprefix("## ")
+
+
+def _folded(title: str, message: Said, text: str) -> str:
+    return f"<details><summary>{title} ({_size(message)})</summary>\n\n{fenced(text, 'markdown')}\n\n</details>"
+
+
+def _size(message: Said) -> str:
+    return f"about {estimated_tokens(message.content):,} tokens"
 
 
 def main() -> None:

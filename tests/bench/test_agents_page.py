@@ -32,6 +32,18 @@ def test_the_last_prompt_of_each_agent_is_shown_and_closes_no_block() -> None:
     assert "### The optimizer" not in page
 
 
+def test_a_section_that_was_shown_before_is_not_repeated_and_rules_are_listed() -> None:
+    rules = Said(type="system", content="You write.\n\n## Headers\n\nInclude.\n\n## Your answer\n\nOne block.\n")
+    texts = ("## The task\n\nSum.\n\n## The kernel\n\nOld.\n", "## The task\n\nSum.\n\n## The kernel\n\nNew.\n")
+    exchanges = tuple(
+        Exchange(index=0, role=role, prompt_sha256="", prompt=(rules, Said(type="human", content=text)), answer="a")
+        for role, text in zip(("generator", "diagnoser"), texts, strict=True)
+    )
+    page = with_prompts(f"About.\n{MARK}", exchanges)
+    assert page.count("Sum.") == 1 and "## The task (as above)" in page and "Old." in page and "New." in page
+    assert "tokens: headers, your answer.\n" in page and "Include." not in page
+
+
 def test_a_page_that_lost_its_mark_is_not_overwritten() -> None:
     with pytest.raises(ValueError, match="lost its line"):
         with_prompts("About.\n", ())
