@@ -26,8 +26,8 @@ FOREIGN = frozenset({"--gpus", "func_forward.py", "gc.freeze"})
 WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu"})
 """Files that runs write, and the user's own."""
 PENDING = frozenset({*(f"docs/{page}.md" for page in (
-    "cli", "coding-agents", "compiler", "deployment", "drop-in", "evolve", "judge", "models", "results",
-    "server", "suites", "troubleshooting",
+    "cli", "compiler", "drop-in", "evolve", "judge", "models", "results",
+    "suites",
 ))})  # fmt: skip
 """Pages that are not rewritten yet."""
 
