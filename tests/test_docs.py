@@ -19,8 +19,8 @@ from graph.cli.settings import markdown
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 COMMANDS: Any = typer.main.get_command(app)
-NOW = tuple(page for page in PAGES if page.stem != "suites" and page.parent.name != "lab")
-"""Suites and lab notes name what was run, by commits of then."""
+NOW = tuple(page for page in PAGES if page.parent.name != "lab")
+"""Lab notes name what was run, by commits of then."""
 
 
 def name(page: Path) -> str:

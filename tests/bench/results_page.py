@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
@@ -42,19 +43,37 @@ def page(processor: BenchResult, gpu: GpuResult | None) -> str:
     """The whole page."""
     parts = [
         "# Level 1, and the examples",
-        "Measured, and written by `python -m bench.results_page`; the numbers behind it are in `suites.json` and "
-        "`suites-cuda.json`. Every kernel here was written by the playbook, not by a language model, and passed the "
-        "judge before it was timed. Speed-up is eager / kernel, from interleaved runs with cold caches; losses are "
-        "listed like wins.",
+        "Written by `python -m bench.results_page` from `suites.json` and `suites-cuda.json`. The playbook wrote every "
+        "kernel, and each passed the judge before it was timed. Speed-up is eager / kernel, from interleaved runs with "
+        "cold caches; losses are listed like wins.",
     ]
     if gpu is not None:
         parts += measured_on_a_gpu(gpu)
-    return "\n\n".join([*parts, *measured_on_a_processor(processor)]) + "\n"
+    return "\n\n".join(_wrapped(part) for part in (*parts, *measured_on_a_processor(processor))) + "\n"
+
+
+def _wrapped(part: str) -> str:
+    """Prose at 120 characters a line; tables and code stay as they are."""
+    if part.startswith("```"):
+        return part
+    lines = (line if line.startswith(("|", "#")) else _filled(line) for line in part.splitlines())
+    return "\n".join(lines)
+
+
+def _filled(line: str) -> str:
+    indent = "  " if line.startswith("- ") else ""
+    return textwrap.fill(line, 120, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
+def _command(line: str) -> str:
+    """A command as a shell takes it over several lines."""
+    pieces = textwrap.wrap(line, 112, break_long_words=False, break_on_hyphens=False)
+    return " \\\n  ".join(pieces)
 
 
 def measured_on_a_gpu(result: GpuResult) -> list[str]:
     """The GPU's part, as paragraphs."""
-    commands = "\n".join(result.commands)
+    commands = "\n".join(map(_command, result.commands))
     parts = ["## On a GPU", f"Driver {result.driver}. Commands:", f"```\n{commands}\n```"]
     if result.notes:
         parts.append("\n".join(f"- {note}" for note in result.notes))
