@@ -1,5 +1,6 @@
 """What a square matrix promises by its values."""
 
+import pytest
 import torch
 
 from harness.checks.structure import Structure
@@ -50,3 +51,14 @@ def test_indices_stay_whole_and_within_what_the_file_shows():
         kept = Structure(indices=(low, high)).keep(drawn)
         assert torch.equal(kept, kept.floor())
         assert (kept.min(), kept.max()) == (low, high)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_a_product_with_its_own_transpose_is_symmetric_in_any_order_of_sums(dtype):
+    a = torch.rand(48, 512, generator=torch.Generator().manual_seed(7)).to(dtype)
+    upper = a.flip(1) @ a.flip(1).mT
+    given = (a @ a.mT).triu() + upper.tril(-1)
+    kept = keep(given)
+    assert torch.equal(kept, kept.mT)
+    given[0, 1] *= 1.25
+    assert Structure.of(given).empty
