@@ -12,7 +12,7 @@ from importlib.resources import files
 from itertools import islice
 from typing import Literal
 
-from knowledge.exemplars.source import Exemplar, load, names
+from knowledge.compiler.kernels.source import Exemplar, load, names
 
 Target = Literal["cpu", "cuda"]
 

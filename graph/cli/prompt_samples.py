@@ -9,7 +9,7 @@ from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Task
 from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict, precision_on
 from harness.wire.entry import stub
-from knowledge.exemplars.source import representative
+from knowledge.compiler.kernels.source import representative
 from nodes.diagnosis import Diagnosis
 from nodes.models.playbook import PlaybookModel
 from nodes.settings import ExemplarChoice, Settings

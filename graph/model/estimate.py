@@ -9,16 +9,16 @@ from __future__ import annotations
 from math import ceil, prod
 
 from harness.nouns.device_facts import DeviceFacts
-from knowledge.compiler.contraction import Contraction
-from knowledge.compiler.cuda_contract import chosen, matches
-from knowledge.compiler.fusion import CALL
-from knowledge.compiler.loops import Nest
-from knowledge.compiler.nodes import Element, Values, elements
-from knowledge.compiler.recipe import compiled
-from knowledge.playbook.expressions import Node, UnwritableError
-from knowledge.playbook.primitives import PRIMITIVES
-from knowledge.playbook.problem import Problem, Tensor
-from knowledge.playbook.source_text import BYTES
+from knowledge.compiler.ir.dtypes import BYTES
+from knowledge.compiler.ir.expressions import Node, UnwritableError
+from knowledge.compiler.ir.nodes import Element, Values, elements
+from knowledge.compiler.ir.primitives import PRIMITIVES
+from knowledge.compiler.passes.fusion import CALL
+from knowledge.compiler.passes.loops import Nest
+from knowledge.compiler.problem import Problem, Tensor
+from knowledge.compiler.schedule.loops.contraction import Contraction
+from knowledge.compiler.schedule.loops.cuda_contract import chosen, matches
+from knowledge.compiler.schedule.loops.recipe import compiled
 
 MEMORY = 0.7
 """Of the measured rate, for what no cache holds."""

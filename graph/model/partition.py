@@ -9,7 +9,7 @@ from typing import Literal
 from graph.model.window import Window
 from graph.model.writers import Writers
 from harness.nouns.capture import Capture, Operation, Part
-from knowledge.compiler.aten import CLASSES, FREE
+from knowledge.compiler.lower.aten import CLASSES, FREE
 
 Kind = Literal["product", "convolution", "attention", "norm", "reduction", "recurrence", "pointwise", "other"]
 

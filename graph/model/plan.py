@@ -18,7 +18,7 @@ from harness.nouns.capture import Capture, Missed
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.verdict import Precision
-from knowledge.compiler.aten import FREE
+from knowledge.compiler.lower.aten import FREE
 
 LEAST_SHARE = 0.02
 """A region whose whole gain could not save this share of the model's time is left as it is."""

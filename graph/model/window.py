@@ -8,7 +8,7 @@ from functools import cached_property
 
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import Argument, Atom, Program, Ref, Signature, TensorSpec, TracedOp
-from knowledge.compiler.aten import FREE
+from knowledge.compiler.lower.aten import FREE
 
 
 @dataclass(frozen=True)

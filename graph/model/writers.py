@@ -11,10 +11,10 @@ from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.verdict import Precision
 from harness.wire.stopping import raise_if_stopped
-from knowledge.playbook.author import SINGLE
-from knowledge.playbook.partition_recipe import StagesRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.stages import StagesRecipe
+from knowledge.compiler.search import SINGLE
 
 AT_RATE = 0.6
 """Of the device's rate in the product's types: a library that reaches it is hard to beat."""

@@ -13,11 +13,10 @@ from harness.judging.protocol import Judge
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Task
 from harness.wire.entry import stub
-from knowledge.exemplars.source import PROCESSOR, load
-from knowledge.playbook.author import next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft
-from knowledge.playbook.variations import translations
+from knowledge.compiler.kernels.source import PROCESSOR, load
+from knowledge.compiler.plan import Decline, Draft
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import next_draft, translations
 from nodes.models.playbook import problem_of
 from nodes.turn.request import Request
 

@@ -1,1 +1,1 @@
-"""One IR for every kind of forward: read from the trace, verified between stages, fused, written by schedules."""
+"""One compiler: from a traced forward, by one IR for every kind, to plans and the kernels that are written of them."""

@@ -10,10 +10,9 @@ from langchain_core.messages import AIMessage, BaseMessage
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Program, Workload
-from knowledge.playbook.author import first_draft, more_exact, next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
-from knowledge.playbook.variations import crossings, mutations, translations
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import crossings, first_draft, more_exact, mutations, next_draft, translations
 from nodes.diagnosis import Diagnosis
 from nodes.history import tried_from
 from nodes.models.local import LocalModel, request_of
@@ -22,7 +21,7 @@ from nodes.turn.request import Request, Search
 
 
 class PlaybookModel(LocalModel):
-    """Answers every role from `knowledge.playbook`; the same request always gets the same answer."""
+    """Answers every role from `knowledge.compiler`; the same request always gets the same answer."""
 
     @property
     def _llm_type(self) -> str:

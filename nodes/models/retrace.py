@@ -11,9 +11,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from knowledge.playbook.author import first_draft, more_exact, next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline
+from knowledge.compiler.plan import Decline
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, more_exact, next_draft
 from nodes.history import path_to
 from nodes.state import Step, Variant
 from tools.sweep import read_sweep

@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from harness.profile.render import render
 from knowledge import library
-from knowledge.exemplars.source import Exemplar, representative
+from knowledge.compiler.kernels.source import Exemplar, representative
 from nodes.assessment import Assessment
 from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from

@@ -20,8 +20,8 @@ import tvm_ffi
 from gpu_kernels import H200, traced  # type: ignore[import-not-found]
 
 from bench.hopper_products import Call, Clock, library_of
-from knowledge.compiler.recipe import LoopsRecipe
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 
 Sizes = tuple[int, ...]
 OURS: tuple[tuple[str, dict[str, int | str]], ...] = (

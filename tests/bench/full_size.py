@@ -34,9 +34,9 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError
 from harness.nouns.verdict import Precision
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, next_draft
 from tools.judges import open_judge
 
 CALLS, CLOCKED_S, CHECKED_WITHIN_S = 12, 0.8, 30.0

@@ -26,9 +26,9 @@ from gpu_kernels import H200, built, traced  # type: ignore[import-not-found]
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from bench.cublaslt import tuned
-from knowledge.playbook.author import first_draft, recipes
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Draft, Plan
+from knowledge.compiler.plan import Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, recipes
 
 Call = Callable[[], Any]
 B16, F32 = torch.bfloat16, torch.float32

@@ -16,8 +16,8 @@ from harness.judging.protocol import Judge, JudgeOrder
 from harness.nouns.candidate import TargetName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import CutegenError
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.search import first_draft
 from tools.judges import open_judge
 
 MACHINES: dict[TargetName, DeviceFacts] = {"cuda": H200, "cpu": PROCESSOR}

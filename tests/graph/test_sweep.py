@@ -20,9 +20,9 @@ from softsign_script import RIGHT, SOURCE, serial, written
 
 from graph.runs.store import checkpoint_types
 from graph.workflow import build_graph
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Draft
+from knowledge.compiler.plan import Draft
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, next_draft
 from nodes.models.playbook import PlaybookModel, problem_of
 from nodes.models.scripted import ScriptedModel
 from nodes.settings import Settings

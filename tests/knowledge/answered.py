@@ -6,12 +6,12 @@ import torch
 from evaluation import Values, evaluate, replayed
 from ir_evaluation import meaning
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.strided_reading import lower_problem
-from knowledge.playbook.author import SINGLE, recipes_for
-from knowledge.playbook.partition import stages_of
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Plan, Recipe
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.plan import Decline, Plan, Recipe
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.stages import stages_of
+from knowledge.compiler.schedule.strided_reading import lower_problem
+from knowledge.compiler.search import SINGLE, recipes_for
 
 
 def answer(problem: Problem, tensors: Values) -> list[torch.Tensor] | Decline:

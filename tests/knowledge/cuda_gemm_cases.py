@@ -19,10 +19,10 @@ from harness.building.ninja_file import Edge, ninja_file
 from harness.building.nvcc_steps import MODULE_ID, MODULE_ID_TEXT, parallel_edges
 from harness.building.runner import search_path
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, ninja, tvm_ffi_folder
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
+from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
 RECIPE = GemmRecipe()

@@ -12,8 +12,8 @@ from gemm_cases import Case, trace_fx
 from goldens import Golden
 from traced import Compiler, assert_close, call
 
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
 
 FEW = H200.model_copy(update={"multiprocessors": 4})
 """So that blocks have several tiles each."""

@@ -11,9 +11,9 @@ from typing import Any
 
 import torch
 
-from knowledge.playbook.expressions import Node, postorder
-from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.problem import Argument, Atom, DTypeArg, Problem, Ref, Tensor
+from knowledge.compiler.ir.expressions import Node, postorder
+from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.problem import Argument, Atom, DTypeArg, Problem, Ref, Tensor
 
 Function = Callable[..., torch.Tensor]
 Values = Mapping[str, Any]

@@ -1,7 +1,7 @@
 """Where the table of `erf` on SIMD registers comes from: a polynomial for each of 16 stretches of [0, 4.1].
 
 Each interpolates erf(centre + d) at Chebyshev's nodes with 30 digits; around 0 it is odd in d, so that nothing is lost
-of small numbers. `python tests/knowledge/fit_erf.py` prints the rows that `knowledge/playbook/cpu_exact.py` holds.
+of small numbers. `python tests/knowledge/fit_erf.py` prints the rows that `knowledge/compiler/emit/cpu_exact.py` holds.
 """
 
 from __future__ import annotations

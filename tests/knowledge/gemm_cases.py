@@ -9,7 +9,7 @@ import torch
 from torch.fx.experimental.proxy_tensor import make_fx
 from traced import MACHINE, _op, spec
 
-from knowledge.playbook.problem import Device, Problem
+from knowledge.compiler.problem import Device, Problem
 
 Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]
 

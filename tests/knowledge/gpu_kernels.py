@@ -19,7 +19,7 @@ from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler, tvm_ffi_folder
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
-from knowledge.playbook.problem import Device, Problem
+from knowledge.compiler.problem import Device, Problem
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10, l2_bytes=50 << 20)
 A100 = Device(architecture="sm_80", multiprocessors=108, shared_bytes=163 << 10, l2_bytes=40 << 20)

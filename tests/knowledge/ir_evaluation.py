@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from evaluation import computed, reduced
 
-from knowledge.compiler.index import Axis, Data, Index, Quotient
-from knowledge.compiler.nodes import Element, Value, elements, neutral, values
-from knowledge.playbook.expressions import Node
-from knowledge.playbook.lowering import Lowered
-from knowledge.playbook.problem import Problem
+from knowledge.compiler.ir.expressions import Node
+from knowledge.compiler.ir.index import Axis, Data, Index, Quotient
+from knowledge.compiler.ir.nodes import Element, Value, elements, neutral, values
+from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.problem import Problem
 
 CUMULATED = {"sum": torch.cumsum, "prod": torch.cumprod}
 

@@ -1,7 +1,8 @@
 """The playbook's float32 functions on SIMD registers, held against the C library's in float64.
 
 `PYTHONPATH=. python tests/knowledge/lane_math.py STEP [NAME...]` goes over every STEPth float32 there is (all of them:
-1, minutes a function) and says the largest error and where it is: `knowledge/playbook/cpu_exact.py` has the figures.
+1, minutes a function) and says the largest error and where it is; the figures are in
+`knowledge/compiler/emit/cpu_exact.py`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from knowledge.playbook.cpu_text import helpers
-from knowledge.playbook.primitives import PRIMITIVES
+from knowledge.compiler.emit.cpu_functions import helpers
+from knowledge.compiler.ir.primitives import PRIMITIVES
 
 EXACT = tuple(name for name, each in PRIMITIVES.items() if each.exact)
 EVERY = 1 << 32

@@ -1,6 +1,6 @@
 """The schemas of all aten operations that the compiler lowers, as PyTorch has them.
 
-PYTHONPATH=.:tests/knowledge python -m schemas_of_torch    # writes knowledge/compiler/schemas.json
+PYTHONPATH=.:tests/knowledge python -m schemas_of_torch    # writes knowledge/compiler/lower/schemas.json
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 
-from knowledge.compiler.front import OPERATIONS
-from knowledge.compiler.schemas import FILE
+from knowledge.compiler.lower.front import OPERATIONS
+from knowledge.compiler.lower.schemas import FILE
 
 Schema = dict[str, list[Any]]
 

@@ -18,9 +18,9 @@ from ir_evaluation import meaning
 from schemas_of_torch import text
 from traced import assert_close, trace
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.schemas import FILE
-from knowledge.playbook.expressions import UnwritableError
+from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.lower.schemas import FILE
 
 ROWS, COLUMNS = 6, 8
 LEFT_OUT = object()

@@ -7,8 +7,8 @@ from collections import Counter
 import torch
 
 from harness.nouns.aten import LOWERED
-from knowledge.compiler.aten import ALIASING, CLASSES
-from knowledge.compiler.front import OPERATIONS
+from knowledge.compiler.lower.aten import ALIASING, CLASSES
+from knowledge.compiler.lower.front import OPERATIONS
 
 KNOWN = frozenset().union(*CLASSES.values())
 # What PyTorch tags as pointwise although one form of it reduces or copies.

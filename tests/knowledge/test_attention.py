@@ -17,13 +17,12 @@ from hypothesis import strategies as st
 from traced import Compiler, assert_close, call
 from traced import trace as on_a_processor
 
-from knowledge.compiler.attention import attention_of
-from knowledge.compiler.attention_form import Attention
-from knowledge.compiler.attention_recipe import AttentionRecipe
-from knowledge.playbook.author import SINGLE, first_draft
-from knowledge.playbook.partition import stages_of
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.attention.match import Attention, attention_of
+from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
+from knowledge.compiler.schedule.stages import stages_of
+from knowledge.compiler.search import SINGLE, first_draft
 
 RECIPE = AttentionRecipe()
 HEADS = 2

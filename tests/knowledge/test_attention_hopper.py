@@ -14,11 +14,11 @@ from goldens import Golden
 from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
 from traced import Compiler, assert_close, call
 
-from knowledge.compiler import attention_hopper as hopper
-from knowledge.compiler.attention import attention_of
-from knowledge.compiler.attention_recipe import AttentionRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.attention import hopper
+from knowledge.compiler.schedule.attention.match import attention_of
+from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
 
 RECIPE = AttentionRecipe()
 FEW = H200.model_copy(update={"multiprocessors": 2})

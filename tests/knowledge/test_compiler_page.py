@@ -10,11 +10,11 @@ from torch import nn
 from torch.nn import functional
 from traced import trace
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.recipe import LoopsRecipe, compiled
-from knowledge.compiler.show import shown, shown_kernels
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.recipe import Draft, Plan
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.show import shown, shown_kernels
+from knowledge.compiler.plan import Draft, Plan
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
+from knowledge.compiler.search import first_draft
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "compiler.md"
 

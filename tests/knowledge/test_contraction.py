@@ -17,14 +17,14 @@ from ir_evaluation import Body
 from torch.nn import functional as F
 from traced import Compiler, assert_close, call, spec
 
-from knowledge.compiler import cuda_contract, cuda_contract_wgmma
-from knowledge.compiler.contraction import Contraction, contraction
-from knowledge.compiler.cuda_contract import ranked
-from knowledge.compiler.index import Index
-from knowledge.compiler.recipe import LoopsRecipe, compiled
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Plan
-from knowledge.playbook.variations import translations
+from knowledge.compiler.ir.index import Index
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.loops import cuda_contract, cuda_contract_wgmma
+from knowledge.compiler.schedule.loops.contraction import Contraction, contraction
+from knowledge.compiler.schedule.loops.cuda_contract import ranked
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
+from knowledge.compiler.search import translations
 
 
 def randn(*shape: int) -> torch.Tensor:

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from goldens import Golden
 from traced import Compiler, call, trace
 
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Draft, Plan
-from knowledge.playbook.reductions import RowRecipe
+from knowledge.compiler.plan import Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
+from knowledge.compiler.search import first_draft
 
 generator = torch.Generator().manual_seed(17)
 X, V = torch.randn(4, 6, generator=generator), torch.randn(6, generator=generator)

@@ -10,7 +10,7 @@ import pytest
 from fit_erf import table
 from lane_math import EVERY, EXACT, built, worst
 
-from knowledge.playbook.cpu_exact import EXACT as TEXTS
+from knowledge.compiler.emit.cpu_exact import EXACT as TEXTS
 
 STEP = 4093
 """A prime: patterns of every exponent and, one after the other, of all low bits."""

@@ -14,16 +14,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from traced import trace
 
-from knowledge.playbook.cpu_moves import WORTH_THREADS
-from knowledge.playbook.cpu_text import helpers
-from knowledge.playbook.emission import ELEMENT_TYPES, literal
-from knowledge.playbook.expressions import Node
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.primitives import PRIMITIVES
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Plan, Recipe
-from knowledge.playbook.reducers import REDUCERS, identity, total_type
-from knowledge.playbook.reductions import LARGEST_BUFFER_BYTES, RowRecipe
+from knowledge.compiler.emit.cpu_functions import helpers
+from knowledge.compiler.emit.elements import ELEMENT_TYPES, REDUCERS, identity, literal, total_type
+from knowledge.compiler.ir.expressions import Node
+from knowledge.compiler.ir.primitives import PRIMITIVES
+from knowledge.compiler.plan import Plan, Recipe
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.cpu_moves import WORTH_THREADS
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
+from knowledge.compiler.schedule.rows.recipe import LARGEST_BUFFER_BYTES, RowRecipe
 
 MACHINE = Device(threads=2, simd_floats=8, l3_bytes=1 << 20)
 ONE_CORE = Device(threads=1, simd_floats=8, l3_bytes=1 << 20)

@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.playbook.cuda_math import LARGEST_DIVISOR, CheaperEmitter, has_cheaper
-from knowledge.playbook.emission import Emitter
-from knowledge.playbook.expressions import Graph, Node
+from knowledge.compiler.emit.cuda_math import LARGEST_DIVISOR, CheaperEmitter, has_cheaper
+from knowledge.compiler.emit.elements import Emitter
+from knowledge.compiler.ir.expressions import Graph, Node
 
 VALUES = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, 1e-30, -1e30, 3e38, torch.inf, -torch.inf, -88.0, 2.5])
 CONSTANTS = st.sampled_from([0.0, 1.0, -1.0, 0.5, 2.0, 1e-40, 1e35, 0.999])

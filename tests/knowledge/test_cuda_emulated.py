@@ -13,9 +13,9 @@ from test_cuda_pointwise import divisions, exponentials, views
 from test_cuda_rows import layer_norm, places, product, shifted, softmax, sums
 from traced import Compiler, assert_close, call
 
-from knowledge.playbook.author import recipes
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import recipes
 
 torch.manual_seed(7)
 X = torch.randn(3, 1003)

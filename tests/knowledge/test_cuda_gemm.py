@@ -14,14 +14,14 @@ from gpu_kernels import A100, for_nvcc
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.cuda_gemm_text import width
-from knowledge.playbook.gemm_form import A, B, C
-from knowledge.playbook.problem import Device, Problem, Tensor
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Device, Problem, Tensor
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
+from knowledge.compiler.schedule.gemm.cuda_text import width
+from knowledge.compiler.schedule.gemm.form import A, B, C
+from knowledge.compiler.schedule.gemm.product import form_of
+from knowledge.compiler.search import first_draft, next_draft
 
 
 def drafts(problem: Problem) -> list[Draft]:

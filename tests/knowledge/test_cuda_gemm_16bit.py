@@ -15,9 +15,9 @@ from harness.building.toolchain import cuda_compiler
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.playbook import cuda_gemm_16bit as narrow
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Move, Plan
+from knowledge.compiler.plan import Decline, Move, Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_16bit as narrow
 
 GPU = find_gpu()
 HALF, BRAIN = torch.float16, torch.bfloat16

@@ -14,21 +14,21 @@ from gpu_kernels import A100, traced
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_16bit as narrow
-from knowledge.playbook import cuda_gemm_decode as decode
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_hopper as hopper
-from knowledge.playbook import cuda_gemm_short as short
-from knowledge.playbook import cuda_gemm_simt as simt
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.cuda_gemm import first_plan
-from knowledge.playbook.cuda_gemm_orders import raster_orders
-from knowledge.playbook.cuda_gemm_text import width
-from knowledge.playbook.gemm_form import A, Axis, B, C, Form
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_16bit as narrow
+from knowledge.compiler.schedule.gemm import cuda_decode as decode
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_hopper as hopper
+from knowledge.compiler.schedule.gemm import cuda_short as short
+from knowledge.compiler.schedule.gemm import cuda_simt as simt
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
+from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
+from knowledge.compiler.schedule.gemm.cuda import first_plan
+from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
+from knowledge.compiler.schedule.gemm.cuda_text import width
+from knowledge.compiler.schedule.gemm.form import A, Axis, B, C, Form
+from knowledge.compiler.schedule.gemm.product import form_of
 
 SMALL = Device(architecture="sm_86", multiprocessors=80, shared_bytes=99 << 10)
 EXTENTS = st.sampled_from([1, 2, 3, 4, 6, 7, 8, 12, 16, 20, 24])

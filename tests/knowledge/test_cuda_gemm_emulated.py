@@ -14,10 +14,10 @@ from goldens import Golden
 from gpu_kernels import A100
 from traced import Compiler, assert_close, call
 
-from knowledge.playbook import cuda_gemm_simt as simt
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.gemm import cuda_simt as simt
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
 
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

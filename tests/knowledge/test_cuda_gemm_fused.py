@@ -16,12 +16,12 @@ from harness.building.toolchain import cuda_compiler
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Move
+from knowledge.compiler.plan import Move
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
+from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
+from knowledge.compiler.schedule.gemm.product import form_of
 
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")

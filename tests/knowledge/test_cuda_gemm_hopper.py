@@ -16,15 +16,14 @@ from harness.building.toolchain import cuda_compiler
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_16bit as narrow
-from knowledge.playbook import cuda_gemm_decode as decode
-from knowledge.playbook import cuda_gemm_hopper as hopper
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.gemm_form import C, UncoveredError
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
-from knowledge.playbook.sweeping import swept
+from knowledge.compiler.plan import Decline, Draft, Plan, swept
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_16bit as narrow
+from knowledge.compiler.schedule.gemm import cuda_decode as decode
+from knowledge.compiler.schedule.gemm import cuda_hopper as hopper
+from knowledge.compiler.schedule.gemm.form import C, UncoveredError
+from knowledge.compiler.schedule.gemm.product import form_of
+from knowledge.compiler.search import first_draft, next_draft
 
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")

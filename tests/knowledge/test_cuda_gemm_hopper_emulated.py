@@ -10,8 +10,8 @@ from gemm_cases import rand
 from goldens import Golden
 from traced import Compiler
 
-from knowledge.playbook import cuda_gemm_decode as decode
-from knowledge.playbook import cuda_gemm_hopper as hopper
+from knowledge.compiler.schedule.gemm import cuda_decode as decode
+from knowledge.compiler.schedule.gemm import cuda_hopper as hopper
 
 B16, H16 = torch.bfloat16, torch.float16
 SHARED = {

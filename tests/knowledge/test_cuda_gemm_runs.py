@@ -17,8 +17,8 @@ from gemm_cases import PLAIN, STEPS, rand, trace_fx
 from traced import scaled_error
 
 from harness.machine.gpu import find_gpu
-from knowledge.playbook import cuda_gemm_tensor as tensor
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.schedule.gemm import cuda_tensor as tensor
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")]
 

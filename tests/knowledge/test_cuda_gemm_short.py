@@ -11,10 +11,10 @@ from gpu_kernels import for_nvcc
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_short as short
-from knowledge.playbook.problem import Device
+from knowledge.compiler.problem import Device
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_short as short
+from knowledge.compiler.schedule.gemm.product import form_of
 
 
 def test_it_is_for_short_k_and_rows_of_c_at_multiples_of_16_bytes():

@@ -10,12 +10,12 @@ import pytest
 
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_simt as simt
-from knowledge.playbook.cuda_gemm import render
-from knowledge.playbook.gemm_form import Form
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm import cuda_simt as simt
+from knowledge.compiler.schedule.gemm.cuda import render
+from knowledge.compiler.schedule.gemm.form import Form
+from knowledge.compiler.schedule.gemm.product import form_of
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
 

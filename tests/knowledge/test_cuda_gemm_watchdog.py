@@ -13,14 +13,14 @@ from cuda_gemm_cases import H200, RECIPE, build, on_gpu
 from gemm_cases import rand, trace_fx
 
 from harness.machine.gpu import find_gpu
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_decode as decode
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_hopper as hopper
-from knowledge.playbook import cuda_gemm_short as short
-from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.gemm import cuda_decode as decode
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_hopper as hopper
+from knowledge.compiler.schedule.gemm import cuda_short as short
+from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
+from knowledge.compiler.schedule.gemm.product import form_of
 
 GPU = find_gpu()
 HOPPER = pytest.mark.skipif(GPU is None or GPU.architecture != "sm_90a", reason="no Hopper GPU answers here")

@@ -16,10 +16,10 @@ from harness.building.toolchain import cuda_compiler
 from harness.machine.gpu import find_gpu
 from harness.nouns.errors import MachineError
 from harness.screen.source import screen_source
-from knowledge.compiler.product import form_of
-from knowledge.playbook import cuda_gemm_wgmma as wgmma
-from knowledge.playbook.problem import Device
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device
+from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
+from knowledge.compiler.schedule.gemm.product import form_of
 
 H200 = Device(architecture="sm_90a", multiprocessors=132, shared_bytes=227 << 10)
 HOPPER = pytest.mark.skipif(

@@ -10,9 +10,9 @@ from gemm_cases import rand
 from goldens import Golden
 from traced import Compiler
 
-from knowledge.playbook import cuda_gemm_fused as fused
-from knowledge.playbook import cuda_gemm_short as short
-from knowledge.playbook import cuda_gemm_wgmma as wgmma
+from knowledge.compiler.schedule.gemm import cuda_fused as fused
+from knowledge.compiler.schedule.gemm import cuda_short as short
+from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
 
 ON_THE_WAY = {"kernel": fused.KERNEL, "bn": 64, "stages": 2, "producers": 128, "group": 2, "splits": 1, "spans": 0}
 STREAMED = {"kernel": fused.STREAM_K, "bn": 64, "stages": 3, "producers": 256, "group": 2}

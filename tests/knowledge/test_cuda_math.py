@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from emulated import FLUSHED, plain_functions
 
-from knowledge.playbook.cpu_math import GENERIC
-from knowledge.playbook.cuda_math import HELPERS
+from knowledge.compiler.emit.cpu_functions import GENERIC
+from knowledge.compiler.emit.cuda_math import HELPERS
 
 WITHIN = 3.0
 SPECIALS = (0.0, -0.0, np.inf, -np.inf, np.nan, 88.5, 88.73, 88.9, 89.5, 90.0, 100.0, -88.5, -104.0, 3e38, -3e38, 1e-40)

@@ -14,10 +14,10 @@ from gpu_kernels import A100, H200, check_on_gpu, compiled, for_nvcc, traced
 from pointwise_cases import GROUPS
 
 from harness.screen.source import screen_source
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Draft, Plan
+from knowledge.compiler.plan import Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
+from knowledge.compiler.search import first_draft, next_draft
 
 RECIPE = PointwiseRecipe()
 FAST = {"vector": 1, "packs": 4, "once": 1, "threads": 512, "grid": 4, "exact": 1}

@@ -13,11 +13,11 @@ from goldens import Golden
 from gpu_kernels import A100, H200, check_on_gpu, compiled, for_nvcc, traced
 
 from harness.screen.source import screen_source
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.cuda_rows import LARGEST_SHARE, share
-from knowledge.playbook.problem import Device, Problem, Ref
-from knowledge.playbook.recipe import Decline, Draft, Plan
-from knowledge.playbook.reductions import RowRecipe
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Device, Problem, Ref
+from knowledge.compiler.schedule.rows.cuda import LARGEST_SHARE, share
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
+from knowledge.compiler.search import first_draft, next_draft
 
 RECIPE = RowRecipe()
 KEEP = {"vector": 1, "keep": 1}

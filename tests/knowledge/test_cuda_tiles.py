@@ -15,14 +15,14 @@ from gpu_kernels import A100, H200, traced
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.playbook import cuda_pointwise_frame as frame
-from knowledge.playbook.cuda_pointwise_frame import Operand
-from knowledge.playbook.cuda_rows import LARGEST_SHARE, share
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Device, Problem, Tensor
-from knowledge.playbook.recipe import Plan
-from knowledge.playbook.reductions import RowRecipe
-from knowledge.playbook.space import Space
+from knowledge.compiler.emit import cuda_frame as frame
+from knowledge.compiler.emit.cuda_frame import Operand
+from knowledge.compiler.ir.strides import Space
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device, Problem, Tensor
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
+from knowledge.compiler.schedule.rows.cuda import LARGEST_SHARE, share
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
 
 WIDTHS = {"float64": 8, "float32": 4, "float16": 2, "bfloat16": 2, "bool": 1}
 

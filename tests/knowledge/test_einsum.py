@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ir_evaluation import meaning
 from traced import trace
 
-from knowledge.compiler import ops_einsum
-from knowledge.compiler.front import traced
-from knowledge.compiler.verify import verify
+from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.lower import einsum
+from knowledge.compiler.lower.front import traced
 
 SIZES = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
@@ -47,6 +47,6 @@ def test_random_equations_mean_what_torch_computes(equation: str) -> None:
 def test_what_is_small_is_multiplied_first() -> None:
     extents = {"b": 8, "c": 4, "l": 64, "s": 64, "h": 8, "n": 16, "p": 64}
     words = ("bclhn", "bcshn", "bhcls", "bcshp")
-    assert ops_einsum._next(words, "bclhp", extents) == (0, 1)
-    assert ops_einsum._next(("ij", "jk", "kl"), "il", {"i": 2, "j": 500, "k": 400, "l": 3}) == (0, 1)
-    assert ops_einsum._next(("ij", "jk", "kl"), "il", {"i": 300, "j": 500, "k": 400, "l": 3}) == (1, 2)
+    assert einsum._next(words, "bclhp", extents) == (0, 1)
+    assert einsum._next(("ij", "jk", "kl"), "il", {"i": 2, "j": 500, "k": 400, "l": 3}) == (0, 1)
+    assert einsum._next(("ij", "jk", "kl"), "il", {"i": 300, "j": 500, "k": 400, "l": 3}) == (1, 2)

@@ -16,9 +16,9 @@ from gpu_kernels import A100, H200, traced
 from test_cuda_gemm_emulated import MULTISTAGE, TENSOR, VECTORIZED, product
 from traced import Compiler, Kernel, assert_close, call
 
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
-from knowledge.playbook.reductions import RowRecipe
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
 
 A, B, X = rand(68, 52), rand(52, 68), rand(5, 1000)
 ROWS = {"vector": 1, "keep": 1}

@@ -12,8 +12,8 @@ from gpu_kernels import for_nvcc
 from harness.building.lean_headers import FOLDER, suffices, write_lean_headers
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
-from knowledge.exemplars import source
-from knowledge.exemplars.source import PROCESSOR, Exemplar, load, names, representative
+from knowledge.compiler.kernels import source
+from knowledge.compiler.kernels.source import PROCESSOR, Exemplar, load, names, representative
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 OP_CLASSES = ("gemm", "elementwise", "reduction", "other")
@@ -41,7 +41,7 @@ def exemplar(text: str = EXEMPLAR) -> Exemplar:
 
 def test_header_is_read_as_a_sentence_and_facts(tmp_path, monkeypatch):
     (tmp_path / "sums.cu").write_text(EXEMPLAR)
-    monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
+    monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
     loaded = load("sums")
     assert names() == ("sums",)
     assert loaded.computes == "Sums: here of two, in float32."
@@ -59,7 +59,7 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
     (tmp_path / "products.cu").write_text(header.replace("Sums", "Products") + "// knobs: as in sums.cu\nint z = 3;\n")
     (tmp_path / "powers.cpp").write_text(header.replace("Sums", "Powers") + "// knobs: as in products.cu\n")
     (tmp_path / "roots.cpp").write_text(header.replace("Sums", "Roots") + "// knobs: as in powers.cpp\n")
-    monkeypatch.setattr("knowledge.exemplars.source._FOLDER", tmp_path)
+    monkeypatch.setattr("knowledge.compiler.kernels.source._FOLDER", tmp_path)
     assert load("products").text == header.replace("Sums", "Products") + knobs + "int z = 3;\n"
     assert load("products").computes == "Products: here of two, in float32."
     assert load("powers").text == header.replace("Sums", "Powers") + knobs

@@ -17,7 +17,7 @@ from harness.nouns.task import Signature, TensorSpec
 from harness.sanitize.host import sanitize_on_host
 from harness.screen.source import screen_source
 from harness.targets.cpu import CpuTarget
-from knowledge.exemplars.source import PROCESSOR, load, names
+from knowledge.compiler.kernels.source import PROCESSOR, load, names
 
 NAMES = tuple(name for name in names() if load(name).architecture == PROCESSOR)
 PRODUCTS = ("cpu_gemm", "cpu_gemm_plain")

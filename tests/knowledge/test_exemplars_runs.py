@@ -10,7 +10,7 @@ import torch
 from cuda_gemm_cases import build
 
 from harness.machine.gpu import find_gpu
-from knowledge.exemplars.source import load
+from knowledge.compiler.kernels.source import load
 
 GPU = find_gpu()
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(GPU is None, reason="no NVIDIA GPU answers here")]

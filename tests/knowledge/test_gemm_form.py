@@ -10,12 +10,12 @@ import torch
 from gemm_cases import PLAIN, STEPS, doubled, rand, trace_fx
 from traced import trace
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.gemm_form import Axis, Form
-from knowledge.playbook.identifiers import identifiers
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline
+from knowledge.compiler.emit.source_text import identifiers
+from knowledge.compiler.plan import Decline
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.gemm.form import Axis, Form
+from knowledge.compiler.schedule.gemm.product import form_of
+from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
 
 
 def offsets(axes: list[Axis], place: int) -> numpy.ndarray:

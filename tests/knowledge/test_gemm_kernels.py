@@ -13,11 +13,11 @@ from gemm_cases import EXPORTED, PLAIN, STEPS, doubled, rand
 from goldens import Golden
 from traced import Compiler, Kernel, call, trace
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.gemm_tiled import fragment, tiles
-from knowledge.playbook.problem import Device, Problem, Ref, Scalar
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Device, Problem, Ref, Scalar
+from knowledge.compiler.schedule.gemm.product import form_of
+from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
+from knowledge.compiler.schedule.gemm.tiled import fragment, tiles
 
 RECIPE = GemmRecipe()
 TWO = Device(threads=2, simd_floats=8)

@@ -10,10 +10,10 @@ import torch.nn.functional as F
 from goldens import Golden
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.gemm import GemmRecipe
-from knowledge.playbook.problem import Device
-from knowledge.playbook.recipe import Draft
+from knowledge.compiler.plan import Draft
+from knowledge.compiler.problem import Device
+from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
+from knowledge.compiler.search import first_draft
 
 DEVICE = Device(threads=2, simd_floats=16)
 Function = Callable[..., torch.Tensor]

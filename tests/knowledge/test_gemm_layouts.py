@@ -9,9 +9,9 @@ import pytest
 from gemm_cases import PLAIN, STEPS, trace_fx
 from test_cuda_tiles import evaluated
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook.cuda_gemm_text import problem_text
-from knowledge.playbook.gemm_form import A, Axis, B, C, Form
+from knowledge.compiler.schedule.gemm.cuda_text import problem_text
+from knowledge.compiler.schedule.gemm.form import A, Axis, B, C, Form
+from knowledge.compiler.schedule.gemm.product import form_of
 
 NAMES = (
     "mm", "left transposed", "right transposed", "result transposed", "strided input", "attention scores",

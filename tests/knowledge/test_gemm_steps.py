@@ -11,9 +11,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook.ops_activations import ACTIVATIONS
-from knowledge.playbook.problem import Argument, Op, Problem, Ref, Tensor
+from knowledge.compiler.lower.activations import ACTIVATIONS
+from knowledge.compiler.problem import Argument, Op, Problem, Ref, Tensor
+from knowledge.compiler.schedule.gemm.product import form_of
 
 Step = tuple[Op, Callable[[torch.Tensor], torch.Tensor]]
 

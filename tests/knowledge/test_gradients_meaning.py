@@ -12,13 +12,13 @@ from ir_evaluation import meaning
 from harness.nouns.form import Form
 from harness.trusted.facts.tracing import trace
 from harness.trusted.reference import Reference
-from knowledge.compiler.front import traced
-from knowledge.compiler.nodes import Element
-from knowledge.compiler.recipe import compiled
-from knowledge.compiler.verify import verify
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Draft, Plan
+from knowledge.compiler.ir.nodes import Element
+from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.plan import Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops.recipe import compiled
+from knowledge.compiler.search import first_draft
 
 FILE = """
 import torch

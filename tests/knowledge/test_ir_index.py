@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.compiler.index import Axis, Index, Quotient, along, axes, linear, unravelled
-from knowledge.compiler.nodes import Values
-from knowledge.compiler.verify import MalformedError, verify
-from knowledge.playbook.problem import Tensor
-from knowledge.playbook.strided import packed_strides
+from knowledge.compiler.ir.index import Axis, Index, Quotient, along, axes, linear, unravelled
+from knowledge.compiler.ir.nodes import Values
+from knowledge.compiler.ir.strides import packed_strides
+from knowledge.compiler.ir.verify import MalformedError, verify
+from knowledge.compiler.problem import Tensor
 
 Places = Mapping[Axis, int]
 

@@ -11,10 +11,10 @@ from ir_cases import CASES
 from test_ir_meaning import oracle_of, outputs_of
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.compiler import cuda
-from knowledge.compiler.recipe import LoopsRecipe, compiled
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops import cuda
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 
 SHOWN = ("conv2d", "linear", "transposed 2d", "cross entropy", "cumsum reversed", "attention far apart", "gather",
          "sort", "topk of many", "kth value", "median of numbers", "einsum of state spaces",

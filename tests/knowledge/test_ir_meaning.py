@@ -8,8 +8,8 @@ from ir_cases import CASES, Case, X
 from ir_evaluation import meaning
 from traced import assert_close, trace
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.verify import verify
+from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.lower.front import traced
 
 
 def outputs_of(made: object) -> tuple[torch.Tensor, ...]:

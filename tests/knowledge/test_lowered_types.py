@@ -10,8 +10,8 @@ import torch.nn.functional as F
 from ir_evaluation import meaning
 from traced import trace
 
-from knowledge.compiler.front import traced
-from knowledge.playbook.problem import Problem
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.problem import Problem
 
 Case = Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]]
 

@@ -8,7 +8,7 @@ from gpu_kernels import A100, H200, traced
 
 from graph.cli.prompt_samples import H200 as FACTS
 from graph.model.estimate import estimate_ms
-from knowledge.playbook.problem import Device
+from knowledge.compiler.problem import Device
 
 
 def estimated(channels: int, size: int, images: int, device: Device = H200) -> float:

@@ -13,14 +13,14 @@ from ir_evaluation import meaning
 from torch import nn
 from traced import trace
 
-from knowledge.compiler.aten import ALIASING
-from knowledge.compiler.front import OPERATIONS, traced
-from knowledge.playbook.author import SINGLE, first_draft
-from knowledge.playbook.ops_views import VIEWS
-from knowledge.playbook.partition_recipe import StagesRecipe
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.lower.aten import ALIASING
+from knowledge.compiler.lower.front import OPERATIONS, traced
+from knowledge.compiler.lower.views import VIEWS
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
+from knowledge.compiler.schedule.stages import StagesRecipe
+from knowledge.compiler.search import SINGLE, first_draft
 
 Forward = Callable[..., Any]
 torch.manual_seed(29)

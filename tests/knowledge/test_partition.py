@@ -15,10 +15,10 @@ from gpu_kernels import A100, H200, compiled_as_it_is, for_nvcc, traced
 from traced import Compiler, assert_close, call, trace
 
 from harness.screen.source import screen_source
-from knowledge.playbook.author import SINGLE, first_draft, next_draft
-from knowledge.playbook.partition_recipe import StagesRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.stages import StagesRecipe
+from knowledge.compiler.search import SINGLE, first_draft, next_draft
 
 RECIPE = StagesRecipe(SINGLE)
 torch.manual_seed(11)

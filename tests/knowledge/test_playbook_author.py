@@ -8,10 +8,10 @@ import torch.nn.functional as F
 from goldens import Golden
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.author import first_draft, next_draft, writable_ops
-from knowledge.playbook.cpu_moves import SURELY_WORTH_THREADS
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.cpu_moves import SURELY_WORTH_THREADS
+from knowledge.compiler.search import first_draft, next_draft, writable_ops
 
 SMALL_CACHE = Device(threads=2, simd_floats=16, l3_bytes=64 << 10)
 

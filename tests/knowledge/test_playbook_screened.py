@@ -13,10 +13,10 @@ from gpu_kernels import traced
 from traced import trace
 
 from harness.screen.source import screen_source
-from knowledge.playbook.author import first_draft, next_draft, recipes
-from knowledge.playbook.pointwise_text import TILE
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Decline, Draft, Plan
+from knowledge.compiler.plan import Decline, Draft, Plan
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.pointwise.text import TILE
+from knowledge.compiler.search import first_draft, next_draft, recipes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

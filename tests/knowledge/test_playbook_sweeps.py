@@ -13,10 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.author import first_draft, next_draft, recipes
-from knowledge.playbook.problem import Device, Problem
-from knowledge.playbook.recipe import Draft, Plan
-from knowledge.playbook.sweeping import swept, within
+from knowledge.compiler.plan import Draft, Plan, swept, within
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.search import first_draft, next_draft, recipes
 from tools.sweep import Sweep, read_sweep
 
 SMALL_CACHE = Device(threads=2, simd_floats=16, l2_bytes=64 << 10, l3_bytes=64 << 10)

@@ -7,9 +7,9 @@ from goldens import Golden
 from pointwise_cases import GROUPS, Case, Many, operands
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
 
 # torch's own answer is not one to be compared with: a vendor library's NaN at infinity, and nothing but cancellation.
 INCOMPARABLE = {("gelu", "special"), ("tanhshrink", "tiny")}

@@ -12,9 +12,9 @@ from goldens import Golden
 from torch import nn
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Problem, Scalar
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Problem, Scalar
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
 
 RECIPE = PointwiseRecipe()
 FAST = {"threads": 1, "lanes": 8, "exact": 1, "streaming": 1, "unroll": 4, "tile": 64}

@@ -13,9 +13,9 @@ from gpu_kernels import H200, compiled, for_nvcc, traced
 from torch.nn import functional as F
 from traced import Compiler, assert_close, call
 
-from knowledge.compiler.recipe import LoopsRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 
 
 def randn(*shape: int) -> torch.Tensor:

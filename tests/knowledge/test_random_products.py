@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from traced import trace
 
-from knowledge.compiler.product import form_of
-from knowledge.playbook.gemm_form import Axis, Form, UncoveredError
-from knowledge.playbook.identifiers import identifiers
-from knowledge.playbook.problem import Problem, Tensor
+from knowledge.compiler.emit.source_text import identifiers
+from knowledge.compiler.problem import Problem, Tensor
+from knowledge.compiler.schedule.gemm.form import Axis, Form, UncoveredError
+from knowledge.compiler.schedule.gemm.product import form_of
 
 View = Callable[[torch.Tensor], torch.Tensor]
 Step = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]

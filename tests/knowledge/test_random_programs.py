@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from ir_evaluation import meaning
 from traced import scaled_error, trace
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.strided_reading import lower_problem
-from knowledge.playbook.expressions import UnwritableError
+from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.schedule.strided_reading import lower_problem
 
 Step = Callable[[list[torch.Tensor]], torch.Tensor]
 UNARY: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {

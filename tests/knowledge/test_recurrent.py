@@ -13,12 +13,12 @@ from ir_evaluation import meaning
 from torch import nn
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.compiler.front import traced
-from knowledge.compiler.recipe import LoopsRecipe, compiled
-from knowledge.compiler.verify import verify
-from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Plan
+from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.plan import Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 
 KINDS = {"lstm": nn.LSTM, "gru": nn.GRU, "rnn": nn.RNN}
 

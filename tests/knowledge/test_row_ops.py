@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from goldens import Golden
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.problem import Problem, Scalar
-from knowledge.playbook.recipe import Decline, Plan
-from knowledge.playbook.reductions import RowRecipe
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Problem, Scalar
+from knowledge.compiler.schedule.rows.recipe import RowRecipe
 
 RECIPE = RowRecipe()
 KNOBS: dict[str, dict[str, int | str]] = {

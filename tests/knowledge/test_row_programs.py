@@ -14,10 +14,10 @@ from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 from traced import trace
 
-from knowledge.compiler.strided_reading import lower_problem
-from knowledge.playbook.expressions import Node, UnwritableError
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.row_program import RowProgram, Target
+from knowledge.compiler.ir.expressions import Node, UnwritableError
+from knowledge.compiler.passes.row_program import RowProgram, Target
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.strided_reading import lower_problem
 
 Forward = Callable[..., Any]
 

@@ -15,10 +15,10 @@ from hypothesis import given
 from hypothesis import strategies as some
 from traced import Compiler, assert_close, call, trace
 
-from knowledge.playbook.author import first_draft, next_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft
-from knowledge.playbook.sizes import STAND_INS, Size, common_divisor, stands_in
+from knowledge.compiler.ir.sizes import STAND_INS, Size, common_divisor, stands_in
+from knowledge.compiler.plan import Decline, Draft
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, next_draft
 
 torch.manual_seed(5)
 TRACED_AT = ((64, 48), (128, 96), (40, 256))

@@ -7,8 +7,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.playbook import promotion, space, strided
-from knowledge.playbook.identifiers import identifiers, tensor_names
+from knowledge.compiler.emit.source_text import identifiers, tensor_names
+from knowledge.compiler.ir import dtypes
+from knowledge.compiler.ir import strides as space
+from knowledge.compiler.ir import strides as strided
 
 DTYPES = {
     name: getattr(torch, name)
@@ -53,12 +55,10 @@ def test_promotion_is_torchs(left: str, right: str) -> None:
     def tensor(name: str, shape: tuple[int, ...]) -> torch.Tensor:
         return torch.ones(shape, dtype=DTYPES[name])
 
-    assert DTYPES[promotion.promote([left, right], [], [])] == torch.result_type(
-        tensor(left, (2,)), tensor(right, (2,))
-    )
-    assert DTYPES[promotion.promote([left], [right], [])] == torch.result_type(tensor(left, (2,)), tensor(right, ()))
+    assert DTYPES[dtypes.promote([left, right], [], [])] == torch.result_type(tensor(left, (2,)), tensor(right, (2,)))
+    assert DTYPES[dtypes.promote([left], [right], [])] == torch.result_type(tensor(left, (2,)), tensor(right, ()))
     for number in (True, 3, 2.5):
-        assert DTYPES[promotion.promote([left], [], [number])] == torch.result_type(tensor(left, (2,)), number)
+        assert DTYPES[dtypes.promote([left], [], [number])] == torch.result_type(tensor(left, (2,)), number)
 
 
 @given(st.lists(st.text(max_size=12), unique=True, max_size=8))

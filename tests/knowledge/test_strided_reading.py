@@ -11,9 +11,9 @@ import torch.nn.functional as F
 from evaluation import evaluate
 from traced import trace
 
-from knowledge.compiler.strided_reading import lower_problem
-from knowledge.playbook.expressions import Node, UnwritableError, postorder
-from knowledge.playbook.lowering import Lowered
+from knowledge.compiler.ir.expressions import Node, UnwritableError, postorder
+from knowledge.compiler.lower.lowering import Lowered
+from knowledge.compiler.schedule.strided_reading import lower_problem
 
 Forward = Callable[..., Any]
 X, IMAGES = torch.randn(4, 6), torch.randn(2, 4, 6, 8)

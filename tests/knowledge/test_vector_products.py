@@ -11,11 +11,11 @@ from evaluation import evaluate
 from gemm_cases import rand, trace_fx
 from gpu_kernels import traced
 
-from knowledge.compiler.strided_reading import lower_problem
-from knowledge.playbook.expressions import UnwritableError
-from knowledge.playbook.pointwise import PointwiseRecipe
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
+from knowledge.compiler.schedule.strided_reading import lower_problem
 
 Case = tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]
 

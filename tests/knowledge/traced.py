@@ -18,7 +18,7 @@ from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags, 
 from harness.building.prelude import PRELUDE
 from harness.isolation.tiers import resolve_tier
 from harness.trusted.facts.parts import parts_of
-from knowledge.playbook.problem import Device, Problem
+from knowledge.compiler.problem import Device, Problem
 
 # As few kernels go into one file by themselves; more are shared between two compilers.
 FEW = 6

@@ -18,7 +18,7 @@ from graph.cli.prompts import LIMITS, prompt_of
 from harness.nouns.candidate import TargetName
 from harness.nouns.task import OpClass, Task
 from harness.tasks.describing import describe_task
-from knowledge.exemplars.source import load
+from knowledge.compiler.kernels.source import load
 from nodes.turn.prompt_size import estimated_tokens
 from nodes.turn.request import Request
 

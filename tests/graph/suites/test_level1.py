@@ -6,9 +6,9 @@ from graph.suites.tasks import load_suite
 from harness.isolation.tiers import resolve_tier
 from harness.nouns.task import Task
 from harness.tasks.describing import describe_task
-from knowledge.playbook.author import first_draft
-from knowledge.playbook.problem import Problem
-from knowledge.playbook.recipe import Decline, Draft
+from knowledge.compiler.plan import Decline, Draft
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft
 
 Shape = tuple[int, ...]
 

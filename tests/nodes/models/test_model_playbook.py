@@ -8,8 +8,8 @@ from model_requests import DEVICE, candidate, crashed, prompt, request, task
 from harness.nouns.candidate import Candidate
 from harness.nouns.task import Program, Ref, ScalarSpec, Task, TracedOp
 from harness.tasks.describing import describe_task
-from knowledge.playbook.problem import Problem, Scalar
-from knowledge.playbook.recipe import Decline, Plan
+from knowledge.compiler.plan import Decline, Plan
+from knowledge.compiler.problem import Problem, Scalar
 from nodes.models.playbook import PlaybookModel, problem_of, tried_moves
 from nodes.models.retrace import moves_to, origin_of
 from nodes.state import Step, Variant

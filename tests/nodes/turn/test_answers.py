@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage
 
-from knowledge.exemplars import source
+from knowledge.compiler.kernels import source
 from nodes.diagnosis import Diagnosis
 from nodes.models.usage import Bill
 from nodes.turn.answers import (

@@ -11,7 +11,7 @@ from run_samples import DEVICE, attempt, kernel, not_built, passed, profile, tas
 
 from harness.nouns.task import OpClass, Program, Ref, Task, TracedOp
 from harness.nouns.verdict import HeadToHead, Interval
-from knowledge.exemplars.source import load
+from knowledge.compiler.kernels.source import load
 from nodes.diagnosis import Diagnosis
 from nodes.models.local import request_of
 from nodes.roles import Speaker

@@ -1,0 +1,1 @@
+"""C++ for elements, operands and files: what all schedules write."""

@@ -1,0 +1,300 @@
+"""C++ functions for SIMD registers and single numbers: each is emitted only into kernels that call it.
+
+The registers are GCC vector types, which compile to the instructions named in `-march` without relying on the
+auto-vectorizer (g++ 12 does not vectorize a loop over a CuTe tensor's elements, measured).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from knowledge.compiler.emit.cpu_exact import EXACT
+
+TYPES = """
+// One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
+constexpr int kLanes = {lanes};
+typedef float vfloat __attribute__((vector_size(kLanes * 4)));
+typedef int32_t vint __attribute__((vector_size(kLanes * 4)));
+typedef double vdouble __attribute__((vector_size(kLanes * 8)));
+typedef int64_t vlong __attribute__((vector_size(kLanes * 8)));
+typedef vint vmask;
+"""
+
+ACCESS: dict[str, str] = {
+    "all": """
+// The number in every lane (subtracting 0 keeps the sign of -0).
+inline vfloat all(float x) { return x - vfloat{}; }
+inline vdouble all(double x) { return x - vdouble{}; }
+inline vint all(int32_t x) { return x + vint{}; }
+inline vlong all(int64_t x) { return x + vlong{}; }
+inline vmask all(bool x) { return -int32_t(x) + vmask{}; }
+""",
+    "convert": """
+template <class To, class From> inline To convert(From v) { return __builtin_convertvector(v, To); }
+""",
+    "narrow": """
+// Masks of 8-byte lanes to masks of 4-byte lanes.
+inline vmask narrow(vlong v) { return __builtin_convertvector(v, vmask); }
+""",
+    "widen": """
+// Masks of 4-byte lanes to masks of 8-byte lanes.
+inline vlong widen(vmask v) { return __builtin_convertvector(v, vlong); }
+""",
+    "below": """
+// The first `count` lanes, as a mask that selects registers of type V.
+template <class V> inline auto below(int count) {
+  auto mask = V{} == V{};
+  for (int k = 0; k < kLanes; ++k) { mask[k] = k < count ? -1 : 0; }
+  return mask;
+}
+""",
+    "lanewise": """
+// A function of numbers, lane by lane.
+template <class F, class V> inline V lanewise(F f, V a) {
+  for (int k = 0; k < kLanes; ++k) { a[k] = f(a[k]); }
+  return a;
+}
+template <class F, class V> inline V lanewise(F f, V a, V b) {
+  for (int k = 0; k < kLanes; ++k) { a[k] = f(a[k], b[k]); }
+  return a;
+}
+""",
+    "Packed": """
+// kLanes neighbours in memory, at any address an element may have.
+template <class T> struct Packed {
+  typedef T type __attribute__((vector_size(kLanes * sizeof(T)), aligned(alignof(T)), may_alias));
+};
+template <> struct Packed<bool> { using type = Packed<uint8_t>::type; };
+template <class T> using packed = typename Packed<T>::type;
+template <class V> using lane_t = std::remove_cv_t<std::remove_reference_t<decltype(std::declval<V&>()[0])>>;
+template <class Tile> using stored_t = std::remove_cv_t<typename Tile::value_type>;
+template <int value, class Tile> constexpr bool steps_by() {
+  using Step = std::remove_reference_t<decltype(stride<0>(std::declval<Tile>()))>;
+  return is_constant<value, std::remove_cv_t<Step>>::value;
+}
+// Types that a register converts to and from as a whole; the others go lane by lane.
+template <class T> constexpr bool plain = std::is_arithmetic_v<T>;
+""",
+    "load": """
+// Elements [i, i + count) of a tile as a register; the lanes beyond repeat the first.
+template <class V, class Tile> inline V load(Tile const& tile, int64_t i, int count) {
+  V result{};
+  for (int k = 0; k < kLanes; ++k) { result[k] = lane_t<V>(tile(k < count ? i + k : i)); }
+  if constexpr (std::is_same_v<stored_t<Tile>, bool>) { result = -result; }
+  return result;
+}
+// Elements [i, i + kLanes): one instruction where they are neighbours, one broadcast where they are the same.
+template <class V, class Tile> inline V load(Tile const& tile, int64_t i) {
+  using T = stored_t<Tile>;
+  if constexpr (steps_by<0, Tile>()) {
+    return std::is_same_v<T, bool> ? V(all(lane_t<V>(tile(0)) * 1) * -1) : V(all(lane_t<V>(tile(0))));
+  } else if constexpr (steps_by<1, Tile>() && plain<T>) {
+    auto const raw = *reinterpret_cast<packed<T> const*>(raw_pointer_cast(tile.data()) + i);
+    V const result = __builtin_convertvector(raw, V);
+    if constexpr (std::is_same_v<T, bool>) { return -result; } else { return result; }
+  } else {
+    return load<V>(tile, i, kLanes);
+  }
+}
+""",
+    "store": """
+template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v, int count) {
+  using T = stored_t<std::remove_reference_t<Tile>>;
+  for (int k = 0; k < count; ++k) { tile(i + k) = T(v[k]); }
+}
+template <class Tile, class V> inline void store(Tile&& tile, int64_t i, V v) {
+  using T = stored_t<std::remove_reference_t<Tile>>;
+  if constexpr (steps_by<1, Tile>() && plain<T>) {
+    if constexpr (std::is_same_v<T, bool>) { v = -v; }
+    *reinterpret_cast<packed<T>*>(raw_pointer_cast(tile.data()) + i) = __builtin_convertvector(v, packed<T>);
+  } else {
+    store(tile, i, v, kLanes);
+  }
+}
+""",
+    "stream": """
+// A store that bypasses the caches, where the address allows it: the line is not read before it is written.
+template <class Tile, class V> inline void stream(Tile&& tile, int64_t i, V v) {
+  using T = stored_t<std::remove_reference_t<Tile>>;
+  if constexpr (steps_by<1, Tile>() && std::is_same_v<T, lane_t<V>>) {
+    T* address = raw_pointer_cast(tile.data()) + i;
+    if (reinterpret_cast<uintptr_t>(address) % sizeof(V) == 0) {
+#if defined(__AVX512F__)
+      if constexpr (sizeof(V) == 64) { return _mm512_stream_si512(reinterpret_cast<__m512i*>(address), __m512i(v)); }
+#endif
+#if defined(__AVX__)
+      if constexpr (sizeof(V) == 32) { return _mm256_stream_si256(reinterpret_cast<__m256i*>(address), __m256i(v)); }
+#endif
+#if defined(__SSE2__)
+      if constexpr (sizeof(V) == 16) { return _mm_stream_si128(reinterpret_cast<__m128i*>(address), __m128i(v)); }
+#endif
+    }
+  }
+  store(tile, i, v);
+}
+""",
+    "prefetch": """
+// Asks for element i's line in the second cache; where there is no such element, nothing happens.
+template <class Tile> inline void prefetch(Tile const& tile, int64_t i) {
+  if constexpr (steps_by<1, Tile>()) { __builtin_prefetch(raw_pointer_cast(tile.data()) + i, 0, 2); }
+}
+""",
+}
+REQUIRES = {"load": ("Packed", "all"), "store": ("Packed",), "stream": ("Packed", "store"), "prefetch": ("Packed",)}
+
+_ROUNDING = """
+template <class V> inline V {name}(V a) {{
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 4) {{ return V(_mm512_roundscale_ps(__m512(a), {mode})); }}
+  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 8) {{ return V(_mm512_roundscale_pd(__m512d(a), {mode})); }}
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(V) == 32 && sizeof(a[0]) == 4) {{ return V(_mm256_round_ps(__m256(a), {mode})); }}
+  if constexpr (sizeof(V) == 32 && sizeof(a[0]) == 8) {{ return V(_mm256_round_pd(__m256d(a), {mode})); }}
+#endif
+  for (int k = 0; k < kLanes; ++k) {{ a[k] = std::{name}(a[k]); }}
+  return a;
+}}
+"""
+
+FUNCTIONS: dict[str, str] = {
+    "abs": """
+template <class V> inline V abs(V a) {
+  if constexpr (std::is_same_v<V, vfloat>) {
+    return V(vint(a) & 0x7fffffff);
+  } else if constexpr (std::is_same_v<V, vdouble>) {
+    return V(vlong(a) & int64_t(0x7fffffffffffffff));
+  } else {
+    return a < 0 ? -a : a;
+  }
+}
+""",
+    "sqrt": """
+template <class V> inline V sqrt(V a) {
+#if defined(__AVX512F__)
+  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 4) { return V(_mm512_sqrt_ps(__m512(a))); }
+  if constexpr (sizeof(V) == 64 && sizeof(a[0]) == 8) { return V(_mm512_sqrt_pd(__m512d(a))); }
+#endif
+#if defined(__AVX__)
+  if constexpr (sizeof(V) == 32 && sizeof(a[0]) == 4) { return V(_mm256_sqrt_ps(__m256(a))); }
+  if constexpr (sizeof(V) == 32 && sizeof(a[0]) == 8) { return V(_mm256_sqrt_pd(__m256d(a))); }
+#endif
+  for (int k = 0; k < kLanes; ++k) { a[k] = std::sqrt(a[k]); }
+  return a;
+}
+""",
+    # Immediate operands of the x86 rounding instructions: direction, inexact exception suppressed.
+    "floor": _ROUNDING.format(name="floor", mode="0x09"),
+    "ceil": _ROUNDING.format(name="ceil", mode="0x0A"),
+    "trunc": _ROUNDING.format(name="trunc", mode="0x0B"),
+    "nearbyint": _ROUNDING.format(name="nearbyint", mode="0x08"),
+}
+
+
+# Written for numbers and for GCC vector types alike: `|` on comparisons and `?:` mean the same for both.
+GENERIC: dict[str, str] = {
+    "maximum": """
+// The larger one; NaN where either is NaN.
+template <class V> inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+""",
+    "minimum": """
+// The smaller one; NaN where either is NaN.
+template <class V> inline V minimum(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
+""",
+    "number_max": """
+// The larger one; a NaN gives way to a number.
+template <class V> inline V number_max(V a, V b) { return ((a > b) | (b != b)) ? a : b; }
+""",
+    "number_min": """
+// The smaller one; a NaN gives way to a number.
+template <class V> inline V number_min(V a, V b) { return ((a < b) | (b != b)) ? a : b; }
+""",
+    "sign": """
+// -1, 0 or 1; torch gives 0 for NaN.
+template <class V> inline V sign(V a) { V const zero{}; return (a > zero) ? zero + 1 : ((a < zero) ? zero - 1 : zero); }
+""",
+    "modulo": """
+// The remainder with the divisor's sign, as Python's %.
+template <class T> inline T modulo(T a, T b) {
+  T rest;
+  if constexpr (std::is_floating_point_v<T>) { rest = std::fmod(a, b); } else { rest = T(a % b); }
+  return (rest != 0 && (b < 0) != (rest < 0)) ? T(rest + b) : rest;
+}
+""",
+    "floor_divide": """
+// Division rounded towards minus infinity. For floats from the remainder, so that 1 // 0.1 is 9 as in Python.
+template <class T> inline T floor_divide(T a, T b) {
+  if constexpr (std::is_floating_point_v<T>) {
+    if (b == 0) { return a / b; }
+    T const rest = std::fmod(a, b);
+    T quotient = (a - rest) / b;
+    if (rest != 0 && (b < 0) != (rest < 0)) { quotient -= 1; }
+    if (quotient == 0) { return std::copysign(T(0), a / b); }
+    T const whole = std::floor(quotient);
+    return quotient - whole > T(0.5) ? whole + 1 : whole;
+  } else {
+    T const quotient = T(a / b);
+    return (a % b != 0 && (a < 0) != (b < 0)) ? T(quotient - 1) : quotient;
+  }
+}
+""",
+    "int_pow": """
+// a to the power b by squaring, wrapping as integers do; a negative b gives 0 except for a = 1 and a = -1.
+template <class T> inline T int_pow(T a, T b) {
+  if (b < 0) { return a == 1 ? T(1) : a == -1 ? (b % 2 == 0 ? T(1) : T(-1)) : T(0); }
+  T result = 1;
+  for (; b > 0; b = T(b / 2)) {
+    if (b % 2 == 1) { result = T(result * a); }
+    a = T(a * a);
+  }
+  return result;
+}
+""",
+}
+
+
+_ON_LANES = {**GENERIC, **FUNCTIONS, **EXACT}
+
+
+def helpers(functions: str, entry: str, lanes: int, more: Mapping[str, str] = MappingProxyType({})) -> str:
+    """The helpers that the arithmetic and the entry call; with SIMD registers, their types too.
+
+    `more` are helpers beside the library's own, for one element.
+    """
+    if lanes == 1:
+        return _math(functions + entry, {**GENERIC, **more})
+    math = _math(functions + entry, _ON_LANES)
+    access = _access("\n".join((math, functions, entry)))
+    return TYPES.replace("{lanes}", str(lanes)) + access + math
+
+
+def _access(text: str) -> str:
+    code = _without_comments(text)
+    wanted = [name for name in ACCESS if re.search(rf"\b{name}(<\w+>)?\(", code)]
+    for name in list(wanted):
+        wanted += REQUIRES.get(name, ())
+    return "".join(body for name, body in ACCESS.items() if name in wanted)
+
+
+def _math(text: str, library: Mapping[str, str]) -> str:
+    chosen: list[str] = []
+
+    def add(name: str) -> None:
+        if name not in library or name in chosen:
+            return
+        for callee in re.findall(r"(?<!std::)\b(\w+)\(", _without_comments(library[name])):
+            if callee != name:
+                add(callee)
+        chosen.append(name)
+
+    for name in re.findall(r"\bmath::(\w+)\(", text):
+        add(name)
+    if not chosen:
+        return ""
+    return "\nnamespace math {" + "".join(library[name] for name in chosen) + "}  // namespace math\n"
+
+
+def _without_comments(text: str) -> str:
+    return re.sub(r"//.*", "", text)

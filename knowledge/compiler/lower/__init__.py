@@ -1,0 +1,1 @@
+"""From traced operations to the IR: one function an operation."""

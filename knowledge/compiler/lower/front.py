@@ -1,0 +1,55 @@
+"""From traced operations to the IR: the playbook's lowerings over the IR's values, and those that only it has."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from knowledge.compiler.ir.nodes import Values
+from knowledge.compiler.lower.activations import ACTIVATIONS
+from knowledge.compiler.lower.choosing import CHOOSING
+from knowledge.compiler.lower.contracting import CONTRACTING
+from knowledge.compiler.lower.einsum import EINSUM
+from knowledge.compiler.lower.gradients import GRADIENTS
+from knowledge.compiler.lower.losses import LOSSES
+from knowledge.compiler.lower.lowering import Lowered, by_index, lower
+from knowledge.compiler.lower.moving import MOVING
+from knowledge.compiler.lower.pointwise import POINTWISE
+from knowledge.compiler.lower.recurrent import RECURRENT
+from knowledge.compiler.lower.reductions import REDUCTIONS
+from knowledge.compiler.lower.sampling import SAMPLING
+from knowledge.compiler.lower.scattering import SCATTERING
+from knowledge.compiler.lower.sorting import SORTING
+from knowledge.compiler.lower.views import VIEWS
+from knowledge.compiler.lower.windows import WINDOWS
+from knowledge.compiler.problem import ByContent, Problem
+
+_OPERATIONS = {
+    **POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
+    **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING, **SORTING, **SAMPLING,
+}  # fmt: skip
+_BY_INDEX = (
+    "pad", "constant_pad_nd", *(name for name in MOVING if name.endswith("d") and "_pad" in name), "roll", "diagonal",
+    "diag", "diag_embed", "cdist", "scaled_dot_product_attention", *(name for name in CONTRACTING if "conv" in name),
+)  # fmt: skip
+OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_INDEX}
+
+
+def traced(problem: Problem) -> Lowered:
+    """The problem's outputs as values. Raises `UnwritableError` naming the first operation without a lowering."""
+    return _traced(ByContent.of(problem))
+
+
+@lru_cache(maxsize=8)
+def _traced(key: ByContent) -> Lowered:
+    return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
+
+
+def _stages(problem: Problem) -> tuple[int, ...]:
+    """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device.
+
+    Then how many tiles of a product's results, and how many threads, occupy a GPU.
+    """
+    if problem.target == "cuda":
+        processors = max(problem.device.multiprocessors, 64)
+        return 4 * processors, 8 << 10, 2 * processors, 512 * processors
+    return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else ()

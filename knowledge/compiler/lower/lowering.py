@@ -1,0 +1,212 @@
+"""Turns traced operations into values, one an output of the module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from knowledge.compiler.ir import dtypes
+from knowledge.compiler.ir.expressions import Node, UnwritableError
+from knowledge.compiler.ir.nodes import Values
+from knowledge.compiler.ir.sizes import real
+from knowledge.compiler.lower.aten import ALIASING
+from knowledge.compiler.lower.schemas import completed
+from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
+
+Lower = Callable[["Lowering", Op], "Node | tuple[Node, ...]"]
+
+# Checks that the tracer leaves in the program.
+WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert_scalar", "sym_constrain_range"))
+
+
+@dataclass
+class Lowering:
+    """The values known so far. Operand numbers become constants of the type that the operation computes in.
+
+    `changed` names, for each value that an in-place write made stale, the operation that wrote. `shapes` are those
+    of the trace.
+    """
+
+    graph: Values
+    values: dict[str, Node] = field(default_factory=dict)
+    roots: dict[str, str] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def argument(self, op: Op, position: int, name: str) -> Argument:
+        """An argument by position, or by name where the schema has it by name; None where the overload has none."""
+        return op.args[position] if position < len(op.args) else op.kwargs.get(name)
+
+    def value(self, argument: Argument) -> Node:
+        """The node an argument refers to; a bare number becomes a float64, int64 or bool constant."""
+        if isinstance(argument, Ref):
+            if argument.ref in self.changed:
+                raise UnwritableError(f"an in-place write that other values may see ({self.changed[argument.ref]})")
+            if argument.ref not in self.values:
+                raise UnwritableError(f"{argument.ref}, which the trace does not define")
+            return self.values[argument.ref]
+        if isinstance(argument, bool):
+            return self.graph.const(argument, "bool")
+        if isinstance(argument, int | float):
+            return self.graph.const(argument, "int64" if isinstance(argument, int) else "float64")
+        raise UnwritableError(f"an operand {argument!r}")
+
+    def operand(self, argument: Argument, dtype: str) -> Node:
+        """An operand, converted to `dtype`."""
+        return self.cast(self.value(argument), dtype)
+
+    def cast(self, node: Node, dtype: str) -> Node:
+        """Convert to another element type."""
+        if node.dtype == dtype:
+            return node
+        if node.kind == "const":
+            (number,) = node.payload
+            kind = bool if dtype == "bool" else real if dtypes.is_float(dtype) else int
+            return self.graph.const(kind(number), dtype)
+        return self.graph.compute("cast", dtype, node)
+
+    def promoted(self, *arguments: Argument) -> str:
+        """The type that torch compares these operands in."""
+        tensors: list[str] = []
+        zero_dim: list[str] = []
+        numbers: list[float | int | bool] = []
+        for argument in arguments:
+            node = self.value(argument)
+            if not isinstance(argument, Ref) or node.kind == "scalar":
+                numbers.append({"bool": True, "int64": 1}.get(node.dtype, 1.0))
+            else:
+                (tensors if node.shape else zero_dim).append(node.dtype)
+        return dtypes.promote(tensors, zero_dim, numbers)
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """The module as expressions: the node that each output tensor holds."""
+
+    graph: Values
+    outputs: tuple[tuple[Tensor, Node], ...]
+    operations: tuple[str, ...]
+
+
+def base_name(target: str) -> str:
+    """`aten.add_.Tensor` -> `add_`."""
+    parts = target.split(".")
+    return parts[1] if len(parts) > 1 and parts[0] == "aten" else target
+
+
+def reads(op: Op) -> Iterator[str]:
+    """Every value that an operation is given."""
+    return refs((*op.args, *op.kwargs.values()))
+
+
+def refs(arguments: Iterable[Argument]) -> Iterator[str]:
+    """Every value among some arguments."""
+    for argument in arguments:
+        for atom in argument if isinstance(argument, tuple) else (argument,):
+            if isinstance(atom, Ref):
+                yield atom.ref
+
+
+def live(problem: Problem) -> list[Op]:
+    """The operations that an output comes from, and all that write in place."""
+    wanted, kept = {*problem.returns}, []
+    for op in reversed(problem.ops):
+        if base_name(op.target).endswith("_") or not wanted.isdisjoint(result.name for result in op.results):
+            wanted.update(reads(op))
+            kept.append(op)
+    return kept[::-1]
+
+
+def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowered:
+    """The outputs as expressions of a graph.
+
+    Raises `UnwritableError` naming what has no place in `table` or cannot be written.
+    """
+    state = Lowering(graph)
+    for given in (*problem.inputs, *problem.parameters):
+        state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
+    for op in live(problem):
+        _apply(state, completed(op), table)
+    outputs = []
+    for tensor, name in zip(problem.outputs, problem.returns, strict=True):
+        node = state.cast(state.value(Ref(ref=name)), tensor.dtype)
+        outputs.append((tensor, graph.expand(node, tensor.shape)))
+    return Lowered(state.graph, tuple(outputs), tuple(op.target for op in problem.ops))
+
+
+def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
+    name = base_name(op.target)
+    if name in WITHOUT_EFFECT:
+        return
+    in_place = name.endswith("_") and name[:-1] in table
+    lowering = table.get(name[:-1] if in_place else name)
+    if lowering is None:
+        raise UnwritableError(op.target)
+    state.graph.origin = op.target.removesuffix(".default")
+    made = lowering(state, op)
+    nodes = made if isinstance(made, tuple) else (made,)
+    for result, node in zip(op.results, nodes, strict=False):
+        # What is written in place takes the type of the operand.
+        kept = state.cast(node, result.dtype) if in_place else node
+        state.values[result.name] = _as_traced(state, op, kept, result)
+        state.shapes[result.name] = result.shape
+    for alias, source in aliases(op):
+        state.roots[alias] = state.roots.get(source, source)
+    if in_place and name[:-1] in ALIASING and isinstance(op.args[0], Ref):
+        state.values[op.args[0].ref] = state.values[op.results[0].name]
+    elif in_place:
+        _overwrite(state, op, state.values[op.results[0].name])
+
+
+def _as_traced(state: Lowering, op: Op, node: Node, result: Tensor) -> Node:
+    """The result in the shape that the trace tells: a constant among the operands has lost its own."""
+    constant = any(isinstance(each, Ref) and state.value(each).uniform for each in op.args)
+    if node.dtype != result.dtype or not (node.uniform or node.shape == result.shape or constant):
+        raise UnwritableError(f"{op.target} as {result.dtype}{list(result.shape)}")
+    return state.graph.expand(node, result.shape)
+
+
+def aliases(op: Op) -> Iterator[tuple[str, str]]:
+    """The results that may share storage with an operand, each with that operand's name."""
+    if base_name(op.target) in ALIASING and op.args:
+        sources = op.args[0] if isinstance(op.args[0], tuple) else (op.args[0],) * len(op.results)
+        for result, source in zip(op.results, sources, strict=False):
+            if isinstance(source, Ref):
+                yield result.name, source.ref
+
+
+def _overwrite(state: Lowering, op: Op, node: Node) -> None:
+    """The operand of an in-place operation holds the result from now on; values sharing its storage are lost."""
+    target = op.args[0]
+    if not isinstance(target, Ref):
+        raise UnwritableError(op.target)
+    before = state.values[target.ref]
+    if before.shape != node.shape and not (before.uniform or node.uniform):
+        raise UnwritableError(f"{op.target} whose result has another shape than its operand")
+    root = state.roots.get(target.ref, target.ref)
+    results = {result.name for result in op.results}
+    for name in [name for name in state.values if state.roots.get(name, name) == root]:
+        del state.values[name]
+        state.changed[name] = op.target
+    for name in {target.ref, *results}:
+        state.changed.pop(name, None)
+        state.values[name] = node
+        state.roots[name] = root
+
+
+def by_index(lower: Lower) -> Lower:
+    """A lowering that reads its operands by index: a constant among them has the shape that the trace tells."""
+
+    def lowered(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
+        for name in reads(op):
+            node, shape = state.values.get(name), state.shapes.get(name)
+            if node is not None and node.uniform and shape:
+                state.values[name] = state.graph.map(shape, node)
+        return lower(state, op)
+
+    return lowered
+
+
+def dtype_argument(argument: Argument, default: str) -> str:
+    """An element type among the arguments, or the default where none was given."""
+    return argument.dtype if isinstance(argument, DTypeArg) else default

@@ -1,0 +1,1 @@
+"""The schedule for attention: kernels that never write the scores."""

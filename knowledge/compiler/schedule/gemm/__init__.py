@@ -1,0 +1,1 @@
+"""The schedule for products of matrices and what follows them."""

@@ -1,0 +1,1 @@
+"""The schedule for any forward: loop nests, sorts and products on tensor cores."""

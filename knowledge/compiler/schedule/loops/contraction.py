@@ -1,0 +1,243 @@
+"""Sums of products of two reads as a product of matrices: which loops are its rows, its columns and its K.
+
+    out[b, m, n] = sum over k of left[b, m, k] * right[b, n, k]
+
+A loop that both operands see is a batch; of what one sees alone are rows m or columns n. For a convolution m is a
+channel that comes out, n a place, k a channel that goes in with its taps; groups are batches, and so are the phases of
+a transposed convolution's stride, once the loops that quotients and remainders run over are split.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import gcd
+
+from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along
+from knowledge.compiler.ir.nodes import Element, Values
+from knowledge.compiler.passes.loops import Nest, Total, count, indices_of
+
+# Dimensions of the right operand that a window may leave: as many steps as fit into four words beside the address.
+STEPPED = 3
+INT_SPAN = 1 << 31
+# K of a tile in shared memory.
+TILE = 16
+
+
+@dataclass(frozen=True)
+class Stepped:
+    """An index of the right operand as what its row says and what k adds; it must be below `extent`."""
+
+    row: Index
+    step: Index
+    extent: int
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """A nest with one total, its loops sorted. `inside` are conditions on a result's place, each below its extent.
+
+    `address` is the right operand's; `stepped` its indices that may miss it and that k has a part in, `guards` the
+    others. `direct`: the left operand lies row by row with K contiguous, to be read in words of four elements.
+    """
+
+    nest: Nest
+    left: Element
+    right: Element
+    batch: tuple[Axis, ...]
+    m: tuple[Axis, ...]
+    n: tuple[Axis, ...]
+    k: tuple[Axis, ...]
+    inside: tuple[tuple[Index, int], ...]
+    address: Stepped
+    stepped: tuple[Stepped, ...]
+    guards: tuple[tuple[Index, int], ...]
+
+    @property
+    def total(self) -> Total:
+        """The sum."""
+        return self.nest.totals[0]
+
+    @property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Batches, M, N, K."""
+        return count(self.batch), count(self.m), count(self.n), count(self.k)
+
+    @property
+    def direct(self) -> bool:
+        """Whether the left operand is read where it lies."""
+        address = self.nest.address(self.left)
+        if (
+            self.left.dtype != "float32"
+            or self.nest.guards(self.left)
+            or not _sum_of_axes(address)
+            or len(self.m) > 1
+            or count(self.k) % 4
+        ):
+            return False
+        step = 1
+        for axis in reversed(self.k):
+            if axis.extent > 1 and address.times(axis) != step:
+                return False
+            step *= axis.extent
+        outer = (address.times(axis) or 0 for axis in (*self.batch, *self.m))
+        return address.offset % 4 == 0 and all(each % 4 == 0 and each < INT_SPAN for each in outer)
+
+    @property
+    def k_major(self) -> bool:
+        """Whether the right operand's neighbours in memory are k's, and not columns."""
+        apart = self.address.row.times(self.n[-1]) if self.n else None
+        near = self.k and self.address.step.times(self.k[-1]) == 1 and self.k[-1].extent >= 4
+        return bool(near and (apart is None or not 1 <= apart <= 4))
+
+    @property
+    def apart(self) -> int:
+        """Elements between the k's of a tile, which are inside or not together; 0 where each has its own step."""
+        last = self.k[-1]
+        even = last.extent % TILE == 0 and not any(each.step.uses(last) for each in self.stepped)
+        return (self.address.step.times(last) or 0) if even else 0
+
+    @property
+    def wide(self) -> bool:
+        """Whether four neighbours of the right operand always lie together, aligned, and inside or not together."""
+        fast = self.k[-1] if self.k_major else self.n[-1] if self.n else None
+        if fast is None or fast.extent % 4:
+            return False
+        parts = (self.address.row, self.address.step)
+        if not all(map(_sum_of_axes, parts)) or any(part.offset % 4 for part in parts):
+            return False
+        steps = [(atom, times) for part in parts for atom, times in part.terms]
+        if dict(steps).get(fast) != 1 or any(times % 4 for atom, times in steps if atom != fast):
+            return False
+        moved = [index for each in self.stepped for index in (each.row, each.step)]
+        return not any(index.uses(fast) for index in (*moved, *(index for index, _ in self.guards)))
+
+
+def contraction(nest: Nest, graph: Values) -> Contraction | None:
+    """The nest as a product of matrices; None where it is none, or an index mixes columns with K."""
+    if len(nest.totals) != 1 or nest.scanned or nest.totals[0].op != "sum" or not _products(nest.totals[0]):
+        return None
+    if any(isinstance(atom, Data) for index in indices_of(nest) for atom in index.atoms()):
+        return None
+    nest, inside = _split(nest, graph)
+    found = (_in_tiles(nest, inside, graph, flipped) for flipped in (False, True))
+    return min((each for each in found if each), key=_packed, default=None)
+
+
+def _in_tiles(nest: Nest, inside: tuple[tuple[Index, int], ...], graph: Values, flipped: bool) -> Contraction | None:
+    """With `TILE` neighbouring k's that are inside or not together as the last loop, where there is one like that."""
+    made = _sorted(nest, inside, flipped, None)
+    if made is None:
+        return None
+    even = [axis for axis in made.k if axis.extent % TILE == 0 and made.address.step.times(axis) is not None]
+    even = [axis for axis in even if not any(each.step.uses(axis) for each in made.stepped)]
+    axis = next(iter(sorted(even, key=lambda axis: made.address.step.times(axis) != 1)), None)
+    if axis is None or axis.extent == TILE:
+        return _sorted(nest, inside, flipped, axis)
+    outer, inner = Axis(axis.name, axis.extent // TILE), Axis(f"{axis.name}p", TILE)
+    reduced = tuple(new for old in nest.reduced for new in ((outer, inner) if old == axis else (old,)))
+    cut = nest.rewritten(graph, {axis: along(outer) * TILE + along(inner)}, reduced=reduced)
+    return _sorted(cut, inside, flipped, inner)
+
+
+def _products(total: Total) -> bool:
+    body = total.body
+    return body.op == "mul" and all(isinstance(arg, Element) and arg.kind == "read" for arg in body.args)
+
+
+def _operands(nest: Nest) -> tuple[Element, Element]:
+    one, other = nest.totals[0].body.args
+    assert isinstance(one, Element) and isinstance(other, Element)
+    return one, other
+
+
+def _packed(made: Contraction) -> tuple[int, bool]:
+    """Elements of the left operand that have to be packed, then whether results are not neighbours along n."""
+    batches, rows, _, steps = made.sizes
+    apart = not made.n or made.nest.stores[0].address.times(made.n[-1]) != 1
+    return (0 if made.direct else batches * rows * steps), apart
+
+
+def _split(nest: Nest, graph: Values) -> tuple[Nest, tuple[tuple[Index, int], ...]]:
+    """The results' loops split so that quotients and remainders of them go, as far as they do."""
+    inside: list[tuple[Index, int]] = []
+    while cut := next(_cuts(nest), None):
+        axis, by = cut
+        letters = sum(each.name.startswith(axis.name) for each in nest.axes) * "p"
+        outer, inner = Axis(axis.name, -(-axis.extent // by)), Axis(axis.name + letters, by)
+        place = along(outer) * by + along(inner)
+        axes = tuple(new for old in nest.axes for new in ((outer, inner) if old == axis else (old,)))
+        inside = [(index.at({axis: place}, lambda data: data), extent) for index, extent in inside]
+        if axis.extent % by:
+            inside.append((place, axis.extent))
+        nest = nest.rewritten(graph, {axis: place}, axes=axes)
+    return nest, tuple(inside)
+
+
+def _cuts(nest: Nest) -> Iterator[tuple[Axis, int]]:
+    """Loops under a quotient or a remainder, each with what it has to be split by."""
+    for read in _operands(nest):
+        for index in (nest.address(read), *(index for index, _ in nest.guards(read))):
+            for atom in index.atoms():
+                if not isinstance(atom, Quotient | Remainder):
+                    continue
+                for axis, times in atom.of.terms:
+                    by = atom.by // gcd(atom.by, times)
+                    if isinstance(axis, Axis) and axis in nest.axes and 1 < by < axis.extent:
+                        yield axis, by
+
+
+def _sorted(nest: Nest, inside: tuple[tuple[Index, int], ...], flipped: bool, last: Axis | None) -> Contraction | None:
+    """The loops by who sees them, `last` as the fastest of K."""
+    right, left = _operands(nest) if flipped else reversed(_operands(nest))
+    seen = [_seen(nest, read) for read in (left, right)]
+    loops: dict[tuple[bool, ...], list[Axis]] = {}
+    for axis in nest.axes:
+        if axis.extent != 1:
+            loops.setdefault(tuple(axis in each for each in seen), []).append(axis)
+    k = [axis for axis in nest.reduced if axis.extent != 1]
+    if (False, False) in loops or not k:
+        return None
+    address = _parted(nest.address(right), INT_SPAN, k)
+    guards = [_parted(index, extent, k) for index, extent in nest.guards(right)]
+    if address is None or None in guards:
+        return None
+    stepped = [each for each in guards if each is not None and each.step.terms]
+    fixed = [(each.row, each.extent) for each in guards if each is not None and not each.step.terms]
+    apart = {axis for each in stepped for axis in _under(each.row) if each.row.times(axis) is None}
+    near = [last] if last else [axis for axis in k if address.step.times(axis) == 1 and axis.extent >= 4]
+    k = [*(axis for axis in k if axis not in near[:1]), *near[:1]]
+    batch, m, n = (_by_stride(nest, loops.get(key, [])) for key in ((True, True), (True, False), (False, True)))
+    batch, n = (*batch, *(axis for axis in n if axis in apart)), tuple(axis for axis in n if axis not in apart)
+    far = max(map(abs, address.step.bounds)) >= INT_SPAN
+    if len(stepped) > STEPPED or far or any({*_under(each.step)} & {*batch} for each in (address, *stepped)):
+        return None
+    return Contraction(nest, left, right, batch, m, n, tuple(k), inside, address, tuple(stepped), tuple(fixed))
+
+
+def _seen(nest: Nest, read: Element) -> set[Axis]:
+    indices = (nest.address(read), *(index for index, _ in nest.guards(read)))
+    return {axis for index in indices for axis in _under(index)}
+
+
+def _under(index: Index) -> set[Axis]:
+    return {atom for atom in index.atoms() if isinstance(atom, Axis)}
+
+
+def _sum_of_axes(index: Index) -> bool:
+    return all(isinstance(atom, Axis) for atom, _ in index.terms)
+
+
+def _by_stride(nest: Nest, axes: Iterable[Axis]) -> tuple[Axis, ...]:
+    """Neighbouring results last."""
+    address = nest.stores[0].address
+    return tuple(sorted(axes, key=lambda axis: -abs(address.times(axis) or INT_SPAN)))
+
+
+def _parted(index: Index, extent: int, k: list[Axis]) -> Stepped | None:
+    """What K adds apart from the rest; None where one term has both."""
+    mine = {term: _under(Index((term,))) & {*k} for term in index.terms}
+    if any(own and not own >= _under(Index((term,))) for term, own in mine.items()):
+        return None
+    step = Index(tuple(term for term in index.terms if mine[term]))
+    return Stepped(Index(tuple(term for term in index.terms if not mine[term]), index.offset), step, extent)

@@ -1,0 +1,322 @@
+"""The compiler as a recipe of the playbook: any forward that its front can trace, as one kernel or several."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from math import prod
+
+from knowledge.compiler.emit import source_text
+from knowledge.compiler.emit.elements import STORED_TYPES
+from knowledge.compiler.emit.source_text import SCALAR_TYPES, identifiers, tensor_names
+from knowledge.compiler.ir.dtypes import BYTES
+from knowledge.compiler.ir.expressions import UnwritableError
+from knowledge.compiler.ir.nodes import Element, Values, elements
+from knowledge.compiler.ir.sizes import FLOOR
+from knowledge.compiler.ir.verify import verify
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.lower.lowering import base_name
+from knowledge.compiler.passes.fusion import Fused, fused
+from knowledge.compiler.passes.loops import Nest, nest_of
+from knowledge.compiler.passes.pooling import pooled
+from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
+from knowledge.compiler.problem import ByContent, Problem, Scalar, Tensor
+from knowledge.compiler.schedule.loops import cpu, cuda, sorting
+from knowledge.compiler.schedule.loops import cpu as cpu_source
+from knowledge.compiler.schedule.loops import launches as launching
+from knowledge.compiler.schedule.loops.contraction import Contraction
+from knowledge.compiler.schedule.loops.cuda_contract import ContractText, matches, ranked, rounded
+from knowledge.compiler.schedule.loops.cuda_contract_wgmma import BackgroundText, fitting
+from knowledge.compiler.schedule.loops.cuda_sorting import LongSortText
+from knowledge.compiler.schedule.loops.launches import Launch
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """A forward as loop nests, and the tensors that pass between them."""
+
+    graph: Values
+    fused: Fused
+    nests: tuple[Nest, ...]
+
+
+def compiled(problem: Problem) -> Compiled:
+    """The loop nests of a forward. Raises `UnwritableError` naming what has no place in the IR."""
+    return _compiled(ByContent.of(problem))
+
+
+@lru_cache(maxsize=8)
+def _compiled(key: ByContent) -> Compiled:
+    lowered = traced(key.problem)
+    verify(node for _, node in lowered.outputs)
+    made = fused(key.problem, lowered)
+    if key.problem.target == "cuda":
+        made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
+    nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
+    for nest in nests:
+        if nest.sorts:
+            sorting.check(nest)
+    return Compiled(lowered.graph, made, nests)
+
+
+class LoopsRecipe:
+    """Loop nests by the general schedule of the target: threads, registers and blocks from the start."""
+
+    name = "loops"
+
+    def first_plan(self, problem: Problem) -> Plan | Decline:
+        """The plan without knobs but for convolutions in TF32 where they may be, or what the front cannot trace."""
+        try:
+            compiled(problem)
+        except UnwritableError as failure:
+            return Decline(str(failure))
+        return Plan(self.name, {PRODUCTS: 1} if _rounded(problem) else {})
+
+    def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
+        """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
+        if problem.target == "cpu":
+            return ()
+        products = _on_tensor_cores(problem)
+        moves = () if "bm" in plan.knobs else tuple(_tiles(problem, plan, products))
+        if "threads" in plan.knobs:
+            return moves
+        why = "how many threads a block needs to hide the memory's latency depends on the registers that each takes"
+        swept = Move("block size", why, plan.with_knobs(threads=cuda.THREADS), sweep={"threads": (128, 512)})
+        return (*moves, swept)
+
+    def nbytes(self, problem: Problem) -> int:
+        """What the kernels read and write, each tensor once a kernel."""
+        file = File(problem, Plan(self.name))
+        tensors = (each for nest in file.made.nests for each, _ in file.tensors([nest]))
+        return sum(each.numel * BYTES[each.dtype] for each in tensors)
+
+    def render(self, problem: Problem, plan: Plan) -> str:
+        """The kernel's source."""
+        return File(problem, plan).text()
+
+
+def _on_tensor_cores(problem: Problem) -> list[Contraction]:
+    made = compiled(problem)
+    return [found for nest in made.nests if (found := matches(problem, nest, made.graph))]
+
+
+def _rounded(problem: Problem) -> bool:
+    """Whether to begin with convolutions in TF32: where only the judge can tell that cuDNN does not, three products
+    are the repair.
+    """
+    return problem.target == "cuda" and any(rounded(problem, each) for each in _on_tensor_cores(problem))
+
+
+def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
+    if not products:
+        return
+    largest = max(products, key=lambda each: prod(each.sizes))
+    first = 0 if fitting(problem, largest, plan.knobs) else 1
+    why = "how much of a tile waits for memory, and for the tiles before it to end, is seen only by running it"
+    for tile in ranked(largest, problem.device)[first : first + 3]:
+        yield Move(f"tiles of {tile.bm} x {tile.bn}", why, plan.with_knobs(bm=tile.bm, bn=tile.bn))
+
+
+class File:
+    """One source file: a function for each kernel, and `run`, which calls them in their order."""
+
+    def __init__(self, problem: Problem, plan: Plan) -> None:
+        self.problem = problem
+        self.plan = plan
+        self.made = compiled(problem)
+        between = self.made.fused.between
+        self.names = identifiers([*(each.name for each in problem.arguments), *(each.name for each in between)])
+        self.stems = tensor_names(self.names)
+        self.sizes = tuple(source_text.sizes_of(problem))
+        self.scalars = {each.name: f"p{self.stems[each.name]}" for each in problem.inputs if isinstance(each, Scalar)}
+
+    def text(self) -> str:
+        """The whole source."""
+        text = self._for_the_processor() if self.problem.target == "cpu" else self._for_the_gpu()
+        begins = "using namespace cute;\n"
+        return text.replace(begins, f"{begins}\n{FLOOR}", 1) if "floor_" in text else text
+
+    def _for_the_gpu(self) -> str:
+        texts: list[tuple[cuda.KernelText | ContractText, str]] = []
+        body = self._pointers()
+        for number, each in enumerate(self.launches):
+            nests = [self.made.nests[at] for at in each.numbers]
+            if self.same[number] == number:
+                texts += self._parts(each, each.numbers[0], self.stems)
+            first = self._for_a_gpu(self.launches[self.same[number]].numbers[0], nests[0], self.stems)
+            if first.results:
+                body += [launching.start(first, each.alone, self._arguments(nests, each.kept)), "launched();"]
+        names = source_text.argument_names(self.problem)
+        threads = int(self.plan.knobs.get("threads", cuda.THREADS))
+        return cuda.source(self.problem, names, self._comment(), self.plan, texts, body, threads)
+
+    def _parts(
+        self, launch: Launch, number: int, stems: Mapping[str, str]
+    ) -> list[tuple[cuda.KernelText | ContractText, str]]:
+        """A launch's kernels, with the first one the text of all, named by a number."""
+        nests = [self.made.nests[at] for at in launch.numbers]
+        parts = [self._for_a_gpu(number, nest, stems) for nest in nests]
+        parameters = self._parameters(nests, stems, launch.kept)
+        loops = [each for each in parts if isinstance(each, cuda.KernelText)]
+        whole = parts[0].text(parameters) if len(parts) == 1 else launching.text(loops, launch, parameters)
+        return [*zip(parts, [whole, *[""] * (len(parts) - 1)], strict=True)]
+
+    def _for_a_gpu(self, number: int, nest: Nest, stems: Mapping[str, str]) -> cuda.KernelText | ContractText:
+        """On tensor cores what pays there, else loops."""
+        name, graph, device = f"loops{number}", self.made.graph, self.problem.device
+        product = None if self.sizes else self._products[id(nest)]
+        place = f"{self.names[self.problem.outputs[0].name]}.device()"
+        if sorting.long(nest):
+            return LongSortText(name, nest, graph, stems, self.scalars, device, place)
+        if product is None:
+            return cuda.KernelText(name, nest, graph, stems, self.scalars, device)
+        kind = BackgroundText if fitting(self.problem, product, self.plan.knobs) else ContractText
+        return kind(name, product, self.problem, stems, self.scalars, place, self.plan.knobs)
+
+    def _for_the_processor(self) -> str:
+        lanes = self.lanes
+        nests = [(self.same[number], nest) for number, nest in enumerate(self.made.nests)]
+        functions = [
+            self._on_the_processor(number, nest, self.stems)
+            for number, (same, nest) in enumerate(nests)
+            if same == number
+        ]
+        names = source_text.argument_names(self.problem)
+        calls = [f"loops{number}({self._arguments([nest])});" for number, nest in nests]
+        entry = source_text.entry(self.problem, names, [*self._pointers(), *calls])
+        code = cpu_source.needs_lanes(lanes) + "\n" + "\n\n".join(functions) + "\n"
+        return cpu_source.source(self._comment(), self.plan, code, entry, lanes)
+
+    def _on_the_processor(self, number: int, nest: Nest, stems: Mapping[str, str]) -> str:
+        choice = cpu.chosen(nest, self.made.graph, self.lanes)
+        part = cpu.KernelText(f"loops{number}", choice, stems, self.scalars, self.problem.device)
+        return "\n".join(part.lines(self._parameters([choice.nest], stems)))
+
+    @cached_property
+    def lanes(self) -> int:
+        """Elements in a vector of the processor's."""
+        return cpu.lanes_of(self.made.nests, self.problem.device)
+
+    @cached_property
+    def launches(self) -> list[Launch]:
+        """The kernels, those together that one launch of a GPU serves."""
+        if self.problem.target == "cpu" or self.sizes:
+            return [Launch((number,)) for number in range(len(self.made.nests))]
+        parts = [self._for_a_gpu(number, nest, self.stems) for number, nest in enumerate(self.made.nests)]
+        found = launching.launches(parts, self._meet)
+        return [launching.keeping(each, self._own(each)) if each.alone else each for each in found]
+
+    def _own(self, launch: Launch) -> list[Tensor]:
+        """What passes between the kernels of a launch alone."""
+        nests = self.made.nests
+        others = self.tensors([nest for number, nest in enumerate(nests) if number not in launch.numbers])
+        elsewhere, between = {each.name for each, _ in others}, {each.name for each in self.made.fused.between}
+        own = self.tensors([nests[number] for number in launch.numbers])
+        return [each for each, _ in own if each.name in between - elsewhere]
+
+    @cached_property
+    def _products(self) -> dict[int, Contraction | None]:
+        """Each nest's product on tensor cores, by the nest's identity."""
+        return {id(nest): matches(self.problem, nest, self.made.graph) for nest in self.made.nests}
+
+    @cached_property
+    def _between(self) -> list[Tensor]:
+        """What passes between launches, by way of memory."""
+        kept = frozenset[str]().union(*(each.kept for each in self.launches))
+        return [each for each in self.made.fused.between if each.name not in kept]
+
+    def _meet(self, one: Tensor, other: Tensor) -> bool:
+        """Whether two tensors have memory in common."""
+        places = self.made.fused.places
+        if one.name == other.name or not {one.name, other.name} <= places.keys():
+            return one.name == other.name
+        ends = [places[each.name] + each.numel * BYTES[each.dtype] for each in (one, other)]
+        return places[one.name] < ends[1] and places[other.name] < ends[0]
+
+    @cached_property
+    def same(self) -> list[int]:
+        """For each launch the number of the first that reads the same but for its tensors' names: it is called again.
+
+        Models repeat their layers: a ResNet101 of 101 convolutions has 20 that differ.
+        """
+        first: dict[str, int] = {}
+        return [first.setdefault(self._nameless(each), number) for number, each in enumerate(self.launches)]
+
+    def _nameless(self, launch: Launch) -> str:
+        """The kernel's text, its tensors numbered as it takes them."""
+        nests = [self.made.nests[at] for at in launch.numbers]
+        stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
+        if self.problem.target == "cpu":
+            return self._on_the_processor(0, nests[0], stems)
+        return self._parts(launch, 0, stems)[0][1]
+
+    def _comment(self) -> list[str]:
+        operations = Counter(base_name(op.target) for op in self.problem.ops)
+        words = ", ".join(name if times == 1 else f"{name} x{times}" for name, times in operations.items())
+        lines = [f"{words}: {len(self.made.nests)} loop nest{'s' if len(self.made.nests) > 1 else ''}."]
+        for number, launch in enumerate(self.launches):
+            if (same := self.same[number]) != number:
+                lines.append(f"  loops{self.launches[same].numbers[0]} again")
+                continue
+            first, *others = (_said(self.made.nests[at]) for at in launch.numbers)
+            lines += [f"  loops{launch.numbers[0]}: {first}", *(f"    then: {each}" for each in others)]
+        if self._between:
+            lines.append(f"  between them: {self.made.fused.nbytes} bytes")
+        return lines
+
+    def tensors(self, nests: Sequence[Nest]) -> list[tuple[Tensor, bool]]:
+        """What kernels of one launch read and write, each with whether they write it."""
+        read = {nest.tensor(node).name: nest.tensor(node) for nest in nests for node in elements(*nest.bodies)
+                if isinstance(node, Element) and node.kind == "read"}  # fmt: skip
+        written = {store.tensor.name: store.tensor for nest in nests for store in nest.stores}
+        only = [(each, False) for name, each in read.items() if name not in written]
+        return [*only, *((each, True) for each in written.values())]
+
+    def _used_scalars(self, nests: Sequence[Nest]) -> list[Scalar]:
+        used = {node.op for nest in nests for node in elements(*nest.bodies) if node.kind == "scalar"}
+        return [each for each in self.problem.inputs if isinstance(each, Scalar) and each.name in used]
+
+    def _parameters(self, nests: Sequence[Nest], stems: Mapping[str, str], kept: Collection[str] = ()) -> str:
+        tensors = [
+            f"{STORED_TYPES[each.dtype]}{'' if written else ' const'}* p{stems[each.name]}"
+            for each, written in self.tensors(nests)
+            if each.name not in kept
+        ]
+        scalars = [f"{SCALAR_TYPES[each.type]} {self.scalars[each.name]}" for each in self._used_scalars(nests)]
+        sizes = [f"int64_t {size}" for size in self.sizes]
+        return ", ".join([*tensors, *scalars, *sizes])
+
+    def _arguments(self, nests: Sequence[Nest], kept: Collection[str] = ()) -> str:
+        tensors = [f"p{self.stems[each.name]}" for each, _ in self.tensors(nests) if each.name not in kept]
+        return ", ".join([*tensors, *(self.names[each.name] for each in self._used_scalars(nests)), *self.sizes])
+
+    def _pointers(self) -> list[str]:
+        """Where every tensor begins."""
+        outputs = {each.name for each in self.problem.outputs}
+        used = {tensor.name for tensor, _ in self.tensors(self.made.nests)}
+        lines = []
+        for each in self.problem.arguments:
+            if isinstance(each, Tensor) and each.name in used:
+                kind = STORED_TYPES[each.dtype] + ("" if each.name in outputs else " const")
+                start = f"static_cast<{kind}*>({self.names[each.name]}.data_ptr())"
+                lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+        made = self.made.fused
+        if self._between:
+            first = next(self.names[each.name] for each in self.problem.arguments if isinstance(each, Tensor))
+            lines.append(f"Arena const arena({made.nbytes}, {first}.device());")
+        for each in self._between:
+            kind = STORED_TYPES[each.dtype]
+            start = f"reinterpret_cast<{kind}*>(arena.start() + {made.places[each.name]})"
+            lines.append(f"{kind}* const p{self.stems[each.name]} = {start};")
+        return lines
+
+
+def _said(nest: Nest) -> str:
+    """What a kernel computes, in a line."""
+    loops = " x ".join(str(axis.extent) for axis in nest.axes) or "1"
+    over = " x ".join(str(axis.extent) for axis in nest.reduced)
+    kinds = ", ".join(dict.fromkeys(total.op for total in nest.totals))
+    what = f", {kinds} along {nest.scanned.extent}" if nest.scanned else f", {kinds} over {over}" if over else ""
+    return f"{loops}{what}; {len(nest.stores)} stored"

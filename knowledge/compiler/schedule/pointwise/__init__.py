@@ -1,0 +1,1 @@
+"""The schedule for graphs of elementwise operations."""

@@ -1,0 +1,1 @@
+"""The schedule for reductions along rows."""

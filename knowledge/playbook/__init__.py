@@ -1,1 +1,0 @@
-"""The rule-based author of kernels: recipes and the moves that refine them."""
