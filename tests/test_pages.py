@@ -18,14 +18,14 @@ PAGES = (ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").rglo
 LINKED = (*PAGES, ROOT / "examples/recorded/README.md")
 PACKAGES = ("graph", "nodes", "tools", "knowledge", "harness")
 WIDTH = 120
-RECORDED = "<!-- Below this line"
-"""What follows in agents.md are prompts as they were sent."""
+RECORDED = "<!-- Below this line the page is written by `python -m bench.agents_page`"
+"""What follows are prompts as they were sent."""
 
 FOREIGN = frozenset({"--gpus", "func_forward.py", "gc.freeze"})
 """Names of other projects' code and options that the tree itself does not spell."""
 WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu"})
 """Files that runs write, and the user's own."""
-PENDING = frozenset(f"docs/{page}.md" for page in ("cli", "judge", "models"))
+PENDING = frozenset(f"docs/{page}.md" for page in ("judge", "models"))
 """Pages that are not rewritten yet."""
 
 

@@ -11,7 +11,6 @@ from importlib import import_module, metadata
 from pathlib import Path
 
 import pytest
-import typer
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("graph", "nodes", "tools", "knowledge", "harness")
@@ -80,19 +79,6 @@ def test_commands_in_the_readme_exist() -> None:
     assert set(re.findall(r"bin/cutegen ([a-z]+)", readme)) <= commands
     for target in re.findall(r"^make ([a-z-]+)", readme, flags=re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, flags=re.MULTILINE)
-
-
-def test_options_are_documented() -> None:
-    documented = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
-    from graph.cli.main import app
-
-    shown = typer.main.get_command(app)
-    assert isinstance(shown, typer.core.TyperGroup)
-    for name, command in shown.commands.items():
-        parameters = command.make_context(name, [], resilient_parsing=True).command.params
-        assert parameters, name
-        for option in (option for parameter in parameters for option in parameter.opts):
-            assert not option.startswith("-") or re.search(f"[`\\[]{option}\\b", documented), (name, option)
 
 
 def test_no_file_names_a_machines_folder() -> None:

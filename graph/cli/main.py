@@ -11,7 +11,7 @@ from graph.cli import options as of
 from graph.cli.command import LateCommand, Options, function_of
 
 EXIT_CODES = """Exit codes: 0 a faster kernel was found (verify: it passed; check-task: it is sound;
-verifiers: half of the wrong kernels are caught, and no right one);
+verifiers: they caught half of the bad kernels and rejected no good one);
 1 nothing faster (verify: it did not pass; check-task: it is degenerate);
 2 something is wrong with what you gave; 3 something is wrong with this machine; 4 a question waits for its
 answer; 70 a defect of cutegen's own; 130 interrupted."""
@@ -170,7 +170,7 @@ def mcp(options: of.Mcp) -> int:
 
 @command("assistants", of.Assistants)
 def assistants(options: of.Assistants) -> int:
-    """Have a LangGraph server offer the assistants cpu, GPU, thorough and cheap. $CUTEGEN_SERVER_TOKEN is its token."""
+    """Create preset assistants (cpu, GPU, thorough, cheap) on a server; $CUTEGEN_SERVER_TOKEN is its token."""
     from graph.cli.assistants import run
 
     return run(options)

@@ -121,7 +121,7 @@ class Optimize:
     ] = None
     trust: Annotated[
         bool,
-        typer.Option("--trust", help="Resume a folder from elsewhere that runs kernels unisolated or sends a key."),
+        typer.Option("--trust", help="Trust a copied run folder whose settings disable isolation or send API keys."),
     ] = False
     compile_baseline: Annotated[
         bool | None,
@@ -207,10 +207,14 @@ class Suite:
         bool, typer.Option("--pool", help="Share the tasks among all GPUs of this machine.", show_default=False)
     ] = False
     minutes: Annotated[
-        float | None, typer.Option(min=0.0, help="Then end after the present steps.", show_default=False)
+        float | None,
+        typer.Option(min=0.0, help="Stop after this many minutes; running steps finish first.", show_default=False),
     ] = None
     dollars: Annotated[
-        float | None, typer.Option(min=0.0, help="Then end after the present steps, too.", show_default=False)
+        float | None,
+        typer.Option(
+            min=0.0, help="Stop at this cost of all tasks' models; running steps finish first.", show_default=False
+        ),
     ] = None
     compile_baseline: CompileBaseline = False
     out: Annotated[Path | None, typer.Option(help="Folder of the results.", show_default="runs/<suite>-<id>")] = None
