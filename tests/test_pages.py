@@ -25,7 +25,7 @@ FOREIGN = frozenset({"--gpus", "func_forward.py", "gc.freeze"})
 """Names of other projects' code and options that the tree itself does not spell."""
 WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu"})
 """Files that runs write, and the user's own."""
-PENDING = frozenset(f"docs/{page}.md" for page in ("judge", "models"))
+PENDING = frozenset(f"docs/{page}.md" for page in ("judge",))
 """Pages that are not rewritten yet."""
 
 
