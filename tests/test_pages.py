@@ -25,8 +25,6 @@ FOREIGN = frozenset({"--gpus", "func_forward.py", "gc.freeze"})
 """Names of other projects' code and options that the tree itself does not spell."""
 WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu"})
 """Files that runs write, and the user's own."""
-PENDING = frozenset(f"docs/{page}.md" for page in ("judge",))
-"""Pages that are not rewritten yet."""
 
 
 def name(page: Path) -> str:
@@ -67,7 +65,7 @@ def words() -> frozenset[str]:
 
 @cache
 def options() -> frozenset[str]:
-    """Every option of every command."""
+    """Every option of every command, and of the developers' tools in tests/bench."""
     commands = typer.main.get_command(app)
     assert isinstance(commands, typer.core.TyperGroup)
     made = (command.make_context(key, [], resilient_parsing=True).command for key, command in commands.commands.items())
@@ -77,7 +75,9 @@ def options() -> frozenset[str]:
         for parameter in command.params
         for option in (*parameter.opts, *parameter.secondary_opts)
     }
-    return frozenset(found | {"--help", "--version", "--install-completion"})
+    bench = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests" / "bench").glob("*.py"))
+    tools = {f"--{parameter.replace('_', '-')}" for parameter in re.findall(r"^\s+(\w+): Annotated\[", bench, re.M)}
+    return frozenset(found | tools | {"--help", "--version", "--install-completion"})
 
 
 def spoken(page: Path) -> Iterator[str]:
@@ -90,7 +90,7 @@ def test_lines_outside_of_tables_are_short(page: Path) -> None:
     own, _, _ = page.read_text(encoding="utf-8").partition(RECORDED)
     lines = enumerate(own.splitlines(), 1)
     long = [number for number, line in lines if len(line) > WIDTH and not line.startswith("| ")]
-    assert name(page) in PENDING or not long, f"{name(page)}: lines longer than {WIDTH}: {long}"
+    assert not long, f"{name(page)}: lines longer than {WIDTH}: {long}"
 
 
 @pytest.mark.parametrize("page", LINKED, ids=name)
@@ -133,7 +133,7 @@ def unknown(page: Path) -> Iterator[str]:
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_that_a_page_names_is_in_the_tree(page: Path) -> None:
     """Files, modules, settings, options, functions and classes between backticks."""
-    assert name(page) in PENDING or [*unknown(page)] == [], name(page)
+    assert [*unknown(page)] == [], name(page)
 
 
 def sections() -> Iterator[tuple[str, str, set[str]]]:
