@@ -146,7 +146,7 @@ def verifiers(options: of.Verifiers) -> int:
 
 @command("prompts", of.Prompts)
 def prompts(options: of.Prompts) -> int:
-    """Show what each agent's model is told for the task in PATH, or was told last in the run there."""
+    """Print each agent's prompt for the task in PATH, or its last prompt of the run there."""
     from graph.cli.prompts import run
 
     return run(options)

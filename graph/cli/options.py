@@ -344,7 +344,7 @@ class ListSettings:
         str | None, typer.Argument(help="Show this one in full.", metavar="NAME", show_default="list them all")
     ] = None
     search: Annotated[str, typer.Option(metavar="WORD", help="Only settings with this word.", show_default=False)] = ""
-    markdown: Annotated[bool, typer.Option("--markdown", help="As docs/settings.md has them.")] = False
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print docs/settings.md.")] = False
     json: Json = False
 
 

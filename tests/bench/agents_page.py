@@ -1,6 +1,7 @@
 """The second half of docs/agents.md: each agent's question and the answer it got, from a recorded conversation.
 
-Of the rules, which `cutegen prompts` prints, the sections are listed; a section that is shown before is not repeated.
+Of the rules, which `cutegen prompts` prints, the sections are listed. A section that is shown before is not repeated,
+and a kernel with line numbers is cut.
 
 `python -m bench.agents_page` writes it; a test fails where the page is older than the recording.
 """
@@ -23,6 +24,9 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "agents.md"
 CONVERSATION = ROOT / "examples" / "recorded" / "gated_tanh" / "conversation.jsonl"
 MARK = "<!-- Below this line the page is written by `python -m bench.agents_page`. -->\n"
+
+
+KERNEL_LINES = 16
 
 
 def with_prompts(page: str, exchanges: tuple[Exchange, ...]) -> str:
@@ -56,11 +60,20 @@ def _rules(message: Said) -> str:
 
 
 def _without(shown: set[str], content: str) -> str:
-    return "".join(f"## {_title(each)} (as above)\n\n" if each in shown else each for each in _sections(content))
+    return "".join(f"## {_title(each)} (as above)\n\n" if each in shown else _cut(each) for each in _sections(content))
+
+
+def _cut(section: str) -> str:
+    """The first lines of a numbered kernel, any other section whole."""
+    lines = section.splitlines()
+    if not _title(section).endswith("with line numbers") or len(lines) <= KERNEL_LINES:
+        return section
+    end = max(index for index, line in enumerate(lines) if line.startswith("```"))
+    return "\n".join((*lines[:KERNEL_LINES], f"({end - KERNEL_LINES} more lines)", lines[end], "", ""))
 
 
 def _sections(content: str) -> list[str]:
-    return re.split(r"^(?=## )", content, flags=re.M)
+    return [section for section in re.split(r"^(?=## )", content, flags=re.M) if section.strip()]
 
 
 def _title(section: str) -> str:

@@ -72,7 +72,10 @@ def measured_on_a_processor(result: BenchResult) -> list[str]:
     for sheet in sheets(result):
         parts += [f"### {sheet.title}", markdown(sheet.head, sheet.rows)]
     parts.append(_means(result.examples))
-    endings = "\n".join(f"- {example.name}: {example.stop_reason}" for example in result.examples)
+    reasons: dict[str, list[str]] = {}
+    for example in result.examples:
+        reasons.setdefault(example.stop_reason, []).append(example.name)
+    endings = "\n".join(f"- {', '.join(names)}: {reason}" for reason, names in reasons.items())
     return [*parts, "### Why each run ended", endings]
 
 

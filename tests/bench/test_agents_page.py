@@ -44,6 +44,14 @@ def test_a_section_that_was_shown_before_is_not_repeated_and_rules_are_listed() 
     assert "tokens: headers, your answer.\n" in page and "Include." not in page
 
 
+def test_a_long_kernel_with_line_numbers_is_cut() -> None:
+    kernel = "\n".join(f"{number}| int x{number};" for number in range(1, 41))
+    text = f"## The kernel, with line numbers\n\n```cpp\n{kernel}\n```\n\n## What is left\n\nAll of it.\n"
+    page = with_prompts(f"About.\n{MARK}", (said("diagnoser", 0, text, "a"),))
+    assert "int x1;" in page and "int x40;" not in page
+    assert "more lines)\n```\n\n## What is left" in page
+
+
 def test_a_page_that_lost_its_mark_is_not_overwritten() -> None:
     with pytest.raises(ValueError, match="lost its line"):
         with_prompts("About.\n", ())
