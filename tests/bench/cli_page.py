@@ -40,8 +40,8 @@ def _blocks() -> Iterator[str]:
         if settings:
             named = ", ".join(f"`{parameter.opts[0]}`" for parameter in settings)
             yield textwrap.fill(f"Settings: {named}.", 120, break_on_hyphens=False, break_long_words=False)
-        if rows := [_row(each) for each in _options(command) if not _setting(each) and each.opts[0] != JSON]:
-            yield "\n".join(("| option | default | meaning |", "|---|---|---|", *rows))
+        if entries := [_entry(each) for each in _options(command) if not _setting(each) and each.opts[0] != JSON]:
+            yield "\n".join(entries)
 
 
 def _with_json(command: Any) -> Iterator[str]:
@@ -63,19 +63,23 @@ def _setting(parameter: Any) -> bool:
     return parameter.opts[0] == "--set" or _LONG_NAMES.get(parameter.name, parameter.name) in Settings.model_fields
 
 
-def _row(parameter: Any) -> str:
+def _entry(parameter: Any) -> str:
     spelling = ", ".join(f"`{option}`" for option in (*parameter.opts, *parameter.secondary_opts))
-    return f"| {spelling} | {_default(parameter)} | {_plain(parameter.help)} |"
+    default = f" ({shown})" if (shown := _default(parameter)) else ""
+    entry = f"- {spelling}{default}: {_plain(parameter.help)}"
+    return textwrap.fill(entry, 120, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False)
 
 
 def _default(parameter: Any) -> str:
     if isinstance(parameter.show_default, str):
         return f"`{parameter.show_default}`" if "<" in parameter.show_default else parameter.show_default
+    if parameter.default is True:
+        return "on"
     return "" if not parameter.show_default or parameter.default in (None, False, "") else str(parameter.default)
 
 
 def _plain(help_text: str) -> str:
-    return help_text.replace("\\[", "[").replace("|", "\\|")
+    return help_text.replace("\\[", "[")
 
 
 def main() -> None:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
 from pathlib import Path
@@ -83,9 +84,12 @@ def measured_on_a_gpu(result: GpuResult) -> list[str]:
         parts += _ablation(ablation)
     if result.profiles:
         parts.append("### What limits three of these kernels")
-        parts.append("The profiler's summary, as an optimizer reads it once the gate has opened.")
+        parts.append("The profiler's figures. The findings that an optimizer reads are in `suites-cuda.json`.")
     for profile in result.profiles:
-        parts += [f"{profile.task}, {profile.speedup:.2f}x, last move: {profile.move}", f"```\n{profile.text}\n```"]
+        parts += [
+            f"{profile.task}, {profile.speedup:.2f}x, last move: {profile.move}",
+            f"```\n{_figures(profile.text)}\n```",
+        ]
     if result.phases is not None:
         rows = [(name, f"{seconds:.2f}") for name, seconds in result.phases.items()]
         parts += ["### From a CuTe GEMM's source to its verdict (medians)", markdown(("phase", "seconds"), rows)]
@@ -119,6 +123,11 @@ def _suite(record: SuiteRecord) -> list[str]:
         markdown(sums.head, sums.rows),
         "Published for those 26 on an RTX 4090, with a language model: a geometric mean of 1.08x.",
     ]
+
+
+def _figures(profile: str) -> str:
+    """A profile without its numbered findings."""
+    return re.split(r"^1\. ", profile, maxsplit=1, flags=re.M)[0].rstrip()
 
 
 def _telling(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
