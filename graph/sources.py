@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.nouns.errors import UserError
-from harness.nouns.reading import read_text
+from harness.nouns.reading import cause, read_text
 
 MOST_SOURCE_BYTES = 16 << 20
 """No file that a person or a model writes is larger."""
@@ -22,6 +22,4 @@ def read_source(path: Path, remedy: str) -> str:
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is no UTF-8 text: {error.reason}.", remedy) from error
     except OSError as error:
-        raise UserError(
-            f"{path} cannot be read: {(error.strerror or str(error)).lower()}.", "Check its rights."
-        ) from error
+        raise UserError(f"{path} cannot be read: {cause(error)}.", "Check its rights.") from error

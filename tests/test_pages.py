@@ -21,9 +21,9 @@ WIDTH = 120
 RECORDED = "<!-- Below this line the page is written by `python -m bench.agents_page`"
 """What follows are prompts as they were sent."""
 
-FOREIGN = frozenset({"--gpus", "func_forward.py", "gc.freeze"})
+FOREIGN = frozenset({"--gpus", "--use_fast_math", "func_forward.py", "gc.freeze", "score.py"})
 """Names of other projects' code and options that the tree itself does not spell."""
-WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu"})
+WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu", "setup.py"})
 """Files that runs write, and the user's own."""
 
 

@@ -16,7 +16,7 @@ from graph.runs.folder import RunFolder, reopen
 from graph.sources import MOST_SOURCE_BYTES
 from harness.nouns.errors import UserError
 from harness.nouns.frozen import printable
-from harness.nouns.reading import read_text
+from harness.nouns.reading import cause, read_text
 
 _CUT = "<!-- Write the answer above this line. The question, for reading: -->"
 
@@ -51,7 +51,7 @@ def _read(file: Path) -> str:
         return sys.stdin.read() if str(file) == "-" else read_text(file, MOST_SOURCE_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(
-            f"The answer in {file} cannot be read: {error}.", "Name a text file, or - for stdin."
+            f"The answer in {file} cannot be read: {cause(error)}.", "Name a text file, or - for stdin."
         ) from error
 
 

@@ -44,7 +44,21 @@ class LateCommand(TyperCommand):
         assert self.callback is not None
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         alone.command(self.name, help=self.help, epilog=self.epilog)(self.callback())
-        return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+        try:
+            return typer.main.get_command(alone).make_context(info_name, args, parent, **extra)
+        except typer.BadParameter as error:
+            error.message = _remedied(error)
+            raise
+
+
+def _remedied(error: typer.BadParameter) -> str:
+    """What is said of an option or argument, with how the command is called where one is missing."""
+    context, missing = error.ctx, error.param
+    if type(error).__name__ != "MissingParameter" or context is None or missing is None:
+        return error.message.removeprefix("Value error, ")
+    taken = [each.name or "" for each in context.command.params if each.param_type_name == "argument"]
+    call = " ".join([context.command_path, *map(str.upper, taken)])
+    return f"Call it as {call}. {(missing.name or '').upper()}: {getattr(missing, 'help', None) or ''}"
 
 
 def function_of(options: type[Chosen], work: Callable[[Chosen], int]) -> Callable[..., None]:

@@ -7,6 +7,7 @@ from typing import Annotated, TypeVar
 
 import typer
 
+from graph.cli import export_options as for_others
 from graph.cli import options as of
 from graph.cli.command import LateCommand, Options, function_of
 
@@ -96,6 +97,14 @@ def suite(options: of.Suite) -> int:
     return run(options)
 
 
+@command("bench", for_others.Bench)
+def bench(options: for_others.Bench) -> int:
+    """Run a benchmark's tasks as a suite, and score what comes out with the benchmark's own evaluator."""
+    from graph.cli.bench import run
+
+    return run(options)
+
+
 @command("ablate", of.Ablate)
 def ablate(options: of.Ablate) -> int:
     """Run TASK with the profiler's gate at several depths, and draw the trajectories side by side."""
@@ -116,6 +125,14 @@ def watch(options: of.Watch) -> int:
 def compare(options: of.Compare) -> int:
     """Hold two runs beside each other: is it the same task, what was set otherwise, which kernel is faster?"""
     from graph.cli.compare import run
+
+    return run(options)
+
+
+@command("export", for_others.Export)
+def export(options: for_others.Export) -> int:
+    """Write a run's kernel in a form that another tool takes."""
+    from graph.cli.export import run
 
     return run(options)
 

@@ -163,7 +163,9 @@ def _require_unasked(settings: Settings, unattended: str) -> None:
 
 
 def _note_way_on(folder: RunFolder, kind: Kind, error: BaseException) -> None:
-    """What is kept, and the command that goes on, where there is something to go on with."""
+    """What is kept, and the command that goes on, where there is something to go on with; that nothing is, else."""
+    if not folder.path.exists():
+        error.add_note(f"Nothing was kept: {short(folder.path)} was removed.")
     if isinstance(error, CutegenError | KeyboardInterrupt) and folder.record.exists():
         kept = f"The best kernel so far is {short(folder.kernel)}. " if folder.kernel.exists() else ""
         note_way_on(error, f"{kept}Go on with: cutegen {kind} --resume {shlex.quote(short(folder.path))}")

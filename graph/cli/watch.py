@@ -16,6 +16,7 @@ from graph.live.server import View, Watching
 from graph.live.suite_view import SuiteView
 from graph.runs.folder import RUNS, RunFolder
 from harness.nouns.errors import MachineError, UserError
+from harness.nouns.reading import cause
 
 
 def run(options: Watch) -> int:
@@ -24,7 +25,9 @@ def run(options: Watch) -> int:
     try:
         server = Watching(view, options.port)
     except OSError as error:
-        raise MachineError(f"Port {options.port} cannot be had: {error}.", "Name another one, or none.") from error
+        raise MachineError(
+            f"Port {options.port} cannot be had: {cause(error)}.", "Name another one, or none."
+        ) from error
     with server:
         told = f"{view.name}: {server.url} (Ctrl-C ends the page, not the run)"
         Console().print(Text(told), soft_wrap=True)

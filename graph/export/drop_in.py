@@ -81,14 +81,14 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
         environment()
         .get_template(f"{MODEL_NAME}.j2")
         .render(
-            title=_quotable(f"A drop-in for the model of task {task.name}."),
+            title=quotable(f"A drop-in for the model of task {task.name}."),
             digest=candidate.digest,
-            author=_quotable(candidate.author),
+            author=quotable(candidate.author),
             compiler_name=_COMPILERS[candidate.target],
             runtime=hashlib.sha256("".join(_runtime().values()).encode()).hexdigest()[:12],
             device=candidate.target,
             flags=_flags(candidate.target),
-            prelude=_text_literal(PRELUDE),
+            prelude=text_literal(PRELUDE),
             built=_built(candidate, library) if library is not None else "None",
             workloads=workloads,
             parameters=tuple(_path(spec.name) for spec in signature.parameters),
@@ -96,11 +96,11 @@ def export_drop_in(task: Task, candidate: Candidate, library: Path | None = None
             forward=forward_of(task),
             operator=_operator(task, candidate, workloads, library),
             schema=_schemas(task),
-            sizes=_sizes(task),
+            sizes=sizes(task),
             entry=ENTRY_NAME,
             reads_mode=".training" in task.source,
             live=module_key(task.source) is not None,
-            reference=_text_literal(task.source),
+            reference=text_literal(task.source),
         )
     )
 
@@ -211,7 +211,7 @@ def _operator(task: Task, candidate: Candidate, workloads: Sequence[_Workload], 
     """The operator's name, by which compile caches know it: a digest of what it computes, and of its gradients."""
     made_for = _made_for(candidate.target) if library is not None else candidate.target
     what = [candidate.source, PRELUDE, *_flags(candidate.target), made_for, *_schemas(task), *map(repr, workloads)]
-    return f"k_{hashlib.sha256(json.dumps([*what, _sizes(task), task.source]).encode()).hexdigest()[:16]}"
+    return f"k_{hashlib.sha256(json.dumps([*what, sizes(task), task.source]).encode()).hexdigest()[:16]}"
 
 
 def _schemas(task: Task) -> tuple[str, str]:
@@ -233,7 +233,7 @@ def _several(kinds: list[str]) -> str:
     return kinds[0] if len(kinds) == 1 else f"({', '.join(kinds)})"
 
 
-def _sizes(task: Task) -> str:
+def sizes(task: Task) -> str:
     """What the file's functions are given in each workload, as an expression."""
     each = [
         ", ".join(f"{_literal(name)}: {_plain(value)}" for name, value in workload.variant.arguments.items())
@@ -246,12 +246,12 @@ def _plain(value: bool | float | str) -> str:
     return _literal(value) if isinstance(value, str) else _number(value)
 
 
-def _quotable(text: str) -> str:
+def quotable(text: str) -> str:
     """One line that cannot end the docstring it is put into."""
     return " ".join(text.split()).replace("\\", "/").replace('"', "'")
 
 
-def _text_literal(text: str) -> str:
+def text_literal(text: str) -> str:
     """A readable Python literal: the text's own lines between quotes that docstrings seldom use."""
     # Quotes at the very end would merge with the closing ones.
     body = text.rstrip("'")

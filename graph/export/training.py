@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from graph.export.drop_in import MODEL_NAME, drop_in_files, environment
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
@@ -11,26 +13,50 @@ PREFIX = "grad_"
 KERNEL_NAME = "kernel.cu"
 
 
-def training_files(forward: tuple[Task, Candidate], backward: tuple[Task, Candidate]) -> dict[str, str]:
-    """The files of a folder by their names: `model_new.py`, and the two drop-ins that it loads, each in its folder.
+class Pair(NamedTuple):
+    """How a forward's kernel and its backward's go together.
 
-    Both kernels passed, on one module in either direction. Raises `UserError` where they do not belong together, or
-    the module takes more than tensors one after the other, and like `drop_in_files`.
+    `asked` are the outputs whose gradients the backward takes; `places` say, for each input and parameter, which of the
+    backward's outputs is its gradient, None for what has none.
+    """
+
+    parameters: tuple[str, ...]
+    inputs: int
+    asked: tuple[int, ...]
+    places: tuple[int | None, ...]
+
+
+def pair_of(forward: tuple[Task, Candidate], backward: tuple[Task, Candidate]) -> Pair:
+    """How they go together.
+
+    Raises `UserError` where they do not, or the module takes more than tensors one after the other.
     """
     there, back = forward[0], backward[0]
     _require_pair(there, back)
     given, results = there.signature, [spec.name for spec in back.signature.outputs]
     names = [spec.name for spec in (*given.inputs, *given.parameters)]
-    places = tuple(results.index(PREFIX + name) if PREFIX + name in results else None for name in names)
     taken = {spec.name for spec in back.signature.inputs}
-    asked = tuple(k for k, spec in enumerate(given.outputs) if PREFIX + spec.name in taken)
-    text = environment().get_template("training.py.j2")
+    return Pair(
+        parameters=tuple(spec.name for spec in given.parameters),
+        inputs=len(given.inputs),
+        asked=tuple(k for k, spec in enumerate(given.outputs) if PREFIX + spec.name in taken),
+        places=tuple(results.index(PREFIX + name) if PREFIX + name in results else None for name in names),
+    )
+
+
+def training_files(forward: tuple[Task, Candidate], backward: tuple[Task, Candidate]) -> dict[str, str]:
+    """The files of a folder by their names: `model_new.py`, and the two drop-ins that it loads, each in its folder.
+
+    Both kernels passed, on one module in either direction. Raises `UserError` like `pair_of`, and like
+    `drop_in_files`.
+    """
+    pair, text = pair_of(forward, backward), environment().get_template("training.py.j2")
     files = {
         MODEL_NAME: text.render(
-            parameters=tuple(tuple(spec.name.split(".")) for spec in given.parameters),
-            inputs=len(given.inputs),
-            asked=asked,
-            places=places,
+            parameters=tuple(tuple(name.split(".")) for name in pair.parameters),
+            inputs=pair.inputs,
+            asked=pair.asked,
+            places=pair.places,
             file=MODEL_NAME,
         )
     }

@@ -21,7 +21,7 @@ from graph.export.live_module import module_files, restore_files
 from graph.runs.trust import remember, require_trust
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.frozen import Frozen, Label
-from harness.nouns.reading import read_bounded
+from harness.nouns.reading import cause, read_bounded
 from nodes.settings import Settings
 from tools.archive import settled
 
@@ -51,8 +51,7 @@ def machine_error(error: OSError, path: Path, doing: str) -> MachineError:
         remedy = "Free some room on the disk, or name a folder on another one with --out."
     else:
         remedy = "Name a folder that you may write to with --out."
-    cause = (error.strerror or str(error)).lower()
-    return MachineError(f"Could not {doing} {path}: {cause}.", remedy)
+    return MachineError(f"Could not {doing} {path}: {cause(error)}.", remedy)
 
 
 def replace_file(file: Path, text: str) -> None:

@@ -9,6 +9,7 @@ import socket
 import sys
 
 from harness.nouns.errors import MachineError
+from harness.nouns.reading import cause
 
 
 def require_free(host: str, port: int) -> None:
@@ -18,7 +19,7 @@ def require_free(host: str, port: int) -> None:
         socket.create_server((host, port), family=family).close()
     except (OSError, OverflowError) as error:
         raise MachineError(
-            f"Port {port} of {host} cannot be had: {error}.", "Name another one, or end what is there."
+            f"Port {port} of {host} cannot be had: {cause(error)}.", "Name another one, or end what is there."
         ) from error
 
 

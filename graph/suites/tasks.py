@@ -93,6 +93,8 @@ def _folder(suite: str) -> Path:
     folder = Path(suite)
     if folder.is_dir():
         return folder
+    if folder.is_file():
+        raise UserError(f"{suite} is a file, and a suite is a folder of them.", f"cutegen optimize {suite} runs it.")
     raise UserError(
         f"There is no suite {suite}, and no such folder.",
         f"Bundled are {', '.join(bundled.names())}; any folder of task files serves too.",

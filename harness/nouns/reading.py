@@ -18,6 +18,13 @@ def read_bounded(path: Path, most: int = MOST_BYTES) -> bytes:
     return read
 
 
+def cause(error: Exception) -> str:
+    """Why a file or a port could not be had, in the system's words, as part of a sentence."""
+    if isinstance(error, UnicodeDecodeError):
+        return "it is no UTF-8 text"
+    return (getattr(error, "strerror", None) or str(error)).lower()
+
+
 def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """The file's text, line ends as `Path.read_text` has them. Raises `OSError` and `UnicodeDecodeError`."""
     return read_bounded(path, most).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")

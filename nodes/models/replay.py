@@ -13,7 +13,7 @@ from langchain_core.messages import AIMessage, BaseMessage, InvalidToolCall, Too
 from pydantic import PrivateAttr, ValidationError
 
 from harness.nouns.errors import UserError
-from harness.nouns.reading import read_text
+from harness.nouns.reading import cause, read_text
 from nodes.models.conversation import Exchange, Said, digest_of, prompt_of
 from nodes.models.errors import ReplayMismatchError
 from nodes.models.local import LocalModel, request_of
@@ -105,7 +105,7 @@ def _read(path: Path) -> list[Exchange]:
         # What is no newline to a file is one to splitlines: an answer may hold such a character.
         lines = read_text(path).removesuffix("\n").split("\n")
     except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} cannot be read as a conversation: {error}.", remedy) from error
+        raise UserError(f"{path} cannot be read as a conversation: {cause(error)}.", remedy) from error
     exchanges: list[Exchange] = []
     for number, line in enumerate(lines, start=1):
         if not line.strip():

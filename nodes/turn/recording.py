@@ -7,6 +7,7 @@ from threading import Lock
 from typing import BinaryIO
 
 from harness.nouns.errors import MachineError
+from harness.nouns.reading import cause
 from nodes.models.conversation import Exchange
 
 FILE_NAME = "conversation.jsonl"
@@ -26,7 +27,7 @@ def record(run_dir: str, said: Exchange) -> None:
             stream.write(said.line().encode())
     except OSError as error:
         raise MachineError(
-            f"Could not write {file}: {(error.strerror or str(error)).lower()}.",
+            f"Could not write {file}: {cause(error)}.",
             "Make room or the folder writable, then resume the run.",
         ) from error
 

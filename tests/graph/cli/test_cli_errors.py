@@ -57,6 +57,25 @@ def test_a_bad_task_is_the_users_error(name: str, tmp_path: Path) -> None:
     assert "Traceback" not in result.output
     assert one_object(result.stdout)["error"] == "user"
     assert not out.exists(), "nothing was verified, so nothing should be left behind"
+    named = f"given in {out}" in result.stderr.replace("\n", "")
+    assert named == (f"Nothing was kept: {out} was removed." in result.stderr), result.stderr
+
+
+def test_a_missing_argument_says_how_to_call_the_command() -> None:
+    for name, called in (("verify", "cutegen verify KERNEL FILE"), ("export", "cutegen export RUN")):
+        done = CliRunner().invoke(app, [name], prog_name="cutegen", env={"TERMINAL_WIDTH": "400", "COLUMNS": "400"})
+        assert done.exit_code == 2
+        assert f"Call it as {called}. {called.split()[2]}: " in done.stderr, done.stderr
+    wrong = CliRunner().invoke(app, ["export", "x", "--form", "none"], env={"TERMINAL_WIDTH": "400"})
+    assert "'none' is not one of" in wrong.stderr
+    assert "Value error" not in wrong.stderr
+
+
+def test_a_file_in_the_place_of_a_suite_is_said(tmp_path: Path) -> None:
+    file = softsign(tmp_path)
+    done = here("suite", str(file))
+    assert done.exit_code == 2
+    assert f"{file} is a file, and a suite is a folder of them. cutegen optimize {file} runs it." in done.stderr
 
 
 def test_a_forward_that_does_not_end_is_ended_by_a_setting(tmp_path: Path) -> None:

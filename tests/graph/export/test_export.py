@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from report_records import softsign_task
 
-from graph.export.drop_in import _text_literal, export_drop_in
+from graph.export.drop_in import export_drop_in, text_literal
 from graph.export.runtime.reference import require_same_arguments, run_reference
 from harness.building.toolchain import cuda_compiler
 from harness.nouns.errors import MachineError
@@ -511,7 +511,7 @@ def test_a_number_that_the_kernel_may_take_for_fixed_is_checked_and_what_is_not_
 
 @given(st.text(alphabet=st.sampled_from("ab'\"\\\n\t{}%é"), max_size=30))
 def test_the_references_text_survives(text: str) -> None:
-    assert ast.literal_eval(_text_literal(text)) == text
+    assert ast.literal_eval(text_literal(text)) == text
 
 
 def test_a_cuda_drop_in_names_no_folder_and_no_architecture_of_this_machine() -> None:
