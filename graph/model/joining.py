@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from graph.model.partition import COMPILER, LEAST_GAIN, Region, kind_of
 from graph.model.window import Window
 from graph.model.writers import Writers
-from knowledge.compiler.lower.aten import FREE
+from harness.nouns.aten import FREE
 
 MOST_JOINED = 12
 """Regions in one source: each takes nvcc seconds."""

@@ -8,8 +8,8 @@ from typing import Literal
 
 from graph.model.window import Window
 from graph.model.writers import Writers
+from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.capture import Capture, Operation, Part
-from knowledge.compiler.lower.aten import CLASSES, FREE
 
 Kind = Literal["product", "convolution", "attention", "norm", "reduction", "recurrence", "pointwise", "other"]
 
@@ -21,7 +21,10 @@ LEAST_GAIN = 0.2
 """Of a window's time: the compiler's estimate is none that less can be told by."""
 COMPILER = "loops"
 
-_HEAVIEST: tuple[Kind, ...] = ("attention", "convolution", "recurrence", "product", "norm", "reduction")
+_HEAVIEST: dict[Kind, frozenset[str]] = {
+    "attention": of_kinds("attention"), "convolution": of_kinds("convolution"), "recurrence": of_kinds("recurrence"),
+    "product": of_kinds("product"), "norm": of_kinds("norm"), "reduction": of_kinds("reduction", "scan", "window"),
+}  # fmt: skip
 """The heaviest first: a region is called by the first of these that it holds; what is in none is pointwise."""
 _HEAVY = ("attention", "convolution", "recurrence", "product")
 _SOFTMAX = frozenset({"softmax", "_softmax", "_safe_softmax"})
@@ -50,7 +53,7 @@ def regions_of(capture: Capture, writers: Writers) -> tuple[Region, ...]:
 def kind_of(operations: tuple[Operation, ...]) -> Kind:
     """What a run of operations mostly is."""
     names = {each.name for each in operations if each.name not in FREE}
-    found: Kind | None = next((kind for kind in _HEAVIEST if names & CLASSES[kind]), None)
+    found = next((kind for kind, those in _HEAVIEST.items() if names & those), None)
     return found or "pointwise"
 
 

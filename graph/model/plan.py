@@ -13,12 +13,12 @@ from graph.model.partition import Kind, Region, regions_of
 from graph.model.window import Window
 from graph.model.writers import Writers
 from harness.judging.roofline_bound import exact_gflop_s, products_of
+from harness.nouns.aten import FREE
 from harness.nouns.candidate import TargetName
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.verdict import Precision
-from knowledge.compiler.lower.aten import FREE
 
 LEAST_SHARE = 0.02
 """A region whose whole gain could not save this share of the model's time is left as it is."""

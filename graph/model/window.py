@@ -6,9 +6,9 @@ import hashlib
 from dataclasses import dataclass
 from functools import cached_property
 
+from harness.nouns.aten import FREE
 from harness.nouns.capture import Operation, Part
 from harness.nouns.task import Argument, Atom, Program, Ref, Signature, TensorSpec, TracedOp
-from knowledge.compiler.lower.aten import FREE
 
 
 @dataclass(frozen=True)

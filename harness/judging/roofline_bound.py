@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 
+from harness.nouns.aten import of_kinds
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import DType, Program, Task, TensorSpec, Workload
 from harness.nouns.verdict import Precision, Timing, Verdict
@@ -21,10 +22,7 @@ MEASURED_AGAIN = 3
 """Times that the rates are measured before they refuse anybody: on a busy machine they may have come out too low."""
 
 _PRODUCTS = frozenset({"mm", "bmm", "matmul", "addmm", "baddbmm", "linear"})
-_RELABELLING = frozenset({
-    "view", "reshape", "unsqueeze", "squeeze", "permute", "transpose", "t", "alias", "clone", "contiguous", "detach",
-    "flatten", "_unsafe_view",
-})  # fmt: skip
+_RELABELLING = of_kinds("reshape", "permute") | {"alias", "detach", "clone", "contiguous"}
 
 
 def below_floor(task: Task, timing: Timing, target: Target) -> str:

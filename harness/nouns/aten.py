@@ -1,6 +1,6 @@
 """The table of ATen's operations: what kind of work each is, by its name without namespace and overload.
 
-Every other list of operations is made of these kinds. What is not in `LOWERED` has no lowering of its own: a trace has
+Other lists of operations are made of these kinds. What is not in `LOWERED` has no lowering of its own: a trace has
 the operations that PyTorch writes it as, where it can. Nothing is imported here, so that the judge, the models' planner
 and the compiler read the same table.
 """
@@ -80,3 +80,25 @@ _LOWERED: dict[Kind, str] = {
 
 LOWERED: dict[str, Kind] = {name: kind for kind, names in _LOWERED.items() for name in names.split()}
 """Operations that the compiler has a lowering for: a trace keeps them whole."""
+
+_NOT_LOWERED: dict[Kind, str] = {
+    "norm": "_fused_rms_norm _native_batch_norm_legit",
+    "window": "_adaptive_avg_pool3d",
+    "product": "bilinear inner tensordot",
+    "attention": "_scaled_dot_product_flash_attention_for_cpu",
+    "recurrence": "mkldnn_rnn_layer",
+}
+"""Operations that reach the judge or a whole model's plan all the same."""
+
+KINDS: dict[str, Kind] = {name: kind for kind, names in _NOT_LOWERED.items() for name in names.split()} | LOWERED
+
+
+def of_kinds(*kinds: Kind) -> frozenset[str]:
+    """The operations of some kinds."""
+    return frozenset(name for name, kind in KINDS.items() if kind in kinds)
+
+
+FREE = of_kinds("reshape", "permute", "expand", "part", "alias")
+"""Operations that only look at memory another way: they take no time on the device."""
+ALIASING = FREE - {"lift_fresh_copy"} | {"contiguous", "to", "type_as", "dropout"}
+"""Results that may share storage with their operand: an in-place operation on one changes the others."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.task import Argument, DTypeArg, Program, Ref, TensorSpec, TracedOp, Workload
 from nodes.turn.request import Left
@@ -12,18 +13,8 @@ MAX_OPERATIONS = 32
 _MAX_NAMED = 8
 
 # What the FLOPs of a task count (`harness.trusted.facts.watching`), by the names that a traced forward has for it.
-_COUNTED = frozenset({
-    "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "inner", "outer", "tensordot",
-    "convolution", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "cdist",
-    "scaled_dot_product_attention", "_scaled_dot_product_flash_attention_for_cpu", "lstm", "gru", "rnn_tanh",
-    "rnn_relu", "mkldnn_rnn_layer",
-})  # fmt: skip
-_NO_ARITHMETIC = frozenset({
-    "view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "alias", "clone", "contiguous",
-    "detach", "detach_", "lift_fresh_copy", "slice", "select", "_to_copy", "to", "flatten", "_unsafe_view", "cat",
-    "stack", "full", "zeros", "ones", "arange", "zeros_like", "ones_like", "split", "chunk", "dropout", "pad",
-    "constant_pad_nd", "unbind", "numpy_T",
-})  # fmt: skip
+_COUNTED = of_kinds("product", "convolution", "attention", "recurrence")
+_NO_ARITHMETIC = FREE | of_kinds("copy", "cast", "create", "rearrange") | {"detach_", "dropout"}
 
 _TICKS = re.compile(r"`{3,}")
 

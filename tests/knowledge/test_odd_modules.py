@@ -13,7 +13,7 @@ from ir_evaluation import meaning
 from torch import nn
 from traced import trace
 
-from knowledge.compiler.lower.aten import ALIASING
+from harness.nouns.aten import ALIASING
 from knowledge.compiler.lower.front import OPERATIONS, traced
 from knowledge.compiler.lower.views import VIEWS
 from knowledge.compiler.plan import Decline, Draft, Plan

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
+from harness.nouns.aten import FREE, of_kinds
 from harness.nouns.errors import UserError
 from harness.nouns.events import Describing
 from harness.nouns.form import Form
@@ -27,21 +28,10 @@ from harness.trusted.variants import held_out_variant
 from harness.wire.telling import tell
 
 # By the operation's name, overloads left out. Convolutions are no GEMM here: their recipes and gates differ.
-GEMM = frozenset({
-    "mm", "bmm", "mv", "dot", "addmm", "addmv", "baddbmm", "linear", "matmul", "einsum", "inner", "outer",
-    "tensordot",
-})  # fmt: skip
-REDUCTION = frozenset({
-    "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "prod", "var", "var_mean", "std", "std_mean",
-    "norm", "linalg_vector_norm", "logsumexp", "softmax", "_softmax", "log_softmax", "_log_softmax", "layer_norm",
-    "native_layer_norm", "rms_norm", "_fused_rms_norm", "group_norm", "native_group_norm", "cumsum", "cumprod",
-    "any", "all", "nll_loss", "cross_entropy_loss", "mse_loss",
-})  # fmt: skip
-RELABELLING = frozenset({
-    "view", "reshape", "unsqueeze", "squeeze", "expand", "permute", "transpose", "t", "alias", "clone",
-    "contiguous", "detach", "detach_", "lift_fresh_copy", "slice", "select", "_to_copy", "to", "flatten",
-    "_unsafe_view", "scalar_tensor",
-})  # fmt: skip
+GEMM = of_kinds("product") - {"cdist"}
+# A batch norm by its running statistics reduces nothing.
+REDUCTION = of_kinds("reduction", "scan", "norm", "loss") - {"batch_norm", "_native_batch_norm_legit_no_training"}
+RELABELLING = FREE | of_kinds("copy", "cast") | {"detach_", "scalar_tensor"}
 
 
 LARGE_BYTES, LARGE_FLOPS = 256 << 20, 20_000_000_000

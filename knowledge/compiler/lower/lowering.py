@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from harness.nouns.aten import ALIASING
 from knowledge.compiler.ir import dtypes
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.ir.sizes import real
-from knowledge.compiler.lower.aten import ALIASING
 from knowledge.compiler.lower.schemas import completed
 from knowledge.compiler.problem import Argument, DTypeArg, Op, Problem, Ref, Tensor
 

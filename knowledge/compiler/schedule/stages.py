@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
+from harness.nouns.aten import of_kinds
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.source_text import identifiers, integers
 from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.strides import packed_strides
-from knowledge.compiler.lower.aten import CLASSES
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads, refs
 from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe
 from knowledge.compiler.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
@@ -23,7 +23,7 @@ from knowledge.compiler.problem import ByContent, Op, Problem, Ref, Scalar, Tens
 # Operations that one part may take in: what is longer costs seconds to cut.
 LONGEST = 24
 # What sometimes copies, or is no view that every recipe takes, is materialized.
-VIEWS = CLASSES["view"]
+VIEWS = of_kinds("reshape", "permute", "expand", "alias") - {"broadcast_tensors", "lift_fresh_copy"}
 
 
 @dataclass(frozen=True)

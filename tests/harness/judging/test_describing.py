@@ -212,6 +212,9 @@ def test_work_on_a_copy_of_an_input_is_no_change_of_it(bench):
         ("return torch.softmax(x, 1)", "reduction"),
         ("return x @ x.T", "gemm"),
         ("return x.sort(1).values", "other"),
+        ("return torch.nn.functional.huber_loss(x, x * 2)", "reduction"),
+        ("return x.swapaxes(0, 1) * 2", "elementwise"),
+        ("return torch.nn.functional.batch_norm(x, x[0], x[1].abs())", "other"),
     ],
 )
 def test_op_classes(bench, body, op_class):

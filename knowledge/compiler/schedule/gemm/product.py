@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import chain
 
+from harness.nouns.aten import ALIASING, of_kinds
 from knowledge.compiler.emit.elements import literal
 from knowledge.compiler.emit.source_text import identifiers
 from knowledge.compiler.ir.expressions import Node, UnwritableError
@@ -25,7 +26,6 @@ from knowledge.compiler.ir.nodes import Element, Value, Values, elements, reads
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner, Loops
 from knowledge.compiler.lower.activations import ACTIVATIONS
-from knowledge.compiler.lower.aten import ALIASING, CLASSES
 from knowledge.compiler.lower.contracting import CONTRACTING
 from knowledge.compiler.lower.einsum import EINSUM
 from knowledge.compiler.lower.lowering import Lower, aliases, base_name, lower
@@ -197,8 +197,7 @@ def _narrows(root: Node, total: Node) -> list[Node]:
     return found[::-1]
 
 
-# An outer product has no axis to contract, a bilinear one has two.
-PRODUCTS = tuple(sorted(CLASSES["product"] - {"outer", "ger", "bilinear"}))
+PRODUCTS = tuple(sorted(of_kinds("product") & {*CONTRACTING, *EINSUM}))
 # What may stand around a product. A forward with anything else is not looked at further.
 AROUND: dict[str, Lower] = {
     **POINTWISE, **ACTIVATIONS, **VIEWS, **EINSUM,
