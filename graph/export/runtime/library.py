@@ -153,11 +153,16 @@ def _own_cache() -> Path:
     return folder
 
 
-def _require_own(path: Path) -> None:
-    """What lies there is loaded: nobody else may have put it there."""
+def refused(path: Path) -> str:
+    """Why nothing that lies there is loaded, since somebody else may have put it there; empty where it is."""
     found = path.stat()
-    if found.st_uid not in (os.getuid(), 0) or found.st_mode & 0o002:
-        raise RuntimeError(f"{path} can be written by others: set CUTEGEN_CACHE to a folder of your own")
+    own = found.st_uid in (os.getuid(), 0) and not found.st_mode & 0o002
+    return "" if own else f"{path} can be written by others"
+
+
+def _require_own(path: Path) -> None:
+    if why := refused(path):
+        raise RuntimeError(f"{why}: set CUTEGEN_CACHE to a folder of your own")
 
 
 @contextmanager
