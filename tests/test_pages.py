@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -21,7 +22,19 @@ WIDTH = 120
 RECORDED = "<!-- Below this line the page is written by `python -m bench.agents_page`"
 """What follows are prompts as they were sent."""
 
-FOREIGN = frozenset({"--gpus", "--use_fast_math", "func_forward.py", "gc.freeze", "score.py"})
+FOREIGN = frozenset(
+    {
+        "normalized_shape",
+        "_ZN3foo3barEPf",
+        "system_header",
+        "log_softmax_",
+        "--gpus",
+        "--use_fast_math",
+        "func_forward.py",
+        "gc.freeze",
+        "score.py",
+    }
+)
 """Names of other projects' code and options that the tree itself does not spell."""
 WRITTEN = frozenset({"model_new.py", "model_fast.py", "model.py", "kernel.cu", "setup.py"})
 """Files that runs write, and the user's own."""
@@ -134,6 +147,43 @@ def unknown(page: Path) -> Iterator[str]:
 def test_code_that_a_page_names_is_in_the_tree(page: Path) -> None:
     """Files, modules, settings, options, functions and classes between backticks."""
     assert [*unknown(page)] == [], name(page)
+
+
+def docstrings(tree_of_file: ast.Module) -> Iterator[ast.Constant]:
+    """Strings that stand alone: of modules, classes, functions and attributes."""
+    for node in ast.walk(tree_of_file):
+        for part in node.body if isinstance(getattr(node, "body", None), list) else ():
+            if (
+                isinstance(part, ast.Expr)
+                and isinstance(part.value, ast.Constant)
+                and isinstance(part.value.value, str)
+            ):
+                yield part.value
+
+
+def test_code_that_docstrings_name_is_in_the_code() -> None:
+    """A name between backticks that only docstrings know is one that was renamed."""
+    parsed = {file: ast.parse(file.read_text(encoding="utf-8")) for file in tree() if file.suffix == ".py"}
+    said = {file: [*docstrings(module)] for file, module in parsed.items()}
+    prose = {id(constant) for constants in said.values() for constant in constants}
+    code = {part for file in tree() for part in re.split(r"[/.]", name(file))}
+    for module in parsed.values():
+        for node in ast.walk(module):
+            values = [getattr(node, field, None) for field in ("id", "attr", "name", "arg", "module")]
+            values += [node.value] if isinstance(node, ast.Constant) and id(node) not in prose else []
+            code.update(word for value in values if isinstance(value, str) for word in re.findall(r"\w+", value))
+    for file in tree():
+        if file.suffix in (".cu", ".cpp", ".j2", ".json", ".toml") or name(file).startswith("knowledge/guides/"):
+            code.update(re.findall(r"\w+", file.read_text(encoding="utf-8", errors="replace")))
+    unknown_names = [
+        f"{name(file)}: {spelled}"
+        for file, constants in said.items()
+        if name(file).split("/")[0] in PACKAGES
+        for constant in constants
+        for spelled in re.findall(r"`([\w.]+)(?:\(\))?`", str(constant.value))
+        if re.search(r"_|[a-z][A-Z]", spelled) and set(re.findall(r"[A-Za-z_]\w*", spelled)) - code - FOREIGN
+    ]
+    assert unknown_names == []
 
 
 def sections() -> Iterator[tuple[str, str, set[str]]]:

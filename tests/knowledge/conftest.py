@@ -23,7 +23,7 @@ def golden(request: pytest.FixtureRequest) -> Golden:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that passed on new texts fails, or has them written down."""
+    """A test that passed on new texts warns, or records them (`--goldens renew`)."""
     done = yield
     if isinstance(golden := getattr(item, "funcargs", {}).get("golden"), Golden):
         golden.settle()

@@ -98,7 +98,7 @@ class Watch:
         """What the sample held while the runner was stopped."""
 
     def start(self) -> None:
-        """The order comes next. What the sample holds is read again: see `require_patience`."""
+        """The order comes next. What the sample holds is read again: see `require_punctuality`."""
         self._ordered = self._memory.read(self.sample)
         self._memory.device.finish()
         self._began = time.perf_counter()

@@ -85,7 +85,7 @@ def time_by_turns(
     incumbent: Incumbent | None = None,
     compiled: CompiledReference | None = None,
 ) -> Timing:
-    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `RivalFailedError`.
+    """Interleaved rounds until the intervals are narrow, or the time is up. Raises `IncumbentFailedError`.
 
     `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """

@@ -64,7 +64,7 @@ def _slots(device: Device, cluster: int) -> int:
 
 
 def cycles(form: Form, plan: Plan) -> float:
-    """The clock cycles that the model of `cuda_gemm_hopper` expects of tiles that all run at once, their adding too."""
+    """The clock cycles that the model of `cuda_hopper` expects of tiles that all run at once, their adding too."""
     bn, cluster = int(plan.knobs["bn"]), int(plan.knobs["cluster"])
     added = ceil(_BM * bn / cluster / _THREADS) * _ADDED + _JOINED
     return _BEGINNING + ceil(form.k.extent / BK / cluster) * step_cycles(_BM, bn, 1) + added

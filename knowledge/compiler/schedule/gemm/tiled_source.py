@@ -1,4 +1,4 @@
-"""The tiled product's C++: templates, and what each knob puts into them. The knobs are those of `gemm_tiled`."""
+"""The tiled product's C++: templates, and what each knob puts into them. The knobs are those of `tiled`."""
 
 from __future__ import annotations
 
