@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, get_args, get_origin
 
@@ -135,15 +136,19 @@ def _value(text: str) -> object:
 
 
 def markdown() -> str:
-    """The page of all settings: a table a group."""
+    """The page of all settings: a list a group."""
     lines = ["# Settings", "", _ABOUT, ""]
     for group in Settings.groups():
-        lines += [f"## {group.__name__}", "", group.__doc__ or "", ""]
-        lines += ["| setting | default | what it means |", "|---|---|---|"]
+        lines += [f"## {group.__name__}", "", *_wrapped(group.__doc__ or ""), ""]
         for name, default, meaning in names(group):
-            lines.append(f"| `{name}` | {f'`{default}`' if default else ''} | {meaning.replace('|', chr(92) + '|')} |")
+            lines += _wrapped(f"- `{name}`{f' (`{default}`)' if default else ''}: {meaning}")
         lines.append("")
     return "\n".join(lines[:-1]) + "\n"
+
+
+def _wrapped(entry: str) -> list[str]:
+    indent = "  " if entry.startswith("- ") else ""
+    return textwrap.wrap(entry, 120, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False)
 
 
 def show_lines(lines: Iterator[Text], console: Console) -> None:
