@@ -47,7 +47,7 @@ def test_an_option_is_what_the_settings_say_of_it() -> None:
     """Name, default, bounds, choices and help of every option that is a setting, in every command."""
     shown = typer.main.get_command(app)
     assert isinstance(shown, typer.core.TyperGroup)
-    own = {("ablate", "max_depth"): 14}
+    own = {("ablate", "max_depth"): 14, ("bench", "target"): "cuda"}
     checked = set()
     for command in shown.commands:
         for name in set(options_of(command)) & set(Settings.model_fields) - {"sanitize"}:
