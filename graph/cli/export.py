@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 from graph.cli.errors import IMPROVED
 from graph.cli.export_options import Export
@@ -14,6 +15,8 @@ from graph.runs.comparing import read_run
 def run(options: Export) -> int:
     """Do the command; its exit code. Raises `UserError` where the form cannot hold the kernel."""
     backward = read_run(options.backward) if options.backward is not None else None
+    if options.form == "hf-kernels":
+        print("PyTorch builds it here, which takes a minute or more.", file=sys.stderr)
     files = export(read_run(options.run), options.form, options.out, backward)
     if options.json:
         print(json.dumps({"form": options.form, "files": [str(file) for file in files]}))

@@ -5,8 +5,12 @@ from __future__ import annotations
 import atexit
 import ipaddress
 import os
+import select
 import sys
+import time
 from collections.abc import Callable
+from threading import Thread
+from typing import NoReturn
 
 from graph.cli.errors import IMPROVED, INTERRUPTED
 from graph.cli.options import Mcp
@@ -38,14 +42,35 @@ def run(options: Mcp) -> int:
 
 
 def _over_stdio(serve: Callable[[], bool]) -> int:
+    Thread(target=_end_without_a_reader, args=(os.dup(sys.stdout.fileno()),), daemon=True).start()
     try:
         if not serve():
-            print("cutegen: the client has gone; what it waited for was ended.", file=sys.stderr)
+            print(_GONE, file=sys.stderr)
     except KeyboardInterrupt:
-        print("cutegen: interrupted.", file=sys.stderr, flush=True)
-        atexit._run_exitfuncs()  # they end the judge's children
-        os._exit(INTERRUPTED)  # a thread of the protocol's library reads stdin, and nothing wakes it
+        _end("cutegen: interrupted.", INTERRUPTED)
     return IMPROVED
+
+
+_GONE = "cutegen: the client has gone; what it waited for was ended."
+_GRACE_S = 2.0
+
+
+def _end_without_a_reader(stdout: int) -> None:
+    """End the process where nobody reads its stdout any more, though stdin stays open.
+
+    Serving ends by itself where both are closed, and needs a moment for it.
+    """
+    watch = select.poll()
+    watch.register(stdout, 0)  # errors and hang-ups alone
+    watch.poll()
+    time.sleep(_GRACE_S)
+    _end(_GONE, IMPROVED)
+
+
+def _end(said: str, code: int) -> NoReturn:
+    print(said, file=sys.stderr, flush=True)
+    atexit._run_exitfuncs()  # they end the judge's children
+    os._exit(code)  # a thread of the protocol's library reads stdin, and nothing wakes it
 
 
 def order_of(options: Mcp) -> JudgeOrder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
@@ -14,7 +15,7 @@ from pydantic import ValidationError
 
 from graph.api import raised
 from harness.nouns.errors import UserError
-from nodes.settings import Settings
+from nodes.settings import Budgets, Settings
 from nodes.thread_settings import ThreadSettings, changed, kept_by
 
 
@@ -45,7 +46,9 @@ async def look_at(thread_id: str, graph: str | None, headers: Mapping[str, str],
             await client.threads.update(thread_id, metadata={"graph_id": graph})
         state: Any = await client.threads.get_state(thread_id, checkpoint_id=checkpoint)
         values: Mapping[str, Any] = state["values"] or {}
-        settings = _kept_in(values) or (await _last_sent(client, thread_id) if state["next"] else None)
+        settings = _kept_in(values)
+        if state["next"] and (sent := await _last_sent(client, thread_id)) is not None:
+            settings = _with_larger_budgets(settings, sent) if settings is not None else sent
     except httpx.HTTPError:
         return None
     waiting = tuple(each["id"] for task in state["tasks"] for each in task["interrupts"])
@@ -67,8 +70,16 @@ def _kept_in(values: Mapping[str, Any]) -> Settings | None:
     return kept_by(SimpleNamespace(settings=kept, source=values.get("source")))
 
 
+def _with_larger_budgets(kept: Settings, sent: Settings) -> Settings:
+    """A node that asks again after an unusable answer ends without having written down what came with that answer."""
+    for name in Budgets.model_fields.keys() & sent.model_fields_set:
+        with suppress(UserError):
+            kept = raised(kept, {name: getattr(sent, name)})
+    return kept
+
+
 async def _last_sent(client: LangGraphClient, thread_id: str) -> Settings | None:
-    """The settings of a run that ended before its first node had written them down, as the server remembers them."""
+    """The settings of the thread's last run, as the server remembers them, whatever its nodes have written down."""
     for run in await client.runs.list(thread_id, limit=1):
         kwargs: Any = dict(run).get("kwargs") or {}
         try:

@@ -85,6 +85,21 @@ def test_an_answer_alone_goes_on_with_the_settings_of_the_run(url: str, graph: s
     assert "it is beyond me" in str(values)
 
 
+def test_a_budget_that_comes_with_an_unusable_answer_is_kept(url: str) -> None:
+    """The node asks again and writes nothing down; the next answer is given without settings."""
+
+    async def talk() -> Settings:
+        client = client_of(url)
+        thread = await a_thread(client)
+        await client.runs.wait(thread, "cutegen", input=TASK, context=MANUAL)
+        more = {"max_dollars": 5.0, "max_wall_s": 7200.0}
+        await client.runs.wait(thread, "cutegen", command={"resume": "I would rather not."}, context=more)
+        await client.runs.wait(thread, "cutegen", command={"resume": "CANNOT: it is beyond me"})
+        return await kept_on(client, thread)
+
+    assert asked(talk()) == Settings.model_validate(MANUAL | {"max_dollars": 5.0, "max_wall_s": 7200.0})
+
+
 def test_the_model_graph_goes_on_with_the_settings_of_the_run(url: str) -> None:
     own = {"target": "cpu", "max_wall_s": 900.0, "max_depth": 0, "max_dollars": 3.0}
 

@@ -47,7 +47,7 @@ def kernelbench_files(forward: Judged, backward: Judged | None) -> dict[str, str
             digest=candidate.digest,
             author=quotable(candidate.author),
             futures=futures,
-            reference=reference,
+            reference=text_literal("\n".join((*futures, reference))) if futures else reference,
             namespace=namespace,
             direction=task.direction,
             view=text_literal(kernel.view),

@@ -228,6 +228,17 @@ def test_hugging_faces_kernels_loads_the_folder(
             torch.testing.assert_close(mine.grad, theirs.grad, atol=1e-3, rtol=1e-4)
 
 
+def test_a_task_that_imports_from_the_future_may_follow_other_lines(tmp_path: Path) -> None:
+    """KernelBench puts two lines of its own before the text."""
+    source = MASKED.replace("from collections", "from __future__ import annotations\n\nfrom collections", 1)
+    (file,) = export(record(source.replace("def __init__(self, width)", "def __init__(self, width: Unknown)"),
+                            MASKED_KERNEL), "kernelbench", tmp_path)  # fmt: skip
+    text = file.read_text()
+    reference, _, _ = text.partition("# What follows is the kernel's.")
+    found = executed(f"import os\nos.environ['X'] = 'y'\n{reference}")
+    assert found["Model"](4).layers[1].in_features == 4
+
+
 def test_a_form_refuses_what_it_cannot_hold(forward: RunRecord, backward: RunRecord, tmp_path: Path) -> None:
     several = 'WORKLOADS = [{"columns": 96}, {"columns": 32}]\n'
     sized = directed(GATED, "forward").replace("get_init_inputs():\n    return [96]", "get_init_inputs(columns=96):\n    return [columns]")  # fmt: skip # noqa: E501
