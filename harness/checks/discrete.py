@@ -37,6 +37,9 @@ LOOKED_AT = 1 << 20
 PREFIX = 1 << 12
 """Elements of a long row that mostly tell at once that it repeats values."""
 
+ALIKE = 1 / 8
+"""Ends that differ by no more than this share of the whole range are the same but for chance."""
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -58,6 +61,13 @@ class Shown:
         """Variations to try, as trials take turns at them."""
         ways = (*WAYS[self.kind], "planted") if self.extras else WAYS[self.kind]
         return ways if self.low.numel() > 1 else tuple(way for way in ways if way not in BY_ROWS)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all slices have about one range."""
+        ends = [end.long() for end in (self.low, self.high)]
+        span = int(ends[1].max()) - int(ends[0].min())
+        return all(int(end.max()) - int(end.min()) <= span * ALIKE for end in ends)
 
     @property
     def timed(self) -> tuple[Way, ...]:
@@ -100,7 +110,7 @@ TIMED: dict[Kind, tuple[Way, ...]] = {
     "ascending": ("nudged",),
     "full": ("lowered",),
     "ones": ("renewed", "few", "raised"),
-    "fixed": (),
+    "fixed": ("few",),
 }
 BY_ROWS: frozenset[Way] = frozenset({"rows set", "rows cleared"})
 """Nothing of a row is hidden, or all of it. Not in timed calls: what they find is like what the file shows. Of a single

@@ -62,7 +62,7 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     """
     if not expected.reference.is_floating_point():
         wrong = _wrong_exactly(got, expected) | no_flags(got)
-        return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
+        return with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
     with side_by_side(got, PIECES["cpu"]) as mapped:
         error = _compare_rounded(got, expected, draws, mapped)
     if error.bad_fraction or expected.reached is None:
@@ -70,7 +70,7 @@ def compare(got: torch.Tensor, expected: Expected, draws: Sequence[Expected] = (
     lost = torch.isfinite(got) & ~torch.isfinite(expected.reference) & ~torch.isfinite(expected.oracle)
     if not lost.any() or not (lost := lost & expected.reached(got)).any():
         return error
-    return _with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
+    return with_wrong(error.model_copy(update={"max_scaled": math.inf}), lost, got, expected)
 
 
 def floor_of(dtype: torch.dtype) -> float:
@@ -152,21 +152,21 @@ def _compare_rounded(got: torch.Tensor, expected: Expected, draws: Sequence[Expe
     error = _error_of(expected, own, theirs, ruler.skipped)
     if theirs.largest <= most:  # a NaN where the reference is finite counts as infinitely far off
         return error
-    return _with_wrong(error, ruler.wrong(got, most), got, expected)
+    return with_wrong(error, ruler.wrong(got, most), got, expected)
 
 
 def _compare_further(got: torch.Tensor, expected: Expected, further: Further, ruler: _Ruler) -> OutputError:
     """The error against whatever is right. So is PyTorch's own: where it took another side, that is no error of it."""
     if further.choice:
         wrong = further.choice.wrong(got, expected.reference, expected.oracle)
-        return _with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
+        return with_wrong(_error_of_exact(expected.name, wrong), wrong, got, expected)
     error, most, nearest = _beside(got, expected, further.others, ruler)
     doubtful = error.max_scaled > most or error.reference_max_scaled > DOUBTFUL * floor_of(expected.reference.dtype)
     if doubtful and further.explained and (explained := further.explained()):
         error, most, nearest = _beside(got, expected, (*further.others, *explained), ruler)
     if error.max_scaled <= most:
         return error
-    return _with_wrong(error, nearest.wrong(got, most), got, expected)
+    return with_wrong(error, nearest.wrong(got, most), got, expected)
 
 
 def _beside(
@@ -198,7 +198,7 @@ def _error_of(expected: Expected, own: _Measured, theirs: _Measured, skipped: in
     )
 
 
-def _with_wrong(error: OutputError, wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> OutputError:
+def with_wrong(error: OutputError, wrong: torch.Tensor, got: torch.Tensor, expected: Expected) -> OutputError:
     """The error with how much is wrong, where, and in which pattern."""
     bad = int(wrong.sum())
     if not bad:

@@ -15,6 +15,11 @@ BLOCK = (1 << 20) + 7
 PLANTED = 16
 """Elements that a stirred input may hold against its file's habits."""
 TOUCHED = 16
+SPARSE = 256
+"""... but one of so many at most: looks at a small one would see that it changes."""
+EDGE = 1 / 1024
+GLANCED = 8
+"""Places in a row that are looked at for two to be exchanged."""
 NO_STRUCTURE = Structure()
 
 Manner = Literal["mixed", "mixed upwards", "planted", "planted upwards", "mixed within", "stirred", "near one", "given"]
@@ -34,18 +39,25 @@ def tile(full: torch.Tensor, block: torch.Tensor) -> None:
     flat[whole * block.numel() :] = block[:rest]
 
 
-def touch_few(view: torch.Tensor, *, turned: bool = False) -> None:
+def touch_few(view: torch.Tensor, *, turned: bool = False, extremes: bool = False) -> None:
     """Change a few elements at random places, in place.
 
     By factors, so that zeros survive, and signs unless every second one is to be `turned`; on the diagonals of square
-    matrices, so that triangles and symmetric matrices stay what they are.
+    matrices, so that triangles and symmetric matrices stay what they are. With `extremes` every second one
+    becomes the largest or the least of all, about, by its sign: what is the largest of a row follows from few elements.
     """
     square = view.ndim > 1 and view.shape[-1] == view.shape[-2]
     elements = view.diagonal(dim1=-2, dim2=-1) if square else view if view.ndim else view.view(1)
-    places = tuple(torch.randint(extent, (TOUCHED,), device=view.device) for extent in elements.shape)
-    factors = torch.empty(TOUCHED, device=view.device).uniform_(0.6, 0.9)
+    count = min(TOUCHED, max(2, elements.numel() // SPARSE))
+    places = tuple(torch.randint(extent, (count,), device=view.device) for extent in elements.shape)
+    factors = torch.empty(count, device=view.device).uniform_(0.6, 0.9)
     factors[::2] *= -1.0 if turned else 1.0
-    elements[places] = elements[places] * factors.to(view.dtype)
+    changed = elements[places] * factors.to(view.dtype)
+    if extremes:
+        (low, high), some = view.aminmax(), changed[1::2]
+        ends = torch.where(some > 0, high, low) * (1 - EDGE * factors[1::2]).to(view.dtype)
+        changed[1::2] = torch.where(ends.isfinite() & (some != 0), ends, some)
+    elements[places] = changed
 
 
 def exchange_few(view: torch.Tensor) -> None:
@@ -56,6 +68,21 @@ def exchange_few(view: torch.Tensor) -> None:
     ends = torch.cat([order[:TOUCHED], order[-TOUCHED:]])
     at = tuple(axis[ends] for axis in places)
     view[at] = view[at].flip(0)
+
+
+def exchange_in_rows(view: torch.Tensor) -> None:
+    """Swap, in place, an infinite element with a finite one, or a zero with another number, in each row where a look
+    shows both: what follows from their places is another one, and each row has as many as before."""
+    glanced = torch.randint(view.shape[-1], (*view.shape[:-1], GLANCED), device=view.device)
+    values = view.gather(-1, glanced)
+    infinite = values.isinf()
+    marked = torch.where(infinite.any(-1, keepdim=True), infinite, values == 0)
+    first, second = (flags.byte().argmax(-1, keepdim=True) for flags in (marked, ~marked))
+    both = marked.any(-1, keepdim=True) & ~marked.all(-1, keepdim=True)
+    second = torch.where(both, second, first)
+    here, there = (values.gather(-1, chosen) for chosen in (first, second))
+    view.scatter_(-1, glanced.gather(-1, first), there)
+    view.scatter_(-1, glanced.gather(-1, second), here)
 
 
 class Stirring:

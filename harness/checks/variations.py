@@ -88,8 +88,22 @@ def _moved(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> tor
 
 
 def _renewed(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    """Moved, and a few of another value: what follows from the values in whatever order is another one, too."""
-    return _renew_few(_moved(given, shown, generator), shown, generator)
+    """Moved, and a few of another value: what follows from the values in whatever order is another one, too.
+
+    Where slices have about one range all are rolled as one row, and numbers turned within the range, so that no row is
+    one that was there before.
+    """
+    if not shown.uniform:
+        return _renew_few(_moved(given, shown, generator), shown, generator)
+    places = 1 + below(given.numel() - 1, generator)
+    places += int(places % given.shape[-1] == 0)
+    rolled = given.reshape(-1).roll(places).view(given.shape)
+    if shown.kind == "values":
+        low, high = int(shown.low.min()), int(shown.high.max())
+        turned = rolled.long() + below(high - low + 1, generator)
+        turned = torch.where(turned > high, turned - (high - low + 1), turned)
+        rolled = torch.minimum(torch.maximum(turned, shown.low), shown.high).to(given.dtype)
+    return _renew_few(swap_few(rolled, shown, generator), shown, generator)
 
 
 def _redrawn(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
@@ -226,12 +240,24 @@ def _planted(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> t
 
 
 def _few(given: torch.Tensor, shown: Shown, generator: torch.Generator) -> torch.Tensor:
-    flags = given.bool().clone(memory_format=torch.contiguous_format)
+    """The other flag in a few places; of a triangle in each row, but where nothing of its kind would be left there."""
+    if shown.kind == "triangle":
+        return _one_in_each_row(given.bool(), generator)
+    flags = given.bool() if shown.kind != "fixed" else given != 0
+    flags = flags.clone(memory_format=torch.contiguous_format)
     flat = flags.view(-1)
     count = max(1, min(FEW, flat.numel() // 8))
     places = torch.randint(flat.numel(), (count,), generator=generator, device=generator.device)
     flat[places] = ~flat[places]
-    return flags
+    return flags if shown.kind != "fixed" else torch.where(flags == (given != 0), given.long(), flags.long())
+
+
+def _one_in_each_row(flags: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    rows, extent = flags.shape[:-1], flags.shape[-1]
+    places = torch.randint(extent, (*rows, 1), generator=generator, device=generator.device)
+    found, held = flags.gather(-1, places), flags.sum(-1, keepdim=True)
+    others = torch.where(found, held, extent - held) > 1
+    return flags.scatter(-1, places, found ^ others)
 
 
 _VARIATIONS: dict[Way, Callable[[torch.Tensor, Shown, torch.Generator], torch.Tensor]] = {

@@ -164,6 +164,8 @@ class Evaluation:
                 multiplies=task.multiplies,
                 adds=task.adds,
                 windows=task.windows,
+                orders=task.orders,
+                elementwise=task.elementwise,
                 steps=task.steps,
                 indexed=task.indexed,
                 library=str(library),

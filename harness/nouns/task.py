@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Iterator, Mapping
 from math import prod
 from typing import Literal
 
 from pydantic import Field
 
+from harness.nouns.aten import LOWERED, Kind
 from harness.nouns.form import Form
 from harness.nouns.frozen import Frozen, PlainName, SanitizedText
 
@@ -43,6 +45,28 @@ ADDING = frozenset({
 })  # fmt: skip
 """Operations that hand on subnormals, by whatever honest formula: no square vanishes on the way that PyTorch has in
 float64, as it does for a standard deviation. Beside a norm's epsilon it may."""
+
+
+MOVING: frozenset[Kind | None] = frozenset({
+    "reshape", "permute", "expand", "part", "alias", "copy", "cast", "create", "rearrange", "gather", "scatter",
+    "pointwise", "scan", "sort",
+})  # fmt: skip
+"""Kinds of operations that leave a NaN where it is, move it, or hand it on along one line."""
+ELEMENTS: frozenset[Kind | None] = frozenset({
+    "reshape", "permute", "expand", "part", "alias", "copy", "cast", "create", "rearrange", "gather", "pointwise",
+})  # fmt: skip
+SHARES = frozenset({"softmax", "_softmax", "_safe_softmax"})
+"""Operations that give shares of a whole, none of which is nothing."""
+ORDERING = frozenset({
+    "cummax", "cummin", "logcumsumexp", "mode", "amax", "amin", "max", "min", "argmax", "argmin", "max_pool1d",
+    "max_pool2d", "max_pool3d", "adaptive_max_pool1d", "adaptive_max_pool2d", "adaptive_max_pool3d",
+    "max_pool1d_with_indices", "max_pool2d_with_indices", "max_pool3d_with_indices",
+})  # fmt: skip
+"""... and operations of other kinds that do."""
+SPREADING = frozenset({"mul", "multiply", "div", "divide", "true_divide", "cumprod", "glu", "im2col",
+                       "bucketize", "searchsorted"})  # fmt: skip
+"""... but for these: who leaves out what is multiplied by zero has a number where PyTorch has NaN, and bounds with one
+are not in order."""
 
 
 class TensorSpec(Frozen):
@@ -239,6 +263,22 @@ class Task(Frozen):
         return self.program is not None and any("max_pool" in name for name in self.program.names)
 
     @property
+    def orders(self) -> bool:
+        """Whether results are elements of the inputs, or follow from those before them: each NaN has its own place."""
+        names = self.program.names if self.program else frozenset[str]()
+        kinds = {LOWERED.get(name) for name in names - ORDERING}
+        return bool(names) and kinds <= MOVING and names.isdisjoint(SPREADING)
+
+    @property
+    def elementwise(self) -> frozenset[str]:
+        """Outputs that are functions of single elements, or shares of a whole: each is held to its own size, too."""
+        if self.program is None or self.direction != "forward":
+            return frozenset()
+        made = {spec.name: op for op in self.program.ops for spec in op.results}
+        pairs = zip(self.signature.outputs, self.program.outputs, strict=True)
+        return frozenset(spec.name for spec, name in pairs if _is_function_of_elements(name, made))
+
+    @property
     def steps(self) -> bool:
         """Whether a last bit may decide a result: an element chosen among others, a number rounded up or down."""
         if self.program is None:
@@ -262,3 +302,29 @@ class Task(Frozen):
     def digest(self) -> str:
         """First 16 hex digits of the SHA-256 of the source."""
         return hashlib.sha256(self.source.encode()).hexdigest()[:16]
+
+
+def _is_function_of_elements(name: str, made: Mapping[str, TracedOp]) -> bool:
+    """Whether a value is a share, reshaped at most, or all on its way from inputs is pointwise or moves elements."""
+    waiting, seen, shares = [name], set[str](), True
+    while waiting:
+        name = waiting.pop()
+        if name in seen or (op := made.get(name)) is None:
+            continue
+        seen.add(name)
+        short = op.target.split(".")[1].rstrip("_")
+        if short in SHARES and shares:
+            return True
+        if LOWERED.get(short) not in ELEMENTS:
+            return False
+        shares = shares and LOWERED.get(short) != "pointwise"
+        waiting += [each.ref for each in _flat_arguments((*op.args, *op.kwargs.values())) if isinstance(each, Ref)]
+    return bool(seen)
+
+
+def _flat_arguments(arguments: Iterable[Argument]) -> Iterator[Atom]:
+    for each in arguments:
+        if isinstance(each, tuple):
+            yield from each
+        else:
+            yield each

@@ -112,6 +112,18 @@ def choose_manner(bench: Bench, seed: int, *, various: bool = True) -> None:
         bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=words))
 
 
+def choose_moving(bench: Bench, seed: int) -> None:
+    """Find out whether infinities and triangles may lie elsewhere in timed calls: all of them, or none."""
+    if bench.manner == "given" or not (movable := bench.movable()):
+        return
+    usual = (known := _results(bench)) is None or bool(emptiness(known)) or not all_finite(known)
+    bench.moving = movable
+    if not _takes_stirred(bench, seed, anything=usual):
+        bench.moving = frozenset()
+        reason = f"the places of infinities and zeros of {', '.join(sorted(movable))} stay where timed: {_REFUSED}"
+        bench.untried.append(Untried(distribution=STIRRED, seed=seed, reason=reason))
+
+
 def _takes_stirred(bench: Bench, seed: int, *, anything: bool = False) -> bool:
     """Whether the reference accepts stirred and touched inputs, and has results on them that are worth something."""
     largest = max((spec.numel for spec in bench.signature.inputs if isinstance(spec, TensorSpec)), default=1)

@@ -11,11 +11,12 @@ from functools import cached_property, partial
 
 import torch
 
+from harness.checks.discrete import base_of
 from harness.checks.distributions import UNTOUCHED, draw, plant_nan, sprinkle, stretch
 from harness.checks.families import SINGLE, SPECIAL, STIRRED, UPSTREAM
 from harness.checks.filters import Influence
 from harness.checks.finite import all_finite
-from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, touch_few
+from harness.checks.stirring import PLANTED_BESIDE, Manner, Stirring, exchange_in_rows, touch_few
 from harness.checks.structure import Structure
 from harness.checks.trained import FAR_BESIDE, Trained
 from harness.nouns.errors import UserError
@@ -29,6 +30,9 @@ from harness.trusted.memory import SharedMemory, write
 from harness.trusted.oracle import Oracle
 from harness.trusted.reference import Reference, Value
 from harness.trusted.scalar_arguments import ScalarArguments
+
+STRETCH, STRETCHES = 4, 10
+"""A stretch that is replaced has so many elements at least, or all of them over two to this power."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,10 @@ class Bench:
     """Whether results are sums, extremes and multiples of inputs (see `Task`)."""
     windows: bool = False
     """Whether results are the largest of windows (see `Task`)."""
+    orders: bool = False
+    """Whether each NaN among the inputs has its own place in the results (see `Task`)."""
+    elementwise: frozenset[str] = frozenset()
+    """Outputs each element of which is held to its own size, too (see `Task`)."""
     manner: Manner = "stirred"
     """How timed inputs come about: as various as the reference takes them (see `choose_manner`)."""
     untried: list[Untried] = field(default_factory=list)
@@ -89,6 +97,9 @@ class Bench:
     """What the file's inputs show, by their names."""
     shaped: set[str] = field(default_factory=set)
     """Those of them that keep their triangles and symmetry in trials: see `choose_structure`."""
+
+    moving: frozenset[str] = frozenset()
+    """Float inputs and weights whose infinities, or zeros beside a triangle, lie elsewhere in each timed call."""
 
     def __post_init__(self) -> None:
         self.oracle = Oracle(self.reference, self.op_class)
@@ -217,11 +228,45 @@ class Bench:
         for name in names:
             view = self.memory.views[slot][name]
             if view.is_floating_point():
-                touch_few(view, turned=self.trained.turns(name))
+                extremes = name in self.structures and self.structures[name].empty
+                touch_few(view, turned=self.trained.turns(name), extremes=extremes)
                 self.trained.exchange(name, view)
             else:
                 self.discrete.touch(name, view, self.generator)
         self.derive(slot)
+
+    def replace_stretch(self, slot: int, names: Collection[str]) -> None:
+        """Give these arguments of a slot timed values of another call in one stretch, which few samples show.
+
+        Integers, and what shows a triangle or symmetry, as `touch` does.
+        """
+        given, held = self.named(self.pattern), self.memory.views[slot]
+        whole = [name for name in names if self._has_stretches(held[name], name)]
+        self.touch(slot, {*names} - {*whole})
+        for name in whole:
+            base = base_of(held[name])
+            fresh = torch.empty_like(base, memory_format=torch.contiguous_format)
+            if name in given:
+                self._stir_input(name, base_of(given[name]), fresh, self.stirring, self.manner)
+            else:
+                self._stir_weight(name, fresh)
+            length = min(max(STRETCH, base.numel() >> STRETCHES), base.numel())
+            first = random.randrange(base.numel() - length + 1)
+            at = torch.unravel_index(torch.arange(first, first + length, device=base.device), base.shape)
+            base[at] = fresh[at]
+        self.derive(slot)
+
+    def _has_stretches(self, view: torch.Tensor, name: str) -> bool:
+        habit = self.trained.habits.get(name)
+        structure = habit.structure if habit else self.structures.get(name, Structure())
+        return view.is_floating_point() and not structure.shaped
+
+    def copy(self, slot: int, to: int) -> None:
+        """Write a slot's arguments, numbers too, into another one."""
+        for spec in (*self.signature.inputs, *self.signature.parameters):
+            if isinstance(spec, TensorSpec):
+                write(self.memory.views[to][spec.name], self.memory.views[slot][spec.name])
+        self.numbers[to] = dict(self.numbers[slot])
 
     def touchable(self) -> list[str]:
         """The arguments that `touch` may change; inputs that must not be stirred are none."""
@@ -279,14 +324,35 @@ class Bench:
     def _stir(self, slot: int, given: list[Value], stirring: Stirring, manner: Manner | None = None) -> None:
         for spec, value in zip(self.signature.inputs, given, strict=True):
             if isinstance(value, torch.Tensor) and value.is_floating_point():
-                view, structure = self.memory.views[slot][spec.name], self.structures[spec.name]
-                write(view, stirring.stir(value, view, manner=manner or self.manner, structure=structure))
+                view = self.memory.views[slot][spec.name]
+                self._stir_input(spec.name, value, view, stirring, manner or self.manner)
+
+    def _stir_input(
+        self, name: str, given: torch.Tensor, view: torch.Tensor, stirring: Stirring, manner: Manner
+    ) -> None:
+        write(view, stirring.stir(given, view, manner=manner, structure=self.structures[name]))
+        if name in self.moving:
+            exchange_in_rows(base_of(view))
 
     def _stir_weight(self, name: str, view: torch.Tensor) -> None:
         habit = self.trained.habits.get(name)
         structure = habit.structure if habit else Structure()
         base = self.trained.elsewhere(name, self.bases[name], self.generator)
         write(view, self.stirring.stir(base, view, structure=structure, turned=self.trained.turns(name)))
+        if name in self.moving:
+            exchange_in_rows(base_of(view))
+
+    def movable(self) -> frozenset[str]:
+        """What may be `moving`: what shows infinities, or a triangle that the reference does not insist on."""
+        kept, shown = self.shaped | self.trained.keeps_structure, dict(self.structures)
+        shown |= {name: habit.structure for name, habit in self.trained.habits.items() if not habit.zero}
+        values = self.named(self.pattern) | self.weights
+        return frozenset(
+            name
+            for name, structure in shown.items()
+            if values[name].ndim > 1
+            and ((structure.upper != structure.lower and name not in kept) or bool(values[name].isinf().any()))
+        )
 
     def _put(self, slot: int, distribution: str, mild: int, generator: torch.Generator) -> None:
         """A family's values among those that lie in a slot, of which a sample tells nothing."""

@@ -12,16 +12,19 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import cache, partial
 from itertools import repeat
 
 import torch
 
 from harness.checks.errors import FEW, Expected, Scope, allowed, compare, is_near_miss, likely_error
-from harness.checks.families import SINGLE, SPECIAL, SUBNORMAL
+from harness.checks.families import MASKED, SINGLE, SPECIAL, SUBNORMAL
+from harness.checks.small_results import with_small_ones, wrong_small_ones
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
+from harness.trusted.disturbed import spread_of
 from harness.trusted.reference import writable
 
 MORE_DRAWS = 7
@@ -29,6 +32,8 @@ MORE_DRAWS = 7
 NEARBY, NEARBY_S, NEARBY_SURELY = 15, 3.0, 3
 """Inputs nearby, where an output looks wrong by little: fewer where that takes longer, but `NEARBY_SURELY`."""
 NARROWEST, GOLDEN = 0.125, (math.sqrt(5) - 1) / 2
+SELDOM_DEFINED = (SPECIAL, SINGLE, SUBNORMAL, MASKED)
+"""Families among which small results are not held to their own size."""
 COARSE = 1 / 32
 """PyTorch's results count as this far off where all there is are subnormals: of a few thousand units, in which each way
 to compute rounds another way. Who takes one for zero is off by a third at least."""
@@ -46,8 +51,27 @@ def errors_of(
     if any(map(_is_doubtful, errors, expected)):
         draws = more_draws(bench, slot, trial)
         bench.fill(slot, trial.seed, trial.distribution, trial.mild)  # as it was: calls may be repeated on it
-        errors = tuple(map(compare, bench.memory.outputs(slot), expected, draws))
-    return errors
+        return tuple(map(compare, bench.memory.outputs(slot), expected, draws))
+    return _with_small_ones(bench, slot, trial, expected, errors)
+
+
+def _with_small_ones(
+    bench: Bench, slot: int, trial: Trial, expected: list[Expected], errors: tuple[OutputError, ...]
+) -> tuple[OutputError, ...]:
+    """The errors with what is wrong by its own size alone, in functions of elements and shares."""
+    if not bench.elementwise or trial.distribution in SELDOM_DEFINED or any(e.bad_fraction for e in errors):
+        return errors
+    inputs, replica = bench.inputs(slot), bench.replicas[slot]
+    results = [wanted.reference for wanted in expected]
+    spreads = cache(lambda: spread_of(lambda given: bench.reference.run(given, replica), inputs, results))
+    found = []
+    for place, (error, wanted, got) in enumerate(zip(errors, expected, bench.memory.outputs(slot), strict=True)):
+        held = wanted.name in bench.elementwise and got.is_floating_point() and wanted.oracle is not wanted.reference
+        if held:
+            wrong, off = wrong_small_ones(got, wanted, partial(lambda at: spreads()[at], place))
+            error = with_small_ones(error, wrong, off, got, wanted) if wrong.numel() else error
+        found.append(error)
+    return tuple(found)
 
 
 def compared_nearby(
@@ -137,7 +161,7 @@ def expected_of(
 def scope_of(bench: Bench, distribution: str) -> Scope:
     """What is compared of a family's outputs."""
     if distribution == SINGLE:
-        return "finite"
+        return "all" if bench.orders else "finite"
     if distribution != SPECIAL:
         return "all"
     scopes: dict[OpClass, Scope] = {"gemm": "finite", "reduction": "reduced"}

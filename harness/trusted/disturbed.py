@@ -6,7 +6,7 @@ rounding, or another order of a sum, may do to it. How far that moves the output
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -24,15 +24,34 @@ def disturbed(
     run: Callable[[list[Value]], list[torch.Tensor]], inputs: list[Value], results: Sequence[torch.Tensor]
 ) -> list[float]:
     """For each result of `run` how far (scaled) the disturbed ones are away from it; above 0 for floating point."""
-    place = results[0].device
-    generator = torch.Generator(place).manual_seed(0)
     found = [torch.finfo(result.dtype).eps if result.is_floating_point() else 0.0 for result in results]
+    for others in _others(run, inputs, results[0].device):
+        found = [max(most, _largest(*pair)) for most, *pair in zip(found, others, results, strict=True)]
+    return found
+
+
+def spread_of(
+    run: Callable[[list[Value]], list[torch.Tensor]], inputs: list[Value], results: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """For each result of `run` how far each element of the disturbed ones is away from it, in float64; 0 for integers
+    and where either is not finite."""
+    found = [torch.zeros(result.shape, dtype=torch.float64, device=result.device) for result in results]
+    for others in _others(run, inputs, results[0].device):
+        for most, other, result in zip(found, others, results, strict=True):
+            if result.is_floating_point():
+                torch.maximum(most, (other.double() - result.double()).abs().nan_to_num_(0.0, 0.0, 0.0), out=most)
+    return found
+
+
+def _others(
+    run: Callable[[list[Value]], list[torch.Tensor]], inputs: list[Value], place: torch.device
+) -> Iterator[list[torch.Tensor]]:
+    generator = torch.Generator(place).manual_seed(0)
     for _ in range(RUNS):
         moved = [_moved(value.clone(), generator) if isinstance(value, torch.Tensor) else value for value in inputs]
         with _Disturbed(generator):
             others = run(moved)
-        found = [max(most, _largest(*pair)) for most, *pair in zip(found, others, results, strict=True)]
-    return found
+        yield others
 
 
 def distance(result: torch.Tensor, exact: torch.Tensor) -> float:

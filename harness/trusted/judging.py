@@ -18,10 +18,11 @@ from harness.nouns.events import Checking
 from harness.nouns.task import Signature
 from harness.nouns.task_filters import CONSTANT
 from harness.nouns.verdict import Correctness, Timing, Trial, Untried
-from harness.trusted.admission import choose_manner, choose_structure, choose_weights
+from harness.trusted.admission import choose_manner, choose_moving, choose_structure, choose_weights
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.device import Device
 from harness.trusted.devices import open_device
+from harness.trusted.kept_results import require_new_results
 from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.memory import SharedMemory
 from harness.trusted.reference import Reference
@@ -160,6 +161,8 @@ def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
         multiplies=job.multiplies,
         adds=job.adds,
         windows=job.windows,
+        orders=job.orders,
+        elementwise=job.elementwise,
     )
 
 
@@ -190,6 +193,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
     choose_weights(bench, seed)
     choose_structure(bench, seed)
     choose_manner(bench, seed, various=job.trials is None)
+    choose_moving(bench, seed)
     own, backward = bench.reference.given_seed, bench.reference.gradients is not None
     planned = plan_trials(
         seed,
@@ -199,7 +203,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         backward=backward,
         without=not_asked(bench),
     )
-    plan = islice(planned, job.trials)
+    plan, last = islice(planned, job.trials), 0
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):
             bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
@@ -211,8 +215,12 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)
             raise_if_wrong(trials[-1])
+            last = slot
     if not any(trial.distribution == "given" for trial in trials):
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
+    whole = job.trials is None and trials[-1].distribution == STIRRED
+    if whole and not _spent_enough(bench.link, usual_s):
+        require_new_results(bench, TimedOutputs(bench, _timed_allowances(trials)), last, timeout_s)
     return timeout_s
 
 

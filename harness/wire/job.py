@@ -107,6 +107,8 @@ class KernelJob(ReferenceJob):
     multiplies: bool
     adds: bool
     windows: bool
+    orders: bool
+    elementwise: frozenset[str]
     steps: bool
     indexed: frozenset[str]
     library: str

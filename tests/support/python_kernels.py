@@ -48,7 +48,8 @@ SIGNATURE = Signature(
 
 JOB = JudgeJob(
     source=SOURCE, name="task", variant=Variant(), device="cpu", precision="ieee", signature=SIGNATURE,
-    op_class="elementwise", multiplies=False, adds=False, windows=False, steps=False, indexed=frozenset(),
+    op_class="elementwise", multiplies=False, adds=False, windows=False,
+    orders=False, elementwise=frozenset(), steps=False, indexed=frozenset(),
     library="kernel.so", seed=5,
     runner_pid=1, tolerance=1.0, slot_target_bytes=1 << 15, memory_bytes=1 << 26, timing_s=0.0, trials=None,
     load_within_s=20.0, timed=True,

@@ -182,14 +182,14 @@ def touched_burst(bench: Bench, pace: Pace, first: int, outputs: TimedOutputs, *
         if position % 2 == int(last):
             bench.touch(slot, bench.touchable())
         else:
-            bench.touch(slot, _some(bench.touchable()))
+            bench.touch(slot, some_of(bench.touchable()))
         if last and position % 2 == 1 and bench.manner in PLANTED_BESIDE:
             bench.plant(slot)
     kernel_burst(bench, Kernel(bench.link, bench.memory), pace, first)
-    outputs.after_burst(slots[:FEW], FEW)
+    outputs.after_changes(slots[:FEW])
 
 
-def _some(names: list[str]) -> list[str]:
+def some_of(names: list[str]) -> list[str]:
     """Not all of them, but one at least, by chance."""
     return random.sample(names, random.randint(1, len(names) - 1)) if len(names) > 1 else names
 

@@ -26,6 +26,9 @@ FEW = 1 << 14
 """Of outputs with fewer elements many calls are looked at, and the candidate's worst of all those is what is compared:
 PyTorch's worst is then that of as many."""
 MOST_DRAWS, DRAWN_S = 64, 3.0
+WHOLE = 1 << 26
+"""Elements that are compared as a whole after a burst whose inputs differ in a few places from those before."""
+TIMED = "While timed"
 
 
 class TimedOutputs:
@@ -50,12 +53,21 @@ class TimedOutputs:
         for slot in random.sample(slots, min(count, len(slots))):
             self._verify(slot, LOOKED_AT)
 
+    def after_changes(self, slots: Sequence[int], said: str = TIMED) -> None:
+        """Compare all elements of slots a few of whose inputs were changed, as long as that is little: a sample misses
+        what follows from those. Then some. Raises `CandidateFailedError`, which begins with `said`."""
+        self.called.update(slots)
+        left = WHOLE
+        for slot in random.sample(slots, len(slots)):
+            self._verify(slot, sys.maxsize if left > 0 else LOOKED_AT, said)
+            left -= sum(output.numel() for output in self._bench.memory.outputs(slot))
+
     def at_the_end(self, count: int) -> None:
         """Compare all elements of so many of the slots, drawn at random. Raises `CandidateFailedError`."""
         for slot in random.sample(sorted(self.called), min(len(self.called), count)):
             self._verify(slot)
 
-    def _verify(self, slot: int, some: int = sys.maxsize) -> None:
+    def _verify(self, slot: int, some: int = sys.maxsize, said: str = TIMED) -> None:
         bench = self._bench
         wanted = [writable(out) for out in bench.reference.run(bench.inputs(slot), bench.replicas[slot])]
         outputs = bench.memory.outputs(slot)
@@ -63,10 +75,10 @@ class TimedOutputs:
             at = torch.randint(got.numel(), (some,), device=got.device) if some < got.numel() else None
             error = scaled_error(got, want, at)
             if not error <= bench.tolerance * (allowed + floor_of(want.dtype)):  # a NaN is neither above nor below
-                self._confirm(slot)
+                self._confirm(slot, said)
                 return
 
-    def _confirm(self, slot: int) -> None:
+    def _confirm(self, slot: int, said: str) -> None:
         """Ask the oracle, by the trials' own rule. Raises `CandidateFailedError`."""
         bench = self._bench
         outputs, (expected, _) = bench.memory.outputs(slot), compared_nearby(bench, slot, STIRRED)
@@ -85,7 +97,7 @@ class TimedOutputs:
                 raise CandidateFailedError(
                     "refused",
                     "timed_output",
-                    f"While timed, {error.output} came out wrong: off by {error.max_scaled:.3g}.",
+                    f"{said}, {error.output} came out wrong: off by {error.max_scaled:.3g}.",
                 )
             if not draws[position]:  # else the scale is all draws', not this slot's own
                 off = (MULTIPLE + 1) * error.reference_max_scaled  # both sides' errors, as the oracle allows them

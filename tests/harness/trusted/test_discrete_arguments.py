@@ -8,7 +8,7 @@ from python_kernels import bench_of
 
 from harness.checks.families import PLANS, STIRRED
 from harness.nouns.task import Signature, TensorSpec
-from harness.trusted import judging
+from harness.trusted import admission, judging
 from harness.trusted.discrete_arguments import Known
 from harness.trusted.facts.describing import describe
 
@@ -63,7 +63,7 @@ def test_every_slot_of_every_round_shows_integers_that_none_showed_before():
             assert not any(torch.equal(a[name], b[name]) for k, a in enumerate(seen) for b in seen[:k]), name
         for each in seen:
             assert int(each["index"].min()) >= 0 and int(each["index"].max()) < 40
-            assert int((each["hidden"] != bench.weights["hidden"]).sum()) in range(1, 5)
+            assert int((each["hidden"] != bench.weights["hidden"]).sum()) in range(1, 7)
             assert set(each["codes"].unique().tolist()) <= set(range(-9, 10))
 
 
@@ -177,3 +177,58 @@ def test_values_next_to_the_range_are_tried_where_a_wrong_index_ends_the_forward
         assert low >= 5 and bench.discrete._shown["index"].extras == (0, 1, int(high) + 1)
         bench.discrete.settle(bench.reference.inputs, bench.takes, 3, Known(beyond=False))
         assert bench.discrete._shown["index"].extras == (0, 1)
+
+
+TASK = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        {made}
+
+    def forward(self, {given}):
+        return {result}
+
+def get_inputs():
+    return [{inputs}]
+"""
+X, SQUARE = "torch.randn(20, 30)", "torch.randn(40, 40)"
+INFINITE, ZEROS = "torch.full((40, 40), -torch.inf).triu(1)", "torch.zeros(20, 30, dtype=torch.int32)"
+KEPT_BY = {
+    "token types": ("self.t = torch.nn.Parameter(torch.randn(2, 8))", "m", "self.t[m]", "torch.zeros(300).long()"),
+    "a mask of zeros": ("pass", "x, m", "torch.where(m > 0, x, x * x)", f"{X}, {ZEROS}"),
+    "a buffer of zeros": (f"self.register_buffer('m', {ZEROS})", "x", "x + self.m", X),
+    "rows of indices": ("pass", "m", "m.float().cumsum(1)", "torch.randint(0, 500, (90, 12))"),
+    "a causal mask": ("pass", "x, m", "(x * m).sum(1)", f"{SQUARE}, torch.ones(40, 40).bool().tril()"),
+    "infinities": ("pass", "x, m", "(x + m).softmax(1)", f"{SQUARE}, {INFINITE}"),
+    "a buffer's infinities": (f"self.register_buffer('m', {INFINITE})", "x", "(x + self.m).softmax(1)", SQUARE),
+    "zeros beside a triangle": ("pass", "x, m", "x @ m", f"{SQUARE}, torch.ones(40, 40).tril()"),
+}
+"""By what a kernel may keep work that follows from an argument: what its model makes, its inputs, the result."""
+
+
+@pytest.mark.parametrize("kept_by", KEPT_BY)
+def test_what_follows_from_an_arguments_pattern_is_of_use_in_no_other_timed_call(kept_by):
+    """Who compares a pattern as a whole, or its rows, is right, and is timed with all of its work."""
+    made, given, result, inputs = KEPT_BY[kept_by]
+    with bench_for(TASK.format(made=made, given=given, result=result, inputs=inputs)) as bench:
+        settle(bench)
+        admission.choose_manner(bench, 3)
+        admission.choose_moving(bench, 3)
+        judging._fill_for_timing(bench)
+        wholes, rows = set(), set()
+        for call in range(24):
+            bench.stir(call % 4)
+            pattern = _pattern(bench.memory.views[call % 4]["m"])
+            assert pattern.numpy().tobytes() not in wholes
+            wholes.add(pattern.numpy().tobytes())
+            now = {row.numpy().tobytes() for row in pattern} if kept_by == "rows of indices" else set()
+            assert not rows & now
+            rows |= now
+
+
+def _pattern(mask):
+    if mask.is_floating_point():
+        return mask.isinf() if mask.isinf().any() else mask == 0
+    return mask.clone(memory_format=torch.contiguous_format)

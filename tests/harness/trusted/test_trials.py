@@ -141,6 +141,7 @@ def test_reductions_have_subnormals_where_no_honest_one_loses_them(changed, aske
         "op_class": "reduction",
         "adds": True,
         "windows": False,
+        "orders": False,
         "device": SimpleNamespace(kind="cpu"),
         "signature": SUMMED,
     }
@@ -348,7 +349,7 @@ def test_touching_changes_a_few_elements_by_factors():
         assert 0 < int(changed.sum()) <= TOUCHED
         assert not changed[0].any()  # zeros survive
         ratio = (x / before)[changed]
-        assert ((ratio >= 0.6**9) & (ratio <= 0.9)).all()
+        assert ((ratio >= 0.6**9) & (ratio <= 2)).all()
         assert (scale != 1).any()
 
 

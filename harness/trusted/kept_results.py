@@ -1,0 +1,72 @@
+"""Calls on what the call before had, but for a few elements: a result that was kept is wrong there.
+
+Who compares all of its arguments may keep a result; who looks at a sample of them, or at some arguments alone, may not.
+The clock does not tell: timed calls share nothing. So the last trial's inputs are changed in few places, at the same
+addresses and at others, one change after the other, and each result is looked at as a whole.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from itertools import product
+
+from harness.nouns.errors import UserError
+from harness.trusted.bench import Bench
+from harness.trusted.timing.timed_outputs import TimedOutputs
+from harness.trusted.trials import digest, require_same_inputs
+
+SAID = "Called on inputs as timed ones are, few of which differ from those of the call before"
+PARTS = 4
+"""Arguments are changed all at once, then in so many parts."""
+LIMIT_S, CALLS = 2.0, 12
+"""About so long parts take, each as long as so many of the reference's calls: of a large task there are fewer. No clock
+ends them, for a busy machine would let pass what another refuses."""
+
+
+def require_new_results(bench: Bench, outputs: TimedOutputs, slot: int, timeout_s: float) -> None:
+    """Raise `CandidateFailedError` where the candidate keeps what it may not.
+
+    A slot holds the inputs of the last call, as timed ones are. Of each part single elements change, then a stretch, at
+    the same place and at another one.
+    """
+    names = bench.touchable()
+    random.shuffle(names)
+    size = -(-len(names) // PARTS)
+    parts = [names[first : first + size] for first in range(0, len(names), size)] if len(names) > 1 else []
+    few = parts[: int(LIMIT_S / (CALLS * _usual_s(bench, slot)))]
+    for part in [names, *few] if names else []:
+        for change, moves in product((bench.touch, bench.replace_stretch), (False, True)):
+            if moves and bench.memory.slots > 1:
+                other = (slot + 1) % bench.memory.slots
+                bench.copy(slot, other)
+                slot = other
+            change(slot, part)
+            if not _as_it_should(bench, outputs, slot, timeout_s):
+                return
+
+
+def _usual_s(bench: Bench, slot: int) -> float:
+    """The reference's time in seconds, the least of three: a first call's, or a busy machine's, is many times that."""
+    spent = []
+    for _ in range(3):
+        began = time.perf_counter()
+        bench.reference.run(bench.inputs(slot), bench.replicas[slot])
+        bench.device.finish()
+        spent.append(time.perf_counter() - began)
+    return min(spent)
+
+
+def _as_it_should(bench: Bench, outputs: TimedOutputs, slot: int, timeout_s: float) -> bool:
+    """Call on a slot and look at all of its outputs; whether the reference takes what lies there."""
+    bench.memory.poison(slot)
+    before = digest(bench, slot)
+    bench.device.finish()
+    with bench.link.running():
+        bench.link.call([slot], timeout_s)
+    require_same_inputs(bench, slot, before)
+    try:
+        outputs.after_changes([slot], SAID)
+    except UserError:
+        return False
+    return True
