@@ -35,7 +35,7 @@ class ModelResult:
 
     @property
     def improved(self) -> bool:
-        """Whether the model with kernels in it is right, and faster than eager beyond the noise."""
+        """Whether the model with kernels in it is right, and faster than its baselines beyond the noise."""
         return self.record.accepted
 
     @property

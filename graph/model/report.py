@@ -50,14 +50,16 @@ def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
         f"{acceptance.rounds} rounds by turns. Outputs held against {acceptance.oracle}."
     )
     told = [said if acceptance.accepted else f"{stays} {said} {acceptance.reason}"]
+    if acceptance.accepted:
+        told.append(f"Accepted against {' and '.join(acceptance.against)}.")
     return [*told, *map(_beside, acceptance.compiled), *_graphs(acceptance), *_memory(acceptance)]
 
 
 def _beside(compiled: BesideCompiled) -> str:
-    what = "torch.compile" + ("" if compiled.mode == "default" else f" ({compiled.mode})")
     if compiled.interval is None:
-        return f"{what} is no baseline: {compiled.failure}"
-    return f"{_factor(compiled.speedup, compiled.interval)} over {what}, {compiled.ms:.3g} ms, in the same rounds."
+        return f"{compiled.what} is no baseline: {compiled.failure}"
+    gain = _factor(compiled.speedup, compiled.interval)
+    return f"{gain} over {compiled.what}, {compiled.ms:.3g} ms, in the same rounds."
 
 
 def _graphs(acceptance: Acceptance) -> list[str]:

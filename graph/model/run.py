@@ -46,7 +46,7 @@ class ModelManifest(Frozen):
 
 
 class ModelRecord(Frozen):
-    """What was found: `record.json`. `accepted`: the assembled model is right, and faster than eager."""
+    """What was found: `record.json`. `accepted`: the assembled model is right, and faster than its baselines."""
 
     schema_version: Literal[1] = 1
     id: str

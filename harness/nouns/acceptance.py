@@ -27,11 +27,28 @@ class BesideCompiled(Frozen):
     interval: Interval | None = None
     failure: SanitizedText = ""
 
+    @property
+    def what(self) -> str:
+        """The baseline as reports call it."""
+        return "torch.compile" + ("" if self.mode == "default" else f" ({self.mode})")
+
+
+def not_faster(over_eager: Interval, compiled: tuple[BesideCompiled, ...]) -> str:
+    """The sentence that a model is refused with; empty where it is faster than every baseline that was timed."""
+    if over_eager.low <= 1.0:
+        return "The model is not shown to be faster than eager."
+    timed = [each for each in compiled if each.interval is not None and each.interval.low <= 1.0]
+    if not timed:
+        return ""
+    best = min(timed, key=lambda each: each.speedup or 0.0)
+    return f"The model is not shown to be faster than {best.what}: use that instead."
+
 
 class Acceptance(Frozen):
     """The assembled model beside eager, in the same rounds. `speedup` is eager / assembled, with its 95 % interval.
 
-    `accepted` where it is right and its whole interval lies above 1. `graphs`: it is replayed as CUDA graphs, which
+    `accepted` where it is right, and its whole interval over eager and over each `compiled` baseline that was timed
+    lies above 1. `graphs`: it is replayed as CUDA graphs, which
     make it faster by `graphs_speedup` (without / with). Peaks are of what PyTorch had handed out on the device,
     weights and inputs included.
     """
@@ -52,6 +69,11 @@ class Acceptance(Frozen):
     oracle: SanitizedText = ""
     eager_peak_bytes: int | None = None
     peak_bytes: int | None = None
+
+    @property
+    def against(self) -> tuple[str, ...]:
+        """The baselines that were timed."""
+        return ("eager", *(each.what for each in self.compiled if each.interval is not None))
 
     @property
     def kept(self) -> tuple[str, ...]:

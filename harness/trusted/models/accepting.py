@@ -21,7 +21,7 @@ import torch
 
 from harness.checks.errors import compare
 from harness.checks.expected import Expected
-from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
+from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside, not_faster
 from harness.nouns.events import WholeModel
 from harness.nouns.model_budget import FEWEST_ROUNDS
 from harness.nouns.verdict import Interval, OutputError
@@ -177,16 +177,17 @@ def _timed(whole: _Whole, kept: tuple[str, ...], compiled: list[CompiledWhole]) 
     sides |= {f"compiled {each.mode}": each.call for each in compiled if each.call}
     times = _by_turns(sides, whole.device, whole.rounds_s(0))
     speedup, interval = _ratio(times["eager"], times["fast"])
-    faster = interval.low > 1.0
+    beside = tuple(_beside(each, times) for each in compiled)
+    reason = not_faster(interval, beside)
     return Acceptance(
-        accepted=faster,
-        reason="" if faster else "The model is not shown to be faster than eager.",
+        accepted=not reason,
+        reason=reason,
         eager_ms=median(times["eager"]) * 1e3,
         ms=median(times["fast"]) * 1e3,
         speedup=speedup,
         interval=interval,
         rounds=len(times["eager"]),
-        compiled=tuple(_beside(each, times) for each in compiled),
+        compiled=beside,
     )
 
 
