@@ -66,7 +66,14 @@ def with_kernels(gm: torch.fx.GraphModule, folders: Sequence[Path]) -> torch.fx.
             f"without them; use the folder's own module, or another version of torch"
         )
         return gm
-    made, compiled = place(gm, folders, _tell)
+    try:
+        made, compiled = place(gm, folders, _tell)
+    except Exception as error:  # noqa: BLE001 (whatever a graph has that nobody thought of: it is Inductor's)
+        first = (str(error).strip().splitlines() or [""])[0]
+        _tell(
+            f"kernels cannot be placed in a graph, and Inductor compiles without them: {type(error).__name__}: {first}"
+        )
+        return gm
     COMPILED.append(compiled)
     return made
 

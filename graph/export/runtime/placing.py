@@ -9,15 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensor
 from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
 from .backend import Compiled
 from .kernels_folder import Kernel, Refused, kernels_of
 from .matching import replace
-from .tracing import Dynamo, Untraceable, results_of, traced
+from .tracing import CONSTANT, Dynamo, Untraceable, results_of, traced
 
 _LOG = logging.getLogger("cutegen")
 _TO_COPY = torch.ops.aten._to_copy.default
+MOST_NUMBERS = 1024
+"""Of a tensor that a model makes of numbers in each call."""
 Tell = Callable[[str], None]
 
 
@@ -89,6 +92,9 @@ def _traced(gm: torch.fx.GraphModule) -> tuple[torch.fx.Graph, list[str]]:
     count = len(values) - len(held)
     with mode:
         graph = traced(Dynamo(gm, held).run_on, values)
+    constants = [each.meta[CONSTANT] for each in graph.find_nodes(op="get_attr")]
+    if any(isinstance(each, FakeTensor) or each.numel() > MOST_NUMBERS for each in constants):
+        raise Untraceable("it makes a tensor of many numbers, or of unknown ones")
     if any(each.users for each in list(graph.find_nodes(op="placeholder"))[:count] if "val" not in each.meta):
         raise Untraceable("its inputs are not known")
     return graph, held
@@ -113,6 +119,12 @@ def _module(gm: torch.fx.GraphModule, graph: torch.fx.Graph, held: list[str]) ->
         new.target, new.name, new.type, new.meta = old.target, old.name, old.type, dict(old.meta)
         if hasattr(old, "_dynamo_source"):
             new._dynamo_source = old._dynamo_source
+    for node in list(graph.find_nodes(op="get_attr")):  # as Dynamo's graph has it: a tensor made of numbers
+        value = node.meta[CONSTANT]
+        with graph.inserting_before(node):
+            fresh = graph.call_function(torch.tensor, (value.tolist(),), {"dtype": value.dtype, "device": value.device})
+        node.replace_all_uses_with(fresh)
+        graph.erase_node(node)
     for name, new in zip(held, mine[len(theirs) :], strict=True):
         with graph.inserting_before(new):
             new.replace_all_uses_with(graph.get_attr(name))

@@ -19,17 +19,18 @@ _ENTER, _EXIT = torch.amp.autocast_mode._enter_autocast, torch.amp.autocast_mode
 _SET_GRAD: Any = torch._C._set_grad_enabled
 _sync: Any = torch._sync  # type: ignore[attr-defined]
 GETITEM: Any = operator.getitem
+CONSTANT = "cutegen_constant"
 
 
 class Untraceable(Exception):  # noqa: N818 (an answer, not a failure)
     """Why a computation has no such graph, as the end of a sentence."""
 
 
-def traced(run: Callable[..., Any], values: Sequence[Any], *, keep: frozenset[int] = frozenset()) -> torch.fx.Graph:
+def traced(run: Callable[..., Any], values: Sequence[Any]) -> torch.fx.Graph:
     """The graph of `run` on fake tensors and numbers: its placeholders are `values` in order, its output is flat.
 
-    What is written to a value of `values` is written at the end of the graph. Results of `run` whose indices lie in
-    `keep` may not be merged with others. Raises `Untraceable`.
+    What is written to a value of `values` is written at the end of the graph. A tensor that `run` makes of numbers is a
+    node that has it as the meta `CONSTANT`. Raises `Untraceable`.
     """
     written: list[int] = []
 
@@ -42,12 +43,15 @@ def traced(run: Callable[..., Any], values: Sequence[Any], *, keep: frozenset[in
         return [_unwrapped(each) for each in (*results, *(wrapped[k] for k in written))]
 
     try:
-        graph: torch.fx.Graph = make_fx(functional, pre_dispatch=True)(*values).graph
+        made = make_fx(functional, pre_dispatch=True)(*values)
     except Untraceable:
         raise
     except Exception as error:  # a trace may raise anything; the graph is then PyTorch's
         first = (str(error).strip().splitlines() or [""])[0]
         raise Untraceable(f"it cannot be traced: {type(error).__name__}: {first}") from error
+    graph: torch.fx.Graph = made.graph
+    for node in graph.find_nodes(op="get_attr"):
+        node.meta[CONSTANT] = getattr(made, node.target)
     _write_at_the_end(graph, written)
     _tidy(graph)
     return graph

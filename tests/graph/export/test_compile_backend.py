@@ -284,6 +284,24 @@ def test_inductor_s_options_and_modes_pass_through(gate: Path) -> None:
             compiled(model, gate, nonsense=True)(x)
 
 
+def test_a_tensor_made_of_numbers_within_the_model_stays_what_it_is(gate: Path) -> None:
+    model = Gated()
+
+    def within(x: torch.Tensor) -> Any:
+        return torch.where(model(x) > torch.tensor(0.25), torch.tensor([1.0, 2.0] * 8), x)
+
+    x = torch.randn(2, 8, 16)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(within, gate)(x), within(x))
+    assert placed() == [{"gate": 1}]
+
+
+def test_a_graph_that_nobody_thought_of_is_inductor_s(gate: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graph.export.runtime.placing.replace", lambda *_: 1 // 0)
+    (said,) = _said(gate)
+    assert "ZeroDivisionError" in said
+
+
 def test_weights_exchanged_after_compiling_are_the_ones_that_count(gate: Path) -> None:
     model, x = Gated(), torch.randn(2, 8, 16)
     fast = compiled(model, gate)
