@@ -17,8 +17,9 @@ from harness.nouns.verdict import OutputError
 LOOKED_AT = 1 << 20
 OCTAVES = 8
 """Elements within so many octaves, or beside those, have one yardstick: PyTorch's largest relative error among them."""
-UNITS, SHORT_UNITS = 64.0, 4.0
-"""Units of the type's last place that another formula may be off by beside that, and of a type of 16 bits."""
+UNITS, SHORT_UNITS = 64.0, 32.0
+"""Units of the type's last place that another formula may be off by beside that, and of a type of 16 bits: an exponent
+that is rounded to bfloat16 moves a share of e**-10 by 4 %."""
 SPREAD = 8.0
 """Times what a unit of each rounding moves an element by: where terms cancel nobody has more."""
 

@@ -63,3 +63,11 @@ def test_in_sixteen_bits_roundings_are_allowed():
     silu = torch.nn.functional.silu
     assert not found(silu, lambda x: (x.float() / (1 + torch.exp(-x.float()))).half(), torch.float16)[0].numel()
     assert found(torch.sigmoid, lambda x: torch.where(x < -8, 0, torch.sigmoid(x)), torch.float16)[0].numel()
+
+
+def test_a_share_whose_exponent_was_rounded_to_bfloat16_is_right():
+    x = (torch.randn(200, 60, generator=torch.Generator().manual_seed(1)) * 4).bfloat16()
+    powers = (x - x.amax(-1, keepdim=True)).exp()
+    expected = Expected("y", x.double().softmax(-1), x.softmax(-1))
+    got = powers / powers.sum(-1, keepdim=True)
+    assert not wrong_small_ones(got, expected, lambda: torch.zeros(got.shape, dtype=torch.float64))[0].numel()
