@@ -5,7 +5,7 @@ from __future__ import annotations
 from harness.building.versions import compiled_with
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetName
-from harness.nouns.device_facts import DeviceFacts
+from harness.nouns.device_facts import HOPPER, DeviceFacts
 from harness.nouns.task import Task
 from harness.nouns.verdict import Correctness, FirstBad, Interval, OutputError, Timing, Trial, Verdict, precision_on
 from harness.wire.entry import stub
@@ -27,7 +27,7 @@ _BUILT = Build(digest="0" * 32, seconds=0.0)
 
 H200 = DeviceFacts(
     device="NVIDIA H200", threads=132, simd_floats=1, l1_bytes=256 << 10, l2_bytes=60 << 20, l3_bytes=60 << 20,
-    peak_gb_s=4265.0, peak_gflop_s=60_000.0, source="measured on one", architecture="sm_90a", multiprocessors=132,
+    peak_gb_s=4265.0, peak_gflop_s=60_000.0, source="measured on one", architecture=HOPPER, multiprocessors=132,
     shared_bytes=232_448, memory_bytes=141 * 10**9, tf32_gflop_s=535_000.0, half_gflop_s=990_000.0,
 )  # fmt: skip
 """Stands in for the GPU where none answers: prompts can be read on any machine."""

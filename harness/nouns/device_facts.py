@@ -2,7 +2,37 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
+
 from harness.nouns.frozen import Frozen
+
+HOPPER = "sm_90a"
+"""nvcc's name of Hopper with the instructions that no other architecture has."""
+
+
+class Capabilities(Frozen):
+    """What a GPU has beside plain cores. Schedules ask for these, never for an architecture by its name.
+
+    `mma`: tensor cores that threads feed from registers (TF32, 16 bits), and asynchronous copies. `clusters`: blocks
+    that reach each other's shared memory, up to `max_cluster`. `wgmma`: products by a warpgroup from shared memory.
+    """
+
+    mma: bool = False
+    clusters: bool = False
+    wgmma: bool = False
+    max_cluster: int = 1
+
+
+@cache
+def capabilities_of(architecture: str) -> Capabilities:
+    """Those of nvcc's architecture (`sm_80`); none where the name tells none."""
+    number = re.fullmatch(r"sm_(\d+)[af]?", architecture)
+    generation = int(number[1]) if number else 0
+    hopper = architecture == HOPPER
+    # Hopper runs clusters of 16 where it is asked to; other GPUs may not.
+    largest = 16 if hopper else 8 if generation >= 90 else 1
+    return Capabilities(mma=generation >= 80, clusters=generation >= 90, wgmma=hopper, max_cluster=largest)
 
 
 class DeviceFacts(Frozen):

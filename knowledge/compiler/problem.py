@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SkipValidation
 
+from harness.nouns.device_facts import Capabilities, capabilities_of
+
 
 class Plain(BaseModel):
     """Immutable data; fields the playbook has no use for are left out."""
@@ -76,7 +78,7 @@ class Op(Plain):
 class Device(Plain):
     """The machine the kernel is for: hardware threads, cache sizes in bytes, floats in one SIMD register.
 
-    A GPU has an `architecture` (nvcc's name, "sm_90a"), `multiprocessors`, and `shared_bytes` that one block may use.
+    A GPU has an `architecture` (nvcc's name), `multiprocessors`, and `shared_bytes` that one block may use.
     """
 
     threads: int = 2
@@ -87,6 +89,11 @@ class Device(Plain):
     architecture: str = ""
     multiprocessors: int = 0
     shared_bytes: int = 0
+
+    @property
+    def has(self) -> Capabilities:
+        """What its architecture can do beside plain arithmetic."""
+        return capabilities_of(self.architecture)
 
 
 class Problem(Plain):
@@ -106,6 +113,11 @@ class Problem(Plain):
     device: Device = Device()
     precision: Literal["default", "ieee", "tf32"] = "ieee"
     others: tuple[Problem, ...] = ()
+
+    @property
+    def on_gpu(self) -> bool:
+        """Whether the kernel is for a GPU, else for the processor."""
+        return self.target == "cuda"
 
     @property
     def arguments(self) -> tuple[Tensor | Scalar, ...]:

@@ -72,7 +72,7 @@ def more_exact(problem: Problem, source: str) -> str | None:
 
 def _outdone(recipe: Recipe, problem: Problem) -> bool:
     """Whether the compiler's loops need much less memory traffic than parts between which everything lies in memory."""
-    if not isinstance(recipe, StagesRecipe) or problem.target == "cpu":
+    if not isinstance(recipe, StagesRecipe) or not problem.on_gpu:
         return False
     parts, loops = recipe.nbytes(problem), LoopsRecipe()
     if parts is None or parts < LAUNCHES_OF_BYTES or isinstance(loops.first_plan(problem), Decline):

@@ -51,7 +51,7 @@ class Exemplar:
 
     @property
     def architecture(self) -> str:
-        """What it needs: "cpu", or in nvcc's words "sm_80", which is that and all later, or "sm_90a", that alone."""
+        """What it needs: "cpu", or in nvcc's words "sm_80": that and all later; with a letter behind it that alone."""
         return self.facts["architecture"]
 
     @property
@@ -65,7 +65,7 @@ class Exemplar:
         return tuple(_BEGIN.findall(self.text))
 
     def runs_on(self, architecture: str) -> bool:
-        """Whether the source can be compiled for an architecture, given as nvcc's `sm_90a`, or for `PROCESSOR`."""
+        """Whether the source can be compiled for an architecture, by nvcc's name, or for `PROCESSOR`."""
         if PROCESSOR in (self.architecture, architecture):
             return self.architecture == architecture
         needed, given = _parsed(self.architecture), _parsed(architecture)
@@ -151,5 +151,5 @@ def _read_header(header: str) -> tuple[str, dict[str, str]]:
 def _parsed(architecture: str) -> tuple[int, str]:
     match = _ARCHITECTURE.fullmatch(architecture)
     if match is None:
-        raise ValueError(f"{architecture!r} is no architecture; write it like sm_90a.")
+        raise ValueError(f"{architecture!r} is no architecture; write it like sm_80.")
     return int(match["number"]), match["suffix"]

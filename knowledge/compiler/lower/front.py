@@ -49,7 +49,7 @@ def _stages(problem: Problem) -> tuple[int, ...]:
 
     Then how many tiles of a product's results, and how many threads, occupy a GPU.
     """
-    if problem.target == "cuda":
+    if problem.on_gpu:
         processors = max(problem.device.multiprocessors, 64)
         return 4 * processors, 8 << 10, 2 * processors, 512 * processors
     return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else ()

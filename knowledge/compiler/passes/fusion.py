@@ -144,7 +144,7 @@ class _Fusion:
         self.order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in self.outputs)))))
         given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.memory = {id(value): given[value.op] for value in self.order if value.kind == "source"}
-        self.apart = problem.target == "cuda"
+        self.apart = problem.on_gpu
         self.kept = self._kept()
         self.kernels: list[_Open] = []
         self.made_by: dict[int, int] = {}

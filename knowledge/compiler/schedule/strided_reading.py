@@ -150,7 +150,7 @@ class _Reading:
                 raise UnwritableError(op.target)
         if empty := next((tensor.name for tensor in problem.outputs if not tensor.numel), None):
             raise UnwritableError(f"an output without elements ({empty})")
-        self.graph = Strided(vectors=problem.target == "cuda")
+        self.graph = Strided(vectors=problem.on_gpu)
         made = lower(problem, STRIDED, self.graph)
         self.outputs, self.operations = made.outputs, made.operations
         self.given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}

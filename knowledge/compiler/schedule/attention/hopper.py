@@ -27,7 +27,6 @@ from knowledge.compiler.schedule.attention.match import Attention, Operand
 from knowledge.compiler.schedule.loops.cpu import decoded
 
 KERNEL = "attention_wgmma"
-ARCHITECTURE = "sm_90a"
 ROWS = 64
 """Of a warpgroup; a problem of fewer rows leaves the others idle."""
 # Columns of a head: fewer waste most of what a tile of 64 columns multiplies, more have no room in registers.
@@ -74,7 +73,7 @@ TILES: dict[int, dict[Tile, float]] = {
 def suits(problem: Problem, form: Attention) -> bool:
     """Whether the device is Hopper, the scores are plain products, and tensor copies can read q, k and v."""
     columns = max(form.inner, form.outer)
-    narrow = problem.device.architecture == ARCHITECTURE and BYTES[form.dtype] == 2 and columns in _COLUMNS
+    narrow = problem.device.has.wgmma and BYTES[form.dtype] == 2 and columns in _COLUMNS
     operands = ((form.q, form.row.extent, form.inner), (form.k, form.key.extent, form.inner),
                 (form.v, form.key.extent, form.outer))  # fmt: skip
     return narrow and form.score is None and form.row.extent > ROWS and all(_copyable(*each) for each in operands)

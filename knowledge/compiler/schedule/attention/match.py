@@ -146,7 +146,7 @@ def _found(key: ByContent) -> Attention | str:
         made = _Search(key.problem).result()
     except UnwritableError as failure:
         return str(failure)
-    return made if key.problem.target == "cpu" else grouped(made)
+    return grouped(made) if key.problem.on_gpu else made
 
 
 def _require(holds: bool, what: str) -> None:

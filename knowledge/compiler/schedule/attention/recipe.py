@@ -13,8 +13,6 @@ from knowledge.compiler.schedule.attention import cpu, cuda
 from knowledge.compiler.schedule.attention import hopper as attention_hopper
 from knowledge.compiler.schedule.attention.match import Attention, attention_of
 
-# Tensor cores with asynchronous copies.
-LEAST_ARCHITECTURE = 80
 # Columns of a head at most: what a warp keeps of its rows of the result in registers.
 WIDEST = 256
 
@@ -26,7 +24,7 @@ class AttentionRecipe:
 
     def first_plan(self, problem: Problem) -> Plan | Decline:
         """The largest of the tiles that fit, or why it is no attention that this writes."""
-        if problem.target != "cpu" and _generation(problem) < LEAST_ARCHITECTURE:
+        if problem.on_gpu and not problem.device.has.mma:
             return Decline("attention as one kernel needs a GPU of at least sm_80")
         try:
             form = attention_of(problem)
@@ -39,7 +37,7 @@ class AttentionRecipe:
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Another tile: how many rows a block has and how many keys are on the way, a trial tells."""
-        if problem.target == "cpu":
+        if not problem.on_gpu:
             return tuple(_on_a_processor(problem, plan))
         why = "rows a warp, keys a tile and blocks a multiprocessor trade reads of shared memory against latency"
         return *_shares(problem, plan), *(
@@ -51,7 +49,7 @@ class AttentionRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
-        if problem.target == "cpu":
+        if not problem.on_gpu:
             return cpu.render(problem, attention_of(problem), plan)
         hopper = plan.knobs.get("kernel") == attention_hopper.KERNEL
         render = attention_hopper.render if hopper else cuda.render
@@ -60,7 +58,7 @@ class AttentionRecipe:
 
 def _unsuited(problem: Problem, form: Attention) -> str:
     """Why the target's kernel cannot take it."""
-    if problem.target == "cpu":
+    if not problem.on_gpu:
         return "" if form.dtype == cpu.TYPE else f"attention of {form.dtype} as one kernel for a processor"
     wide = max(form.inner, form.outer) > WIDEST
     return f"attention with heads of more than {WIDEST} columns" if wide else ""
@@ -78,11 +76,6 @@ def _rows(plan: Plan) -> int:
     if plan.knobs.get("kernel") == attention_hopper.KERNEL:
         return attention_hopper.ROWS * int(plan.knobs["warpgroups"])
     return int(plan.knobs["rows"]) * int(plan.knobs["warps"])
-
-
-def _generation(problem: Problem) -> int:
-    digits = "".join(each for each in problem.device.architecture if each.isdigit())
-    return int(digits or 0)
 
 
 # For heads of so many columns: rows a warp, warps, keys, stages, blocks; the fastest first. An H200 takes for bfloat16,
@@ -115,7 +108,7 @@ _IDLE = 4
 
 def plans(problem: Problem, form: Attention) -> list[Plan]:
     """All tiles that fit into shared memory, or into a processor's caches, the most promising first."""
-    if problem.target == "cpu":
+    if not problem.on_gpu:
         return cpu.plans(form, problem.device)
     columns = max(form.inner, form.outer)
     tiles = (_WIDE if BYTES[form.dtype] == 4 else _NARROW)[next(most for most in _WIDE if columns <= most)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from math import ceil
 
 from knowledge.compiler.plan import Decline, Move, Plan
@@ -27,7 +26,7 @@ def first_plan(problem: Problem, form: Form) -> Plan | Decline:
     device = problem.device
     if form.second and not hopper.suits(problem, form):
         return Decline("A pair of products in one kernel needs Hopper, 16 bits, and rows at multiples of 16 bytes.")
-    if form.dtype in NARROW and _is_ampere(device):
+    if form.dtype in NARROW and _has_mma(device):
         return _hopper(problem, form) or narrow.first_plan()
     if form.dtype != "float32":
         return Decline(f"On this GPU the GEMM recipe does not cover {form.dtype}.")
@@ -51,7 +50,7 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
         return short.moves(plan)
     if plan.knobs["kernel"] == wgmma.KERNEL:
         return wgmma.moves(form, plan)
-    if not _is_ampere(problem.device):
+    if not _has_mma(problem.device):
         return ()
     return (*_tensor_cores(problem, form), *simt.moves(form, problem.device, plan))
 
@@ -122,9 +121,9 @@ def _usual(problem: Problem, form: Form) -> tuple[Move, ...]:
 def is_small(problem: Problem, form: Form) -> bool:
     """Whether the plain kernel leaves most multiprocessors idle while K is long enough to be shared among them."""
     tiles = ceil(form.m.extent / 64) * ceil(form.n.extent / 64) * form.batches
-    least = _CLUSTERED_K if tensor.has_clusters(problem.device) else _SHARED_K
+    least = _CLUSTERED_K if problem.device.has.clusters else _SHARED_K
     few = 2 * tiles <= problem.device.multiprocessors and form.k.extent >= least
-    return few and form.dtype == "float32" and form.triangle is None and _is_ampere(problem.device)
+    return few and form.dtype == "float32" and form.triangle is None and _has_mma(problem.device)
 
 
 def _shared(problem: Problem, form: Form) -> tuple[Move, ...]:
@@ -176,7 +175,6 @@ def _stores_beside(problem: Problem, form: Form) -> tuple[Move, ...]:
     return (Move("stores beside products", why, short.first_plan(), ("memory", "latency", "on_chip")),)
 
 
-def _is_ampere(device: Device) -> bool:
-    """Whether it has TF32 and asynchronous copies. One that does not tell is taken for the oldest built for."""
-    number = re.fullmatch(r"sm_(\d+)[af]?", device.architecture)
-    return number is None or int(number[1]) >= 80
+def _has_mma(device: Device) -> bool:
+    """Whether it has tensor cores. One that does not tell what it is, is taken for the oldest built for."""
+    return device.has.mma or not device.architecture

@@ -20,7 +20,6 @@ from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_fused"
 STREAM_K = "gemm_wgmma_stream_k"
-ARCHITECTURE = "sm_90a"
 _BM, _BK = 128, 32
 # Tiles of K that a block must have by stream-K, so that filling its pipeline does not cost more than sharing gains.
 _FEWEST_TILES = 16
@@ -37,7 +36,7 @@ _SHORT_K = 2 * _BK
 
 def suits(problem: Problem) -> bool:
     """Whether the device is Hopper, and float32's accuracy is asked for."""
-    return problem.device.architecture == ARCHITECTURE and problem.precision != "tf32"
+    return problem.device.has.wgmma and problem.precision != "tf32"
 
 
 def first_plan(problem: Problem, form: Form) -> Plan:

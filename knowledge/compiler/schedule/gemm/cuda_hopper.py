@@ -18,7 +18,6 @@ from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
 from knowledge.compiler.schedule.gemm.form import NARROW, A, B, C, Form
 
 KERNEL = "gemm_wgmma_16bit"
-ARCHITECTURE = "sm_90a"
 BK = 64
 # Elements in the 16 bytes that a tensor copy's strides must be multiples of.
 _UNIT = 8
@@ -30,7 +29,7 @@ SHARED_BYTES = 227 << 10
 
 def suits(problem: Problem, form: Form) -> bool:
     """Whether the device is Hopper, and tensor copies can read both operands."""
-    narrow = problem.device.architecture == ARCHITECTURE and form.dtype in NARROW
+    narrow = problem.device.has.wgmma and form.dtype in NARROW
     return narrow and len(form.batch) <= 1 and copyable(form, A) and copyable(form, B)
 
 

@@ -84,15 +84,9 @@ def asking(plan: Plan) -> int:
     return _ASKING if plan.knobs["kernel"] != CLUSTER and int(plan.knobs.get("splits", 1)) > 1 else 0
 
 
-def has_clusters(device: Device) -> bool:
-    """Whether blocks can add in each other's shared memory: from architecture 90 on."""
-    digits = "".join(each for each in device.architecture if each.isdigit())
-    return bool(digits) and int(digits) >= 90
-
-
 def _clustered(device: Device, form: Form, plan: Plan) -> list[Plan]:
     """The plan with its K shared within clusters of 2 to 8 blocks, the cheapest first."""
-    if not has_clusters(device):
+    if not device.has.clusters:
         return []
     # Tiles are few, and two blocks a multiprocessor have registers enough for no spills.
     knobs = {name: plan.knobs[name] for name in (*TILES[-1].knobs(), "products")} | {"blocks": 2}

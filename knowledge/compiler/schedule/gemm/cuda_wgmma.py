@@ -16,7 +16,6 @@ from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_3xtf32"
-ARCHITECTURE = "sm_90a"
 _BM, _BK = 128, 32
 # Clock cycles of a block's beginning and end, which nothing hides, and of a tile of 128 columns and 32 k's; cycles of
 # the whole device to split one element. Within 9 % of what an H200 took for seven products (ms; the model's): 4096 x
@@ -29,7 +28,7 @@ _SHORT_K = 2 * _BK
 
 def suits(problem: Problem, form: Form) -> bool:
     """Whether the device is Hopper, float32's accuracy is asked for, and dense tiles keep half of it busy."""
-    if problem.device.architecture != ARCHITECTURE or problem.precision == "tf32" or form.triangle:
+    if not problem.device.has.wgmma or problem.precision == "tf32" or form.triangle:
         return False
     tiles = ceil(form.m.extent / _BM) * ceil(form.n.extent / 128) * form.batches
     return 2 * tiles >= problem.device.multiprocessors

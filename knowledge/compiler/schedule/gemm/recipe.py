@@ -26,7 +26,7 @@ class GemmRecipe:
             form = form_of(problem)
         except UncoveredError as refusal:
             return Decline(str(refusal))
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.first_plan(problem, form)
         if form.second:
             return Decline("On the cpu the GEMM recipe covers one product.")
@@ -37,7 +37,7 @@ class GemmRecipe:
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """The moves not yet in `plan`, the most promising first."""
         form = form_of(problem)
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.moves(problem, form, plan)
         if form.rows_only:
             return rows.moves(form, problem.device, plan)
@@ -46,7 +46,7 @@ class GemmRecipe:
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source. `plan` must come from this recipe for the same problem."""
         form = form_of(problem)
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.render(problem, form, plan)
         body = rows.body(form, plan) if form.rows_only else tiled_source.body(form, plan)
         return render_frame(problem, form, plan, body)

@@ -14,7 +14,6 @@ from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.contraction import Contraction
 from knowledge.compiler.schedule.loops.cuda_contract import ContractText, products_of
 
-ARCHITECTURE = "sm_90a"
 K = 32
 # Of a block's shared memory: what barriers and rounding to a whole KiB need is left.
 SHARED_BYTES = 226 << 10
@@ -65,7 +64,7 @@ def fitting(problem: Problem, made: Contraction, knobs: Mapping[str, object]) ->
     """The tile that should need the fewest cycles; None where the schedule does not pay."""
     device, products, blocks = problem.device, products_of(problem, made, knobs), problem.device.multiprocessors
     taken = "bm" in knobs or knobs.get("wgmma") == 0
-    if taken or device.architecture != ARCHITECTURE or not blocks or made.k_major or made.sizes[3] < 2 * K:
+    if taken or not device.has.wgmma or not blocks or made.k_major or made.sizes[3] < 2 * K:
         return None
     if made.left.dtype != "float32" or made.right.dtype != "float32":
         return None

@@ -52,7 +52,7 @@ def _compiled(key: ByContent) -> Compiled:
     lowered = traced(key.problem)
     verify(node for _, node in lowered.outputs)
     made = fused(key.problem, lowered)
-    if key.problem.target == "cuda":
+    if key.problem.on_gpu:
         made = pooled(made, lowered.graph, {each.name for each in key.problem.outputs})
     nests = tuple(nest_of(kernel, lowered.graph) for kernel in made.kernels)
     for nest in nests:
@@ -76,7 +76,7 @@ class LoopsRecipe:
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """On a GPU, other tiles for the largest product on tensor cores, and how many threads a block of loops has."""
-        if problem.target == "cpu":
+        if not problem.on_gpu:
             return ()
         products = _on_tensor_cores(problem)
         moves = () if "bm" in plan.knobs else tuple(_tiles(problem, plan, products))
@@ -106,7 +106,7 @@ def _rounded(problem: Problem) -> bool:
     """Whether to begin with convolutions in TF32: where only the judge can tell that cuDNN does not, three products
     are the repair.
     """
-    return problem.target == "cuda" and any(rounded(problem, each) for each in _on_tensor_cores(problem))
+    return problem.on_gpu and any(rounded(problem, each) for each in _on_tensor_cores(problem))
 
 
 def _tiles(problem: Problem, plan: Plan, products: list[Contraction]) -> Iterator[Move]:
@@ -134,7 +134,7 @@ class File:
 
     def text(self) -> str:
         """The whole source."""
-        text = self._for_the_processor() if self.problem.target == "cpu" else self._for_the_gpu()
+        text = self._for_the_gpu() if self.problem.on_gpu else self._for_the_processor()
         begins = "using namespace cute;\n"
         return text.replace(begins, f"{begins}\n{FLOOR}", 1) if "floor_" in text else text
 
@@ -202,7 +202,7 @@ class File:
     @cached_property
     def launches(self) -> list[Launch]:
         """The kernels, those together that one launch of a GPU serves."""
-        if self.problem.target == "cpu" or self.sizes:
+        if not self.problem.on_gpu or self.sizes:
             return [Launch((number,)) for number in range(len(self.made.nests))]
         parts = [self._for_a_gpu(number, nest, self.stems) for number, nest in enumerate(self.made.nests)]
         found = launching.launches(parts, self._meet)
@@ -248,7 +248,7 @@ class File:
         """The kernel's text, its tensors numbered as it takes them."""
         nests = [self.made.nests[at] for at in launch.numbers]
         stems = {each.name: f"T{place}" for place, (each, _) in enumerate(self.tensors(nests))}
-        if self.problem.target == "cpu":
+        if not self.problem.on_gpu:
             return self._on_the_processor(0, nests[0], stems)
         return self._parts(launch, 0, stems)[0][1]
 

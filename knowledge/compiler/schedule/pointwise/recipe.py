@@ -32,7 +32,7 @@ class PointwiseRecipe:
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, exact math, streaming stores, then unrolling and another tile."""
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.moves(problem, plan)
         passes = passes_of(lower_problem(problem))
         makers = (_threads, _exact, _simd, _streaming, _unroll, _tile)
@@ -41,7 +41,7 @@ class PointwiseRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.render(problem, plan)
         lowered = lower_problem(problem)
         return text.render(problem, plan, lowered, passes_of(lowered))

@@ -21,8 +21,7 @@ LARGEST_SHARE = 96
 # Up to this many several blocks fit on a multiprocessor, whose loads and arithmetic overlap.
 SMALL_SHARE = 32
 LONGEST_CLUSTER = 8
-# What Hopper runs where it is asked to; other GPUs may not.
-WIDEST_CLUSTER, WIDE_ARCHITECTURE = 16, "sm_90a"
+WIDEST_CLUSTER = 16
 STAGED_ALIGNMENT = 16
 LONGEST_CHAIN = 12
 # Packs that a thread has on their way where it does not keep the row.
@@ -68,12 +67,6 @@ class Share:
         return {"group": self.group, "cluster": self.cluster, "items": self.items, "rows": self.rows}
 
 
-def has_clusters(problem: Problem) -> bool:
-    """Whether blocks can share their shared memory: from architecture 90 on."""
-    digits = "".join(each for each in problem.device.architecture if each.isdigit())
-    return bool(digits) and int(digits) >= 90
-
-
 def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
     """The smallest spread of a row over threads whose registers hold it; None where it does not fit.
 
@@ -96,7 +89,7 @@ def share(columns: int, width: int, live: int, clusters: bool) -> Share | None:
 def _kept(problem: Problem, plan: Plan, program: RowProgram) -> tuple[CudaRowText, Share | None]:
     kept = CudaRowText(problem, plan.with_knobs(keep=1, vector=1), program)
     live = max(len(kept.resident), len(program.kept), 1)
-    return kept, share(kept.columns, kept.vector, live, has_clusters(problem))
+    return kept, share(kept.columns, kept.vector, live, problem.device.has.clusters)
 
 
 def _keep(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
@@ -204,7 +197,7 @@ def staging(problem: Problem, kept: CudaRowText, spread: Share, blocks: int = 1)
     row_bytes = spread.items * spread.group * sum(BYTES[operand.tensor.dtype] for operand in operands)
     fits = blocks * (row_bytes + PARTIAL_BYTES) <= problem.device.shared_bytes
     packed = {operand.form for operand in operands} == {"pack"} and kept.vector > 1
-    if not (has_clusters(problem) and aligned and packed and fits and chain > 1):
+    if not (problem.device.has.clusters and aligned and packed and fits and chain > 1):
         return {}
     return {"staged": 1, "chain": chain, "parts": _parts(spread.items // kept.vector)}
 
@@ -230,7 +223,7 @@ def _wide(problem: Problem, plan: Plan, program: RowProgram) -> Move | None:
     """Twice the blocks with half the threads: two of them on a multiprocessor, each with its part of another row."""
     knobs = Knobs.of(plan)
     whole = knobs.staged and knobs.cluster == LONGEST_CLUSTER and knobs.group >= 256 and knobs.blocks == 1
-    if not whole or problem.device.architecture != WIDE_ARCHITECTURE:
+    if not whole or problem.device.has.max_cluster < WIDEST_CLUSTER:
         return None
     halved = Share(knobs.group // 2, WIDEST_CLUSTER, knobs.items, knobs.rows)
     kept = CudaRowText(problem, plan, program)

@@ -30,13 +30,13 @@ class RowRecipe:
             RowProgram(lower_problem(problem))
         except UnwritableError as failure:
             return Decline(str(failure))
-        if problem.target == "cuda" and cuda.starved(problem, Plan(self.name)):
+        if problem.on_gpu and cuda.starved(problem, Plan(self.name)):
             return Decline("rows too few for the GPU, which several sweeps go along")
         return Plan(self.name)
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """Threads, SIMD, a buffered row, exact math, several accumulators, streaming stores, the next row fetched."""
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.moves(problem, plan)
         program = RowProgram(lower_problem(problem))
         makers = (_threads, _exact, _simd, _keep, _accumulators, _streaming, _prefetch)
@@ -45,7 +45,7 @@ class RowRecipe:
 
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source."""
-        if problem.target == "cuda":
+        if problem.on_gpu:
             return cuda.render(problem, plan)
         lowered = lower_problem(problem)
         return text.render(problem, plan, lowered, RowProgram(lowered))
