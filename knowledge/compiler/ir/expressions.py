@@ -6,9 +6,9 @@ The schedules of pointwise graphs and of rows take nodes over strided loads, whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeVar
 
 from knowledge.compiler.problem import Scalar
 
@@ -18,6 +18,9 @@ Kind = Literal[
     "source", "map", "scan", "steps", "sort", "read", "before", "position", "within", "total",
 ]  # fmt: skip
 Payload = tuple[int | float | bool | str, ...]
+
+
+T = TypeVar("T")
 
 
 class UnwritableError(Exception):
@@ -64,20 +67,25 @@ class Node:
         return int(self.payload[0])
 
 
-def postorder(roots: tuple[Node, ...]) -> Iterator[Node]:
-    """Every node under `roots` once, operands before their users."""
+def ordered(roots: Sequence[T], under: Callable[[T], Iterable[T]]) -> Iterator[T]:
+    """All that lies under `roots`, each once and behind what is `under` it, of which the last comes first."""
     seen: set[int] = set()
     stack = [(root, False) for root in reversed(roots)]
     while stack:
-        node, expanded = stack.pop()
-        if id(node) in seen:
+        each, expanded = stack.pop()
+        if id(each) in seen:
             continue
         if expanded:
-            seen.add(id(node))
-            yield node
+            seen.add(id(each))
+            yield each
         else:
-            stack.append((node, True))
-            stack.extend((arg, False) for arg in reversed(node.args))
+            stack.append((each, True))
+            stack.extend((other, False) for other in under(each))
+
+
+def postorder(roots: tuple[Node, ...]) -> Iterator[Node]:
+    """Every node under `roots` once, operands before their users."""
+    return ordered(roots, lambda node: reversed(node.args))
 
 
 @dataclass

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from math import prod
 
 from knowledge.compiler.ir import dtypes
-from knowledge.compiler.ir.expressions import Graph, Node, UnwritableError
+from knowledge.compiler.ir.expressions import Graph, Node, UnwritableError, ordered
 from knowledge.compiler.ir.index import Axis, Data, Index, along, axes, linear, number, unravelled
 from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import broadcast_shape, packed_strides, resolve
@@ -126,18 +126,7 @@ def children(node: Node) -> Iterator[Node]:
 
 def elements(*roots: Node) -> Iterator[Node]:
     """Every element under `roots` once, operands before their users."""
-    seen: set[int] = set()
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        node, expanded = stack.pop()
-        if id(node) in seen:
-            continue
-        if expanded:
-            seen.add(id(node))
-            yield node
-        else:
-            stack.append((node, True))
-            stack.extend((child, False) for child in children(node))
+    return ordered(roots, children)
 
 
 def reads(*roots: Node) -> Iterator[Element]:
@@ -147,18 +136,7 @@ def reads(*roots: Node) -> Iterator[Element]:
 
 def values(*roots: Value) -> Iterator[Value]:
     """Every value under `roots` once, those that are read before those that read them."""
-    seen: set[int] = set()
-    stack = [(root, False) for root in reversed(roots)]
-    while stack:
-        value, expanded = stack.pop()
-        if id(value) in seen:
-            continue
-        if expanded:
-            seen.add(id(value))
-            yield value
-        else:
-            stack.append((value, True))
-            stack.extend((each.value, False) for each in reads(*value.bodies) if each.value is not None)
+    return ordered(roots, lambda value: (each.value for each in reads(*value.bodies) if each.value is not None))
 
 
 class Values(Graph):
