@@ -22,11 +22,12 @@ SAME_NAME = (
     "add", "sub", "mul", "div", "neg", "lt", "le", "gt", "ge", "eq", "ne", "maximum", "minimum", "fmax", "fmin", "abs",
     "sqrt", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan",
     "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "atan2", "hypot", "pow", "remainder", "fmod",
-    "floor", "ceil", "trunc", "round", "sign",
+    "floor", "ceil", "trunc", "round", "sign", "lgamma", "digamma", "erfinv", "copysign", "nextafter", "gcd",
 )  # fmt: skip
 COMPUTED: dict[str, Function] = {name: getattr(torch, name) for name in SAME_NAME} | {
     "and": torch.bitwise_and, "or": torch.bitwise_or, "xor": torch.bitwise_xor, "invert": torch.bitwise_not,
-    "not": torch.logical_not, "select": torch.where, "int_pow": torch.pow, "int_fmod": torch.fmod,
+    "not": torch.logical_not, "zeta": torch.special.zeta, "shift_left": torch.bitwise_left_shift,
+    "shift_right": torch.bitwise_right_shift, "select": torch.where, "int_pow": torch.pow, "int_fmod": torch.fmod,
     "floor_divide": lambda x, y: torch.div(x, y, rounding_mode="floor"),
     "truncated_divide": lambda x, y: torch.div(x, y, rounding_mode="trunc"),
 }  # fmt: skip
@@ -109,7 +110,7 @@ def reduced(node: Node, operand: torch.Tensor) -> torch.Tensor:
     dims = [int(dim) for dim in node.payload]
     kept = [dim for dim in range(len(node.shape)) if dim not in dims]
     together = prod(node.shape[dim] for dim in dims)
-    wide = operand.expand(node.shape).permute(*kept, *dims).reshape(*(node.shape[dim] for dim in kept), together)
+    wide = operand.expand(node.shape).permute([*kept, *dims]).reshape([*(node.shape[dim] for dim in kept), together])
     wide = wide.byte() if node.op.startswith("arg") and wide.dtype == torch.bool else wide
     return REDUCED[node.op](wide).to(_kept(torch.empty(0, dtype=getattr(torch, node.dtype)), node.dtype).dtype)
 

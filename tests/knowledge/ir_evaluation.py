@@ -14,7 +14,11 @@ from knowledge.compiler.ir.nodes import Element, Value, elements, neutral, value
 from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.problem import Problem
 
-CUMULATED = {"sum": torch.cumsum, "prod": torch.cumprod}
+CUMULATED = {
+    "sum": lambda x, dim: torch.cumsum(x, dim, dtype=x.dtype),
+    "prod": lambda x, dim: torch.cumprod(x, dim, dtype=x.dtype),
+    "amax": lambda x, dim: torch.cummax(x, dim).values, "amin": lambda x, dim: torch.cummin(x, dim).values,
+}  # fmt: skip
 
 
 def meaning(problem: Problem, lowered: Lowered, tensors: Mapping[str, Any]) -> list[torch.Tensor]:
@@ -44,7 +48,7 @@ def _defined(value: Value, known: Mapping[int, torch.Tensor], tensors: Mapping[s
     if value.kind == "map":
         return body
     if value.kind == "scan":
-        return CUMULATED[value.op](body, value.dim, dtype=body.dtype)
+        return CUMULATED[value.op](body, value.dim)
     if not body.numel():
         return torch.full(value.shape, neutral(value.op, value.dtype), dtype=getattr(torch, value.dtype))
     over = range(len(value.axes), len(axes))

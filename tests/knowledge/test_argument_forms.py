@@ -83,6 +83,13 @@ def _put(base: torch.Tensor, source: torch.Tensor, index: torch.Tensor, *args: A
     return base.index_put((index,), source[:4], *args, **kwargs)
 
 
+def _assigned(image: torch.Tensor, source: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """Indices around a dimension that stays: their own comes first."""
+    image = image.clone()
+    image[index % 2, :, index] = source[:4, :3, None] + image[0, 0, 0]
+    return image
+
+
 DIM, KEPT = {"dim": DIMS}, {"keepdim": FLAGS}
 CALLS: dict[str, Call] = {
     "pad": Call(_padded, (X,), {"mode": st.just("constant"), "value": FACTORS}),
@@ -104,7 +111,8 @@ CALLS: dict[str, Call] = {
     "tril": Call(torch.tril, (X,), {"diagonal": SHIFTS}),
     "triu": Call(torch.triu, (X,), {"diagonal": SHIFTS}),
     "diagonal": Call(torch.diagonal, (IMAGE,), {"offset": SHIFTS, "dim1": st.just(-2), "dim2": st.just(-1)}),
-    "diag embed": Call(torch.diag_embed, (X,), {"offset": SHIFTS}),
+    "diag embed": Call(torch.diag_embed, (X,), {
+        "offset": SHIFTS, "dim1": st.just(0), "dim2": st.sampled_from((1, -1))}),
     "narrow": Call(torch.narrow, (X,), DIM | {"start": st.integers(0, 2), "length": st.integers(1, 3)}, 3),
     "sort": Call(lambda x, *args, **kwargs: torch.sort(x, *args, **kwargs)[0], (X,), DIM | {"descending": FLAGS}),
     "topk": Call(lambda x, *args, **kwargs: torch.topk(x, 3, *args, **kwargs)[0], (X,), DIM | {"largest": FLAGS}),
@@ -137,12 +145,16 @@ CALLS: dict[str, Call] = {
         "reduction": st.sampled_from(("sum", "none")), "log_target": FLAGS}),
     "cross entropy": Call(lambda x, y, **kwargs: F.cross_entropy(x, y, **kwargs), (X, CLASSES, WEIGHT.abs()), {
         "weight": st.sampled_from((None, At(2))), "ignore_index": st.sampled_from((-100, 0, 7)),
-        "reduction": REDUCTIONS}, 0, 2),
+        "reduction": REDUCTIONS, "label_smoothing": st.sampled_from((0.0, 0.1))}, 0, 2),
+    "cross entropy of shares": Call(
+        lambda x, y, **kwargs: F.cross_entropy(x, y.softmax(1), **kwargs), (X, Y, WEIGHT.abs()), {
+        "weight": st.sampled_from((None, At(2))), "reduction": REDUCTIONS,
+        "label_smoothing": st.sampled_from((0.0, 0.1))}, 0, 2),
     "margin": Call(lambda x, y, **kwargs: F.hinge_embedding_loss(x, y.sign(), **kwargs), (X, Y), {
         "margin": FACTORS, "reduction": REDUCTIONS}),
     "cosine": Call(F.cosine_similarity, (X, Y), DIM | {"eps": FACTORS}),
     "distance": Call(F.pairwise_distance, (X, Y), {"p": st.sampled_from((1.0, 2.0)), "eps": FACTORS, "keepdim": FLAGS}),
-    "cdist": Call(lambda x, y, **kwargs: torch.cdist(x, y, **kwargs), (X, Y), {"p": st.sampled_from((1.0, 2.0))}),
+    "cdist": Call(lambda x, y, **kwargs: torch.cdist(x, y, **kwargs), (X, Y), {"p": st.sampled_from((0.0, 1.0, 2.0))}),
     "average pool": Call(F.avg_pool2d, (IMAGE,), {
         "kernel_size": st.sampled_from((2, (3, 2))), "stride": st.sampled_from((None, 1, 2)),
         "padding": st.sampled_from((0, 1)), "ceil_mode": st.just(False), "count_include_pad": FLAGS,
@@ -164,6 +176,56 @@ CALLS: dict[str, Call] = {
     "scatter add": Call(_scattered("scatter_add"), (X, Y, PLACES), {}),
     "index add": Call(_index_added, (X, Y, PICKS), {"alpha": st.sampled_from((1, 2.0))}),
     "index put": Call(_put, (X, Y, PICKS), {"accumulate": FLAGS}),
+    "index put of two": Call(lambda x, y, at, **kwargs: x.index_put((at, at + 1), y[0, :4], **kwargs), (X, Y, PICKS), {
+        "accumulate": FLAGS}),
+    "rows index put": Call(lambda x, y, at, **kwargs: x[None].index_put((at * 0, -1 - at), y[:4], **kwargs),
+                           (X, Y, PICKS), {"accumulate": FLAGS}),
+    "index put beyond": Call(_assigned, (IMAGE, Y, PICKS), {}),
+    "put of many": Call(lambda x, y, at, **kwargs: x.index_put((at,), y[:4].repeat(6, 1), **kwargs),
+                        (X, Y, PICKS.repeat(6)), {"accumulate": FLAGS}),
+    "put": Call(lambda x, y, at, **kwargs: x.put(at - 4, y[0, :4], **kwargs), (X, Y, PICKS), {"accumulate": FLAGS}),
+    "put by a mask": Call(lambda x, y: x.index_put((y > 0,), y[0, 0]), (X, Y), {}),
+    "rows put by a mask": Call(lambda x, y: x.index_put((y[:, 0] > 0,), y[0]), (X, Y), {}),
+    "index copy": Call(lambda x, y, at: x.index_copy(-2, at, y[:4]), (X, Y, PICKS), {}),
+    "index fill": Call(lambda x, at, **kwargs: torch.index_fill(x, index=at - 2, **kwargs), (X, PICKS), {
+        "dim": DIMS, "value": FACTORS}, 2),
+    "index reduce": Call(lambda x, y, at, **kwargs: x.index_reduce(0, at, y[:4], **kwargs), (X, Y, PICKS), {
+        "reduce": st.sampled_from(("prod", "mean", "amax", "amin")), "include_self": FLAGS}, 1),
+    "scatter reduce": Call(lambda x, y, at, **kwargs: x.scatter_reduce(0, at, y[:2], **kwargs), (X, Y, PLACES), {
+        "reduce": st.sampled_from(("sum", "prod", "mean", "amax", "amin")), "include_self": FLAGS}, 1),
+    "scatter with": Call(lambda x, y, at, **kwargs: x.scatter(0, at, y[:2], **kwargs), (X, Y, PLACES), {
+        "reduce": st.sampled_from(("add", "multiply"))}),
+    "scatter of numbers": Call(lambda x, at, **kwargs: x.scatter(0, at, 1.5, **kwargs), (X, PLACES), {
+        "reduce": st.sampled_from(("add", "multiply"))}),
+    "scatter of many": Call(lambda x, y, at: x.scatter(1, at, y[:4].repeat(1, 3)),
+                            (X, Y, PLACES.repeat(2, 3)), {}),
+    "scatter to a part": Call(lambda x, y, at: x.scatter(1, at[:, :3], y), (X, Y, PLACES), {}),
+    "masked scatter": Call(lambda x, y: x.masked_scatter(y > 0, y), (X, Y), {}),
+    "index select of a number": Call(
+        lambda x, at, **kwargs: x[0, 0].index_select(index=at * 0, **kwargs), (X, PICKS[0]), {
+        "dim": st.sampled_from((0, -1))}, 1),
+    "bags": Call(lambda x, at, **kwargs: F.embedding_bag(at, x, at[:3] // 3, **kwargs), (X, PICKS.sort().values), {
+        "mode": st.sampled_from(("sum", "mean", "max")), "padding_idx": st.sampled_from((None, 3)),
+        "include_last_offset": FLAGS}),
+    "bags by weights": Call(lambda x, w, at: F.embedding_bag(
+        at, x, at[:2], mode="sum", per_sample_weights=w[:4]), (X, WEIGHT, PICKS.sort().values), {}),
+    "running largest": Call(lambda x, **kwargs: torch.cummax(x.round(), **kwargs).indices, (2 * X,), DIM, 1),
+    "running least": Call(lambda x, **kwargs: torch.cummin(x / x.relu(), **kwargs).indices, (X,), DIM, 1),
+    "running logarithms": Call(torch.logcumsumexp, (4 * X,), DIM, 1),
+    "pairs": Call(F.pdist, (X,), {"p": st.sampled_from((0.0, 1.0, 2.0, 3.0))}),
+    "among": Call(lambda x, y, **kwargs: torch.isin(x.round(), y.round(), **kwargs), (X, Y), {"invert": FLAGS}),
+    "diagonal scatter": Call(lambda x, y, **kwargs: x.diagonal_scatter(y[0, :5], **kwargs), (X[:, :6], Y), {
+        "offset": st.sampled_from((1, -1)), "dim1": st.just(1), "dim2": st.just(0)}, 1),
+    "triangle": Call(lambda x, offset: x[:, : len(at := torch.tril_indices(3, 5, offset)[1])] + at[:COLUMNS], (X,), {
+        "offset": SHIFTS}, 1),
+    "upper triangle": Call(lambda x, offset: x[0, 0] * torch.triu_indices(5, 3, offset), (X,), {"offset": SHIFTS}, 1),
+    "shifts": Call(lambda x, at, n: (x * 99).int() >> n << at[0].int(), (X, PICKS), {
+        "n": st.sampled_from((0, 3, 31, 40, -1))}, 1),
+    "polygamma": Call(lambda x, n: torch.polygamma(n, x.abs() + 0.1), (X,), {"n": st.integers(0, 4)}, 1),
+    "steps": Call(lambda x, **kwargs: x[0, 0] * torch.arange(**kwargs), (X,), {
+        "start": st.sampled_from((0, 0.25)), "end": st.just(4.5), "step": FACTORS}, 2),
+    "even steps": Call(lambda x, **kwargs: x[0, 0] * torch.linspace(**kwargs), (X,), {
+        "start": st.just(-1.0), "end": FACTORS, "steps": st.sampled_from((1, 2, 9))}, 3),
 }  # fmt: skip
 MADE: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "given": lambda x: x, "ones": torch.ones_like, "zeros": torch.zeros_like,

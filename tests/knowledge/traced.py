@@ -112,7 +112,7 @@ class _Wrapped(torch.nn.Module):
         elif arity == 2:
             self.forward = self._two  # type: ignore[method-assign]
         else:
-            self.forward = self._three  # type: ignore[method-assign]
+            self.forward = self._three if arity == 3 else self._four  # type: ignore[method-assign]
 
     def _one(self, a: Any) -> Any:
         return self.function(a)
@@ -122,6 +122,9 @@ class _Wrapped(torch.nn.Module):
 
     def _three(self, a: Any, b: Any, c: Any) -> Any:
         return self.function(a, b, c)
+
+    def _four(self, a: Any, b: Any, c: Any, d: Any) -> Any:
+        return self.function(a, b, c, d)
 
 
 class Kernel(NamedTuple):

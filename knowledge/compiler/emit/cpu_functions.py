@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from knowledge.compiler.emit.cpu_exact import EXACT
+from knowledge.compiler.emit.special_functions import SPECIAL
 
 TYPES = """
 // One SIMD register: kLanes elements of each type; a bool is kept as 0 or -1 in 4 bytes.
@@ -252,6 +253,7 @@ template <class T> inline T int_pow(T a, T b) {
   return result;
 }
 """,
+    **SPECIAL,
 }
 
 

@@ -29,7 +29,7 @@ def _both(text: str) -> Primitive:
 
 
 def _libm(name: str, exact: bool = False) -> Primitive:
-    arity = 2 if name in ("pow", "atan2", "hypot", "fmod") else 1
+    arity = 2 if name in ("pow", "atan2", "hypot", "fmod", "copysign", "nextafter") else 1
     operands = ", ".join(f"{{{k}}}" for k in range(arity))
     return Primitive(f"std::{name}({operands})", exact=f"math::{name}({operands})" if exact else "")
 
@@ -93,5 +93,14 @@ PRIMITIVES: dict[str, Primitive] = {
     "atan2": _libm("atan2"),
     "hypot": _libm("hypot"),
     "sign": _both("math::sign({0})"),
+    "lgamma": _libm("lgamma"),
+    "digamma": Primitive("math::digamma({0})"),
+    "zeta": Primitive("math::zeta({0}, {1})"),
+    "erfinv": Primitive("math::erfinv({0})"),
+    "copysign": _libm("copysign"),
+    "nextafter": _libm("nextafter"),
+    "gcd": Primitive("math::gcd({0}, {1})"),
+    "shift_left": Primitive("math::shift_left({0}, {1})"),
+    "shift_right": Primitive("math::shift_right({0}, {1})"),
 }
 COMPARISONS = frozenset(("lt", "le", "gt", "ge", "eq", "ne"))

@@ -79,6 +79,8 @@ def _prelu(state: Lowering, op: Op) -> Node:
     weight = state.operand(op.args[1], x.dtype)
     if len(x.shape) > 1 and weight.shape != (1,):
         weight = state.graph.reshape(weight, _channel(weight, x))
+    elif not x.shape:
+        weight = state.graph.reshape(weight, ())
     return f("select", f("gt", x, 0.0), x, f("mul", weight, x))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import prod
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Index, along, axes, computed, number, places
@@ -10,6 +11,7 @@ from knowledge.compiler.ir.nodes import Element, Value, Values, elements
 from knowledge.compiler.lower.activations import ACTIVATIONS, Terms
 from knowledge.compiler.lower.losses import MEAN, SUM, reduced
 from knowledge.compiler.lower.lowering import Lower, Lowering
+from knowledge.compiler.lower.moving import integer, triangle
 from knowledge.compiler.lower.pointwise import result_dtype
 from knowledge.compiler.lower.reductions import (
     REDUCTIONS,
@@ -20,6 +22,7 @@ from knowledge.compiler.lower.reductions import (
     log_probabilities,
     normalized,
 )
+from knowledge.compiler.lower.scattering import LOOKED_THROUGH
 from knowledge.compiler.problem import Argument, Op, Ref
 
 
@@ -110,17 +113,51 @@ def _cross_entropy(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     scores, target = state.operand(op.args[0], result_dtype(op)), state.value(op.args[1])
     dim = 1 if len(scores.shape) > 1 else 0
     logs = log_probabilities(Rows(state, scores, (dim,)))
-    smoothing = state.argument(op, 5, "label_smoothing")
+    smoothing, weight = float(state.argument(op, 5, "label_smoothing") or 0.0), state.argument(op, 2, "weight")  # type: ignore[arg-type]
+    classes, f, wanted = scores.shape[dim], Terms(state.graph, scores.dtype), state.argument(op, 3, "reduction")
+    weighted = logs
+    if weight is not None:
+        by_class = (*(1,) * dim, classes, *(1,) * (len(scores.shape) - dim - 1))
+        weighted = f("mul", logs, state.graph.reshape(state.operand(weight, scores.dtype), by_class))
     if target.dtype == scores.dtype:
-        if smoothing or state.argument(op, 2, "weight") is not None:
-            raise UnwritableError(f"{op.target} of probabilities with weights or smoothing")
-        f = Terms(state.graph, scores.dtype)
-        rows = Rows(state, f("mul", logs, target), (dim,))
+        if smoothing:
+            target = f("add", f("mul", target, 1 - smoothing), smoothing / classes)
+        rows = Rows(state, f("mul", weighted, target), (dim,))
         lost = rows.result(f("neg", rows.reduce("sum")), False)
-        return reduced(state, lost, state.argument(op, 3, "reduction"))
-    if smoothing:
-        raise UnwritableError(f"{op.target} with smoothed labels")
-    return _chosen(state, op, logs, dim)
+        return _mean_of_rows(state, lost, scores, classes, wanted)
+    chosen = _chosen(state, op, logs, dim)
+    if not smoothing:
+        return chosen
+    assert isinstance(chosen, Node)
+    even = f("mul", _evenly(state, op, weighted, dim), smoothing / classes)
+    return f("add", f("mul", chosen, 1 - smoothing), even)
+
+
+def _mean_of_rows(state: Lowering, lost: Node, scores: Node, classes: int, wanted: Argument) -> Node:
+    """A mean is over rows, of which a single one has no dimension."""
+    assert classes * max(prod(lost.shape), 1) == prod(scores.shape) or not prod(scores.shape)
+    return reduced(state, lost, wanted)
+
+
+def _evenly(state: Lowering, op: Op, logs: Node, dim: int) -> Node:
+    """The loss that all classes are the target of: the negative sum of a row's logarithms, but where it is ignored."""
+    graph, target, dtype = state.graph, state.value(op.args[1]), logs.dtype
+    rows = Rows(state, logs, (dim,))
+    lost = rows.result(rows.f("neg", rows.reduce("sum")), False)
+    choice = graph.read(target, here := places(target.shape))
+    counts = graph.element(
+        "ne", "bool", choice, graph.const(integer(state.argument(op, 4, "ignore_index"), op), "int64")
+    )
+    none = graph.const(0.0, dtype)
+    losses = graph.map(target.shape, graph.element("select", dtype, counts, graph.read(lost, here), none))
+    share: Node = graph.const(1.0, dtype)
+    if (weight := state.argument(op, 2, "weight")) is not None:
+        share = graph.read(state.operand(weight, dtype), (computed(choice),), partial=True)
+    shares = graph.map(target.shape, graph.element("select", dtype, counts, share, none))
+    wanted = state.argument(op, 3, "reduction")
+    if wanted == MEAN and not target.shape:
+        return graph.compute("div", dtype, losses, shares)
+    return reduced(state, losses, wanted, shares)
 
 
 def _distance(state: Lowering, one: Node, other: Node, p: float, eps: float) -> Node:
@@ -134,8 +171,6 @@ def _cdist(state: Lowering, op: Op) -> Node:
     """Each row of one from each of the other, in batches that are broadcast."""
     graph, dtype, shape = state.graph, result_dtype(op), op.results[0].shape
     p = float(state.argument(op, 2, "p"))  # type: ignore[arg-type]
-    if p == 0:
-        raise UnwritableError(f"{op.target} that counts what differs")
     *lead, row, column, inner = places((*shape, state.value(op.args[0]).shape[-1]))
 
     def spread(argument: Argument, place: Index) -> Node:
@@ -145,6 +180,31 @@ def _cdist(state: Lowering, op: Op) -> Node:
         return graph.map((*shape, node.shape[-1]), graph.read(node, (*outer, place, inner)))
 
     return _distance(state, spread(op.args[0], row), spread(op.args[1], column), p, 0.0)
+
+
+def _pairs(state: Lowering, op: Op) -> Node:
+    """pdist: the distance of every two rows, once each."""
+    graph, node = state.graph, state.operand(op.args[0], result_dtype(op))
+    count, columns = node.shape
+    (pair,), inner = places(op.results[0].shape), along(axes("i", (*op.results[0].shape, columns))[1])
+    both = triangle(graph, graph.position(pair), count, count, 1, low=False)
+    wide = (*op.results[0].shape, columns)
+    one, other = (graph.map(wide, graph.read(node, (computed(row), inner), partial=True)) for row in both)
+    return _distance(state, one, other, float(state.argument(op, 1, "p")), 0.0)  # type: ignore[arg-type]
+
+
+def _isin(state: Lowering, op: Op) -> Node:
+    """Whether each element is among some others, which are all looked at."""
+    graph, shape = state.graph, op.results[0].shape
+    dtype = state.promoted(*op.args[:2])
+    x, others = (state.operand(each, dtype) for each in op.args[:2])
+    if prod(shape) * prod(others.shape) > LOOKED_THROUGH:
+        raise UnwritableError(f"{op.target} among {prod(others.shape)} elements")
+    x, others = (graph.expand(x, shape), graph.reshape(others, (prod(others.shape),)))
+    other = graph.read(others, (along(axes("r", (prod(others.shape),))[0]),)) if others.shape else others
+    same = graph.element("eq", "bool", graph.read(x, places(shape)), other)
+    found = graph.fold("any", shape, (prod(others.shape),), same)
+    return graph.compute("not", "bool", found) if state.argument(op, 3, "invert") is True else found
 
 
 def _triplet(state: Lowering, op: Op) -> Node:
@@ -181,12 +241,16 @@ def _batch_norm(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     """By stored statistics elementwise; in training, and where none are stored, by the batch's own."""
     training = state.argument(op, 5, "training") is True
     if (not training and isinstance(op.args[3], Ref)) or "no_training" in op.target:
-        return ACTIVATIONS["batch_norm"](state, op)
+        made = ACTIVATIONS["batch_norm"](state, op)
+        none = [state.graph.const(0.0, each.dtype) for each in op.results[1:] if not prod(each.shape)]
+        return made if not none else (made, *none)  # type: ignore[arg-type]
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(dim for dim in range(len(node.shape)) if dim != 1))
     eps = rows.f.number(float(state.argument(op, 7, "eps")))  # type: ignore[arg-type]
     channels = (node.shape[1], *(1,) * (len(node.shape) - 2))
-    return affine(rows, normalized(rows, eps)[0], op.args[1], op.args[2], channels)
+    normal, scale = normalized(rows, eps)
+    made = affine(rows, normal, op.args[1], op.args[2], channels)
+    return made if len(op.results) == 1 else (made, rows.result(rows.mean(), False), rows.result(scale, False))
 
 
 def _sum(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
@@ -201,5 +265,6 @@ CHOOSING: dict[str, Lower] = {
     **dict.fromkeys(("nll_loss", "nll_loss_nd", "nll_loss2d", "nll_loss_forward", "nll_loss2d_forward"), _nll),
     "cross_entropy_loss": _cross_entropy,
     "triplet_margin_loss": _triplet, "cosine_embedding_loss": _cosine_embedding, "batch_norm": _batch_norm,
-    "native_batch_norm": _batch_norm, "sum": _sum, "cdist": _cdist,
+    "native_batch_norm": _batch_norm, "sum": _sum, "cdist": _cdist, "_pdist_forward": _pairs,
+    "isin": _isin,
 }  # fmt: skip

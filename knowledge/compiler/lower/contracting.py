@@ -106,6 +106,28 @@ def _addmm(state: Lowering, op: Op) -> Node:
     return f("add", made, first if beta == 1 else f("mul", first, state.operand(beta, f.dtype)))
 
 
+def _addbmm(state: Lowering, op: Op) -> Node:
+    """beta * first + alpha * the sum of all products of a batch."""
+    f = Terms(state.graph, result_dtype(op))
+    first, left, right = _operands(state, op, 0, 1, 2)
+    made = state.graph.reduce("sum", f.dtype, product(state.graph, left, right), (0,), keepdim=False)
+    alpha, beta = (op.kwargs[name] for name in ("alpha", "beta"))
+    made = made if alpha == 1 else f("mul", made, state.operand(alpha, f.dtype))
+    return made if beta == 0 else f("add", made, f("mul", first, state.operand(beta, f.dtype)))
+
+
+def _bilinear(state: Lowering, op: Op) -> Node:
+    """x W y + bias for each of the weight's matrices."""
+    graph, (left, right, weight) = state.graph, _operands(state, op, 0, 1, 2)
+    count, rows, columns = weight.shape
+    turned = graph.reshape(permuted(graph, weight, (1, 0, 2)), (rows, count * columns))
+    halfway = graph.reshape(product(graph, left, turned), (*left.shape[:-1], count, columns))
+    both = graph.compute("mul", left.dtype, halfway, graph.reshape(right, (*right.shape[:-1], 1, columns)))
+    made = graph.reduce("sum", left.dtype, both, (len(both.shape) - 1,), keepdim=False)
+    bias = state.argument(op, 3, "bias")
+    return made if bias is None else graph.compute("add", made.dtype, made, state.operand(bias, made.dtype))
+
+
 @dataclass(frozen=True)
 class Convolution:
     """How a convolution goes over its operand: one number a dimension each; `before` is the padding in front."""
@@ -254,6 +276,6 @@ CONTRACTING: dict[str, Lower] = {
     **dict.fromkeys(("addmm", "addmv", "baddbmm"), _addmm),
     **dict.fromkeys((f"conv{rank}d" for rank in (1, 2, 3)), _convolution(False)),
     **dict.fromkeys((f"conv_transpose{rank}d" for rank in (1, 2, 3)), _convolution(True)),
-    "linear": _linear, "convolution": _any_convolution,
+    "addbmm": _addbmm, "bilinear": _bilinear, "linear": _linear, "convolution": _any_convolution,
     "scaled_dot_product_attention": _attention,
 }  # fmt: skip

@@ -17,19 +17,22 @@ from knowledge.compiler.lower.pointwise import POINTWISE
 from knowledge.compiler.lower.recurrent import RECURRENT
 from knowledge.compiler.lower.reductions import REDUCTIONS
 from knowledge.compiler.lower.sampling import SAMPLING
+from knowledge.compiler.lower.scanning import SCANNING
 from knowledge.compiler.lower.scattering import SCATTERING
 from knowledge.compiler.lower.sorting import SORTING
-from knowledge.compiler.lower.views import VIEWS
+from knowledge.compiler.lower.views import COPIES, VIEWS
 from knowledge.compiler.lower.windows import WINDOWS
 from knowledge.compiler.problem import ByContent, Problem
 
 _OPERATIONS = {
-    **POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
-    **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING, **SORTING, **SAMPLING,
+    **POINTWISE, **ACTIVATIONS, **VIEWS, **COPIES, **REDUCTIONS, **LOSSES, **MOVING, **WINDOWS, **CONTRACTING, **EINSUM,
+    **CHOOSING, **RECURRENT, **GRADIENTS, **SCATTERING, **SORTING, **SAMPLING, **SCANNING,
 }  # fmt: skip
 _BY_INDEX = (
     "pad", "constant_pad_nd", *(name for name in MOVING if name.endswith("d") and "_pad" in name), "roll", "diagonal",
-    "diag", "diag_embed", "cdist", "scaled_dot_product_attention", *(name for name in CONTRACTING if "conv" in name),
+    "diag", "diag_embed", "cdist", *CONTRACTING, *REDUCTIONS, *SCANNING, *SCATTERING, *SORTING, "as_strided",
+    "diagonal_scatter", "cat", "concat", "gather", "take", "index_select", "index", "isin", "_pdist_forward",
+    "cross_entropy_loss",
 )  # fmt: skip
 OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_INDEX}
 

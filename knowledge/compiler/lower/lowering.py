@@ -23,15 +23,16 @@ WITHOUT_EFFECT = frozenset(("_assert_tensor_metadata", "_assert_async", "_assert
 class Lowering:
     """The values known so far. Operand numbers become constants of the type that the operation computes in.
 
-    `changed` names, for each value that an in-place write made stale, the operation that wrote. `shapes` are those
-    of the trace.
+    `changed` names, for each value that an in-place write made stale, the operation that wrote. `traced` are the
+    arguments and results as the trace has them; `unmade` the results that a lowering does not make, with its operation.
     """
 
     graph: Values
     values: dict[str, Node] = field(default_factory=dict)
     roots: dict[str, str] = field(default_factory=dict)
     changed: dict[str, str] = field(default_factory=dict)
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    traced: dict[str, Tensor] = field(default_factory=dict)
+    unmade: dict[str, str] = field(default_factory=dict)
 
     def argument(self, op: Op, position: int, name: str) -> Argument:
         """An argument by position, or by name where the schema has it by name; None where the overload has none."""
@@ -42,6 +43,8 @@ class Lowering:
         if isinstance(argument, Ref):
             if argument.ref in self.changed:
                 raise UnwritableError(f"an in-place write that other values may see ({self.changed[argument.ref]})")
+            if argument.ref in self.unmade:
+                raise UnwritableError(f"{self.unmade[argument.ref]}'s result {argument.ref}")
             if argument.ref not in self.values:
                 raise UnwritableError(f"{argument.ref}, which the trace does not define")
             return self.values[argument.ref]
@@ -50,6 +53,10 @@ class Lowering:
         if isinstance(argument, int | float):
             return self.graph.const(argument, "int64" if isinstance(argument, int) else "float64")
         raise UnwritableError(f"an operand {argument!r}")
+
+    def traced_of(self, argument: Argument) -> Tensor | None:
+        """An operand's shape, strides and type in the trace; None of a number."""
+        return self.traced.get(argument.ref) if isinstance(argument, Ref) else None
 
     def operand(self, argument: Argument, dtype: str) -> Node:
         """An operand, converted to `dtype`."""
@@ -125,6 +132,8 @@ def lower(problem: Problem, table: Mapping[str, Lower], graph: Values) -> Lowere
     state = Lowering(graph)
     for given in (*problem.inputs, *problem.parameters):
         state.values[given.name] = state.graph.load(given) if isinstance(given, Tensor) else state.graph.scalar(given)
+        if isinstance(given, Tensor):
+            state.traced[given.name] = given
     for op in live(problem):
         _apply(state, completed(op), table)
     outputs = []
@@ -149,7 +158,9 @@ def _apply(state: Lowering, op: Op, table: Mapping[str, Lower]) -> None:
         # What is written in place takes the type of the operand.
         kept = state.cast(node, result.dtype) if in_place else node
         state.values[result.name] = _as_traced(state, op, kept, result)
-        state.shapes[result.name] = result.shape
+        state.traced[result.name] = result
+    for result in op.results[len(nodes) :]:
+        state.unmade[result.name] = op.target
     for alias, source in aliases(op):
         state.roots[alias] = state.roots.get(source, source)
     if in_place and name[:-1] in ALIASING and isinstance(op.args[0], Ref):
@@ -199,9 +210,9 @@ def by_index(lower: Lower) -> Lower:
 
     def lowered(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
         for name in reads(op):
-            node, shape = state.values.get(name), state.shapes.get(name)
-            if node is not None and node.uniform and shape:
-                state.values[name] = state.graph.map(shape, node)
+            node, traced = state.values.get(name), state.traced.get(name)
+            if node is not None and node.uniform and traced is not None:
+                state.values[name] = state.graph.map(traced.shape, node)
         return lower(state, op)
 
     return lowered

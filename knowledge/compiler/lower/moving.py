@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from math import prod
 
+from knowledge.compiler.ir.dtypes import is_float
 from knowledge.compiler.ir.expressions import Node, UnwritableError
-from knowledge.compiler.ir.index import Index, along, axes, computed, number, places
+from knowledge.compiler.ir.index import Index, computed, linear, number, places, unravelled
 from knowledge.compiler.ir.nodes import Values
+from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import Lower, Lowering
 from knowledge.compiler.lower.pointwise import multiply, result_dtype
-from knowledge.compiler.lower.views import keeping_constants, numbers, tensor_operand
+from knowledge.compiler.lower.views import keeping_constants, numbers
 from knowledge.compiler.problem import Argument, Op
 
 Indices = tuple[Index, ...]
@@ -117,7 +119,7 @@ def _other_pad(state: Lowering, op: Op) -> Node:
         if index.within(extent):
             indices.append(index)
         elif mode == "circular":
-            indices.append((index + extent) % extent)
+            indices.append((index + extent) % max(extent, 1))
         elif mode in ("reflect", "reflection"):
             indices.append(_mirrored(graph, index, extent))
         else:
@@ -153,7 +155,7 @@ def _triangle(lower: bool) -> Lower:
     return made
 
 
-def _wrapped(graph: Values, element: Node, extent: int) -> Index:
+def wrapped(graph: Values, element: Node, extent: int) -> Index:
     """A computed index; negative ones count from the end."""
     whole = element if element.dtype == "int64" else graph.element("cast", "int64", element)
     below = graph.element("lt", "bool", whole, graph.const(0, "int64"))
@@ -163,24 +165,40 @@ def _wrapped(graph: Values, element: Node, extent: int) -> Index:
 
 def _gather(state: Lowering, op: Op) -> Node:
     graph, node, index = state.graph, state.value(op.args[0]), state.value(op.args[2])
-    dim = integer(op.args[1], op) % max(len(node.shape), 1)
+    if not prod(index.shape):
+        return graph.map(op.results[0].shape, graph.const(0, node.dtype))
+    if not node.shape or not index.shape:  # either may lack its one dimension
+        node, index = (graph.reshape(each, each.shape or (1,)) for each in (node, index))
+    dim = integer(op.args[1], op) % len(node.shape)
     here = places(index.shape)
-    chosen = _wrapped(graph, graph.read(index, here), node.shape[dim])
-    return graph.map(index.shape, graph.read(node, replaced(here, dim, chosen), partial=True))
+    chosen = wrapped(graph, graph.read(index, here), node.shape[dim])
+    found = graph.map(index.shape, graph.read(node, replaced(here, dim, chosen), partial=True))
+    return graph.reshape(found, op.results[0].shape)
+
+
+def _take(state: Lowering, op: Op) -> Node:
+    """Elements by their numbers in the whole."""
+    graph, node, index = state.graph, state.value(op.args[0]), state.value(op.args[1])
+    flat = graph.reshape(node, (prod(node.shape),))
+    chosen = wrapped(graph, graph.read(index, places(index.shape)), flat.shape[0])
+    return graph.map(index.shape, graph.read(flat, (chosen,), partial=True))
 
 
 def _index_select(state: Lowering, op: Op) -> Node:
+    """Rows by their numbers; of one number, and of a value without dimensions, as if these had one."""
     graph, node, index = state.graph, state.value(op.args[0]), state.value(op.args[2])
-    dim = integer(op.args[1], op) % max(len(node.shape), 1)
+    if not node.shape:
+        return graph.reshape(node, op.results[0].shape)
+    dim = integer(op.args[1], op) % len(node.shape)
     here = places(op.results[0].shape)
-    chosen = _wrapped(graph, graph.read(index, (here[dim],)), node.shape[dim])
+    chosen = wrapped(graph, graph.read(index, (here[dim],) if index.shape else ()), node.shape[dim])
     return graph.map(op.results[0].shape, graph.read(node, replaced(here, dim, chosen), partial=True))
 
 
 def _embedding(state: Lowering, op: Op) -> Node:
     graph, table, index = state.graph, state.value(op.args[0]), state.value(op.args[1])
     *lead, last = places(op.results[0].shape)
-    chosen = _wrapped(graph, graph.read(index, tuple(lead)), table.shape[0])
+    chosen = wrapped(graph, graph.read(index, tuple(lead)), table.shape[0])
     return graph.map(op.results[0].shape, graph.read(table, (chosen, last), partial=True))
 
 
@@ -207,7 +225,7 @@ def _index(state: Lowering, op: Op) -> Node:
             number(0) if size == 1 else place
             for size, place in zip(pick.shape, block[count - len(pick.shape) :], strict=True)
         )
-        indices.append(_wrapped(graph, graph.read(pick, own), extent))
+        indices.append(wrapped(graph, graph.read(pick, own), extent))
     return graph.map(shape, graph.read(node, tuple(indices), partial=True))
 
 
@@ -219,14 +237,111 @@ def _one_hot(state: Lowering, op: Op) -> Node:
 
 
 def _arange(state: Lowering, op: Op) -> Node:
+    """Whole numbers, or start + i * step in float64 as PyTorch has it."""
     graph, result = state.graph, op.results[0]
     first = op.args[0] if len(op.args) > 1 else 0
     step = op.args[2] if len(op.args) > 2 else 1
-    if not isinstance(first, int) or not isinstance(step, int):
-        raise UnwritableError(f"{op.target} of numbers that are not whole")
-    (axis,) = axes("i", result.shape)
-    place = graph.position(along(axis) * step + first)
-    return graph.map(result.shape, place if result.dtype == "int64" else graph.element("cast", result.dtype, place))
+    (place,) = places(result.shape)
+    if isinstance(first, int) and isinstance(step, int):
+        whole = graph.position(place * step + first)
+        return graph.map(result.shape, whole if result.dtype == "int64" else graph.element("cast", result.dtype, whole))
+    if not isinstance(first, int | float) or not isinstance(step, int | float):
+        raise UnwritableError(f"{op.target} of numbers that are not known beforehand")
+    kind = "float64" if is_float(result.dtype) else "int64"
+    start, gap = state.operand(first, kind), state.operand(step, kind)
+    count = graph.position(place)
+    count = count if kind == "int64" else graph.element("cast", kind, count)
+    made = graph.element("add", kind, start, graph.element("mul", kind, count, gap))
+    return graph.map(result.shape, made if kind == result.dtype else graph.element("cast", result.dtype, made))
+
+
+def _linspace(state: Lowering, op: Op) -> Node:
+    """Up from the start in the first half, and down from the end in the other."""
+    graph, result = state.graph, op.results[0]
+    kind = "float64" if result.dtype == "float64" else "float32"
+    (place,), (count,) = places(result.shape), result.shape
+    first, last = (state.operand(each, kind) for each in op.args[:2])
+    first, last = (each if each.uniform else graph.read(each, ()) for each in (first, last))
+    gap = graph.element("sub", kind, last, first)
+    step = graph.element("div", kind, gap, graph.const(float(max(count - 1, 1)), kind))
+
+    def times(index: Index) -> Node:
+        return graph.element("mul", kind, step, graph.element("cast", kind, graph.position(index)))
+
+    low = graph.element("add", kind, first, times(place))
+    high = graph.element("sub", kind, last, times(place * -1 + (count - 1)))
+    made = graph.element("select", kind, graph.within(place, max(count // 2, 1)), low, high)
+    return graph.map(result.shape, made if kind == result.dtype else graph.element("cast", result.dtype, made))
+
+
+def _as_strided(state: Lowering, op: Op) -> Node:
+    """Elements at strides in the memory of an operand that fills it without gaps."""
+    graph, shape = state.graph, op.results[0].shape
+    node, traced = state.value(op.args[0]), state.traced_of(op.args[0])
+    if traced is None or traced.strides != packed_strides(traced.shape):
+        raise UnwritableError(f"{op.target} of a view whose memory holds more than it")
+    strides, offset = numbers(op.args[2], op), integer(state.argument(op, 3, "storage_offset") or 0, op)
+    place = linear(places(shape), strides) + offset
+    return graph.map(shape, graph.read(node, unravelled(place, node.shape), partial=True))
+
+
+def triangle(graph: Values, place: Node, rows: int, columns: int, offset: int, *, low: bool) -> tuple[Node, Node]:
+    """Row and column of the element that stands at a place of a matrix's lower or upper triangle, row by row."""
+
+    def f(op: str, *args: Node | int) -> Node:
+        nodes = (each if isinstance(each, Node) else graph.const(each, "int64") for each in args)
+        return graph.element(op, "bool" if op in ("gt", "le") else "int64", *nodes)
+
+    def up_to(last: Node) -> Node:
+        """1 + 2 + ... + last; 0 where that is negative."""
+        return f("select", f("gt", last, 0), f("truncated_divide", f("mul", last, f("add", last, 1)), 2), 0)
+
+    first = offset + 1 if low else offset
+    begun = [max(each, 0) * (max(each, 0) + 1) // 2 for each in (first - 1, first - 1 - columns)]
+
+    def before(row: Node) -> Node:
+        """How many elements stand in the rows before this one."""
+        inside = f("sub", f("sub", up_to(f("add", row, first - 1)), up_to(f("add", row, first - 1 - columns))),
+                   begun[0] - begun[1])  # fmt: skip
+        return inside if low else f("sub", f("mul", row, columns), inside)
+
+    row: Node = graph.const(0, "int64")
+    step = 1 << rows.bit_length() >> 1
+    while step:
+        further = f("add", row, step)
+        taken = graph.element("and", "bool", f("le", further, rows - 1), f("le", before(further), place))
+        row = f("select", taken, further, row)
+        step >>= 1
+    start = graph.const(0, "int64") if low else f("minimum", f("maximum", f("add", row, offset), 0), columns)
+    return row, f("add", f("sub", place, before(row)), start)
+
+
+def _triangle_indices(*, low: bool) -> Lower:
+    """Rows and columns of a matrix's lower or upper triangle, row by row."""
+
+    def made(state: Lowering, op: Op) -> Node:
+        graph, result = state.graph, op.results[0]
+        rows, columns = (integer(each, op) for each in op.args[:2])
+        offset = integer(state.argument(op, 2, "offset"), op)
+        which, place = places(result.shape)
+        row, column = triangle(graph, graph.position(place), rows, columns, offset, low=low)
+        found = graph.element("select", "int64", graph.within(which, 1), row, column)
+        return graph.map(result.shape, found if result.dtype == "int64" else graph.element("cast", result.dtype, found))
+
+    return made
+
+
+def _diagonal_scatter(state: Lowering, op: Op) -> Node:
+    """A diagonal replaced: (whole, part, offset, dim1, dim2)."""
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
+    base, part = (state.operand(each, dtype) for each in op.args[:2])
+    offset = integer(state.argument(op, 2, "offset"), op)
+    first, second = (integer(state.argument(op, at, name), op) % len(shape) for at, name in ((3, "dim1"), (4, "dim2")))
+    here = places(shape)
+    on = graph.within(here[second] - here[first] - offset, 1)
+    lead = [place for dim, place in enumerate(here) if dim not in (first, second)]
+    element = graph.read(part, (*lead, here[first] + min(offset, 0)), partial=True)
+    return graph.map(shape, graph.element("select", dtype, on, element, graph.read(base, here)))
 
 
 def _eye(state: Lowering, op: Op) -> Node:
@@ -256,12 +371,16 @@ def _diag(state: Lowering, op: Op) -> Node:
 def _diag_embed(state: Lowering, op: Op) -> Node:
     """Matrices that are 0 but on a diagonal."""
     graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
-    if op.args[2:] not in ((), (-2, -1)) or op.kwargs:
-        raise UnwritableError(f"{op.target} into other dimensions than the last")
     offset = integer(state.argument(op, 1, "diagonal"), op)
-    *lead, row, column = places(shape)
-    on = graph.within(column - row - offset, 1)
-    element = graph.read(node, (*lead, row + min(offset, 0)), partial=True)
+    embeds = "embed" in op.target
+    first, second = (
+        integer(state.argument(op, at, name) if embeds else last, op) % len(shape)
+        for at, name, last in ((2, "dim1", -2), (3, "dim2", -1))
+    )
+    here = places(shape)
+    lead = [place for dim, place in enumerate(here) if dim not in (first, second)]
+    on = graph.within(here[second] - here[first] - offset, 1)
+    element = graph.read(node, (*lead, here[first] + min(offset, 0)), partial=True)
     return graph.map(shape, graph.element("select", node.dtype, on, element, graph.const(0, node.dtype)))
 
 
@@ -278,16 +397,6 @@ def _unfold_windows(state: Lowering, op: Op) -> Node:
     return graph.map(shape, graph.read(node, (*lead, channel, y, x), partial=True))
 
 
-def _scan(op_name: str) -> Callable[[Lowering, Op], Node]:
-    def made(state: Lowering, op: Op) -> Node:
-        node = state.operand(op.args[0], result_dtype(op))
-        if not node.shape or node.uniform:
-            raise UnwritableError(f"{op.target} of a number")
-        return state.graph.scan(op_name, node, integer(op.args[1], op) % len(node.shape))
-
-    return made
-
-
 def _extent_of_result(state: Lowering, op: Op) -> Node:
     """repeat, tile: the whole again and again along each dimension."""
     graph, node, shape = state.graph, state.value(op.args[0]), op.results[0].shape
@@ -300,8 +409,10 @@ def _repeat_interleave(state: Lowering, op: Op) -> Node:
     """Each element of one dimension several times."""
     graph, node, times, shape = state.graph, state.value(op.args[0]), op.args[1], op.results[0].shape
     dim, here = state.argument(op, 2, "dim"), places(shape)
-    if not isinstance(times, int) or not isinstance(dim, int):
-        raise UnwritableError(f"{op.target} without one number of repeats and one dimension")
+    if not isinstance(times, int):
+        raise UnwritableError(f"{op.target} without one number of repeats")
+    if not isinstance(dim, int):
+        node, dim = graph.reshape(node, (prod(node.shape),)), 0
     dim %= len(shape)
     return graph.map(shape, graph.read(node, replaced(here, dim, here[dim] // times)))
 
@@ -326,9 +437,11 @@ def _unfold(state: Lowering, op: Op) -> Node:
     """Windows of one dimension, their elements as a new last one."""
     graph, node, (dim, _, step) = (
         state.graph,
-        tensor_operand(state, op),
+        state.value(op.args[0]),
         (numbers(each, op)[0] for each in op.args[1:4]),
     )
+    if not node.shape:
+        return graph.map(op.results[0].shape, graph.read(node, ()))
     *here, last = places(op.results[0].shape)
     dim %= len(node.shape)
     return graph.map(op.results[0].shape, graph.read(node, replaced(tuple(here), dim, here[dim] * step + last)))
@@ -350,8 +463,10 @@ MOVING: dict[str, Lower] = {
     **REARRANGED,
     "cat": _cat, "concat": _cat, "stack": _stack, "constant_pad_nd": _constant_pad, "pad": _other_pad,
     **dict.fromkeys((f"{mode}_pad{rank}d" for mode in ("reflection", "replication") for rank in (1, 2, 3)), _other_pad),
-    "roll": _roll, "tril": _triangle(True), "triu": _triangle(False), "gather": _gather,
+    "roll": _roll, "tril": _triangle(True), "triu": _triangle(False), "gather": _gather, "take": _take,
     "index_select": _index_select, "embedding": _embedding, "index": _index, "one_hot": _one_hot, "arange": _arange,
     "eye": _eye, "diagonal": _diagonal, "diag": _diag, "diag_embed": _diag_embed, "im2col": _unfold_windows,
-    "cumsum": _scan("sum"), "cumprod": _scan("prod"),
+    "as_strided": _as_strided, "tril_indices": _triangle_indices(low=True),
+    "triu_indices": _triangle_indices(low=False),
+    "as_strided_copy": _as_strided, "diagonal_scatter": _diagonal_scatter, "linspace": _linspace,
 }  # fmt: skip

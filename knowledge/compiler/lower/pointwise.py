@@ -13,7 +13,7 @@ from knowledge.compiler.problem import Argument, Op
 
 UNARY = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos", "atan",
-    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc",
+    "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "lgamma", "digamma", "erfinv",
 )  # fmt: skip
 ROUNDING = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "fix": "trunc", "round": "round"}
 ALIASES = {
@@ -23,7 +23,9 @@ ALIASES = {
     "divide": "div", "true_divide": "div", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
     "not_equal": "ne", "clip": "clamp", "arctan2": "atan2", "_to_copy": "to", "type_as": "to",
     "sgn": "sign", "special_expit": "sigmoid", "__and__": "bitwise_and", "__or__": "bitwise_or",
-    "__xor__": "bitwise_xor",
+    "__xor__": "bitwise_xor", "__lshift__": "bitwise_left_shift", "__rshift__": "bitwise_right_shift",
+    "special_gammaln": "lgamma", "special_digamma": "digamma", "special_psi": "digamma", "special_erfinv": "erfinv",
+    "special_polygamma": "polygamma",
 }  # fmt: skip
 
 
@@ -63,10 +65,13 @@ def comparison(primitive: str) -> Lower:
 def _rounding(primitive: str) -> Lower:
     def lower(state: Lowering, op: Op) -> Node:
         operand = state.operand(op.args[0], result_dtype(op))
-        if op.kwargs.get("decimals", 0):
-            raise UnwritableError(f"{op.target} with decimals")
         if not dtypes.is_float(operand.dtype):
             return operand
+        if isinstance(places := op.kwargs.get("decimals", 0), int) and places:
+            scale, graph = state.graph.const(10.0 ** abs(places), operand.dtype), state.graph
+            there, back = ("mul", "div") if places > 0 else ("div", "mul")
+            whole = graph.compute(primitive, operand.dtype, graph.compute(there, operand.dtype, operand, scale))
+            return graph.compute(back, operand.dtype, whole, scale)
         return state.graph.compute(primitive, operand.dtype, operand)
 
     return lower
@@ -268,6 +273,37 @@ def _against_infinity(primitive: str) -> Lower:
     return lower
 
 
+def _signbit(state: Lowering, op: Op) -> Node:
+    graph, node = state.graph, state.value(op.args[0])
+    if node.dtype in ("bool", "uint8"):
+        return graph.const(False, "bool")
+    if dtypes.is_float(node.dtype):  # -0 and NaN have one, too
+        node = graph.compute("copysign", node.dtype, graph.const(1.0, node.dtype), node)
+    return graph.compute("lt", "bool", node, graph.const(0, node.dtype))
+
+
+def _lcm(state: Lowering, op: Op) -> Node:
+    """|x / gcd(x, y) * y|; 0 where both are."""
+    graph, dtype = state.graph, result_dtype(op)
+    x, y = (state.operand(each, dtype) for each in op.args[:2])
+    common = graph.compute("gcd", dtype, x, y)
+    least = graph.compute("maximum", dtype, common, graph.const(1, dtype))
+    return graph.compute("abs", dtype, multiply(state, graph.compute("truncated_divide", dtype, x, least), y))
+
+
+def _polygamma(state: Lowering, op: Op) -> Node:
+    """The n-th derivative of digamma: -(-1)^n n! zeta(n + 1, x)."""
+    graph, dtype, (order, given) = state.graph, result_dtype(op), op.args[:2]
+    order, given = (order, given) if isinstance(order, int) else (given, order)  # the method has them the other way
+    x = state.operand(given, dtype)
+    if not isinstance(order, int):
+        raise UnwritableError(f"{op.target} of an order that is not known beforehand")
+    if not order:
+        return graph.compute("digamma", dtype, x)
+    series = graph.compute("zeta", dtype, graph.const(float(order + 1), dtype), x)
+    return multiply(state, graph.const(float((-1) ** (order + 1) * math.factorial(order)), dtype), series)
+
+
 def _cast(state: Lowering, op: Op) -> Node:
     return state.operand(op.args[0], result_dtype(op))
 
@@ -301,6 +337,8 @@ def _table() -> dict[str, Lower]:
     table.update({name: comparison(name) for name in COMPARISONS})
     names = {"atan2": "atan2", "hypot": "hypot", "maximum": "maximum", "minimum": "minimum", "fmax": "fmax"}
     _fill_in(table, names | {"fmin": "fmin", "floor_divide": "floor_divide", "remainder": "remainder"}, binary)
+    shifts = {"bitwise_left_shift": "shift_left", "bitwise_right_shift": "shift_right"}
+    _fill_in(table, shifts | {"copysign": "copysign", "nextafter": "nextafter", "gcd": "gcd"}, binary)
     _fill_in(table, ROUNDING, _rounding)
     _fill_in(table, {f"logical_{name}": name for name in ("and", "or", "xor", "not")}, _logical)
     _fill_in(table, {f"bitwise_{name}": name for name in ("and", "or", "xor", "not")}, _bitwise)
@@ -318,7 +356,7 @@ def _table() -> dict[str, Lower]:
         "rsub": _rsub, "mul": _mul, "div": _div, "fmod": _fmod, "abs": _abs, "sign": _sign, "square": _square,
         "reciprocal": _reciprocal, "rsqrt": _rsqrt, "pow": _pow, "clamp": _clamp, "clamp_min": _clamp_min,
         "clamp_max": _clamp_max, "where": _where, "masked_fill": _masked_fill, "lerp": _lerp,
-        "frac": _frac, "isnan": _isnan,
+        "frac": _frac, "isnan": _isnan, "signbit": _signbit, "lcm": _lcm, "polygamma": _polygamma,
         "to": _cast, "dropout": _dropout, "native_dropout": _dropout,
         "full_like": _filled(None), "fill": _filled(None), "full": _filled(None), "scalar_tensor": _filled(None),
         "clone": _same, "detach": _same, "alias": _same, "contiguous": _same, "lift_fresh_copy": _same,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from math import prod
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
-from knowledge.compiler.lower.activations import Terms
+from knowledge.compiler.lower.activations import ACTIVATIONS, Terms
 from knowledge.compiler.lower.lowering import Lower, Lowering, dtype_argument
 from knowledge.compiler.lower.pointwise import multiply, reciprocal_root, result_dtype
 from knowledge.compiler.lower.views import tensor_operand
@@ -24,15 +24,17 @@ def dimensions(argument: Argument, rank: int) -> tuple[int, ...]:
     given = argument if isinstance(argument, tuple) else (argument,)
     if not all(isinstance(dim, int) for dim in given):
         raise UnwritableError("a reduction over dimensions that are not known beforehand")
-    return tuple(sorted(int(dim) % max(rank, 1) for dim in given))  # type: ignore[arg-type]
+    if not rank:  # of one number, dimension 0 and -1 are no dimension
+        return ()
+    return tuple(sorted(int(dim) % rank for dim in given))  # type: ignore[arg-type]
 
 
 class Rows:
     """A value and the dimensions it is reduced over. Its methods keep those dimensions, with extent 1."""
 
     def __init__(self, state: Lowering, node: Node, dims: tuple[int, ...]) -> None:
-        if not node.shape:
-            raise UnwritableError("a reduction of a value without dimensions")
+        if node.uniform:
+            raise UnwritableError("a reduction of a constant")
         self.state = state
         self.node = node
         self.dims = dims
@@ -289,9 +291,9 @@ def _rms_norm(state: Lowering, op: Op) -> Node:
 
 
 def _instance_norm(state: Lowering, op: Op) -> Node:
-    """Each channel of each image by its own statistics; running statistics must not be asked for."""
-    if state.argument(op, 5, "use_input_stats") is not True or op.args[3] is not None:
-        raise UnwritableError(f"{op.target} with running statistics")
+    """Each channel of each image by its own statistics, or by running ones as a batch norm."""
+    if state.argument(op, 5, "use_input_stats") is not True:
+        return ACTIVATIONS["batch_norm"](state, op)  # type: ignore[return-value]
     node = state.operand(op.args[0], result_dtype(op))
     rows = Rows(state, node, tuple(range(2, len(node.shape))))
     eps = state.operand(state.argument(op, 7, "eps"), node.dtype)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import product as combinations
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
@@ -13,46 +15,130 @@ from knowledge.compiler.lower.moving import clamped
 from knowledge.compiler.lower.pointwise import result_dtype
 from knowledge.compiler.problem import Op
 
-BILINEAR, NEAREST = 0, 1
-ZEROS, BORDER = 0, 1
+BILINEAR, NEAREST = 0, 1  # 2 is by cubes
+ZEROS, REFLECTION = 0, 2  # 1 is the border
 
 
 def _term(graph: Values, dtype: str, op: str, *args: Node | float) -> Node:
     return graph.element(op, dtype, *(a if isinstance(a, Node) else graph.const(float(a), dtype) for a in args))
 
 
-def _grid_sampler(state: Lowering, op: Op) -> Node:
-    """An image at the points of a grid, whose x and y go from -1 to 1 across it: the nearest element, or four mixed."""
-    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
-    mode, padding, aligned = op.args[2:5]
-    if len(shape) != 4 or mode not in (BILINEAR, NEAREST) or padding not in (ZEROS, BORDER):
-        raise UnwritableError(f"{op.target} of volumes, by cubes, or reflected")
-    image, grid = (state.operand(each, dtype) for each in op.args[:2])
-    f = partial(_term, graph, dtype)
-    batch, channel, row, column = places(shape)
+@dataclass(frozen=True)
+class _Grid:
+    """Points between -1 and 1 as places in an image's elements, and what is read there."""
 
-    def at(coordinate: int, extent: int) -> Node:
-        """In elements; what lies far outside is moved to where all that is read is 0, or to the border."""
-        share = f("add", graph.read(grid, (batch, row, column, number(coordinate))), 1.0)
-        inner = f("mul", f("mul", share, 0.5), extent - 1)
-        place = inner if aligned else f("mul", f("sub", f("mul", share, extent), 1.0), 0.5)
-        beyond = 1 if padding == ZEROS else 0
+    graph: Values
+    image: Node
+    lead: tuple[Index, ...]
+    padding: int
+    aligned: bool
+
+    def f(self, op: str, *args: Node | float) -> Node:
+        """A primitive in the image's type."""
+        return _term(self.graph, self.image.dtype, op, *args)
+
+    def place(self, share: Node, extent: int) -> Node:
+        """A coordinate in elements."""
+        inner = self.f("mul", self.f("add", share, 1.0), 0.5)
+        if self.aligned:
+            return self.f("mul", inner, extent - 1)
+        moved = self.f("mul", self.f("add", share, 1.0), extent)
+        return self.f("mul", self.f("sub", moved, 1.0), 0.5)
+
+    def held(self, place: Node, extent: int) -> Node:
+        """Within the image by its padding; what lies far outside is moved to where all that is read is 0."""
+        f = self.f
+        if self.padding == REFLECTION:
+            low, span = (0.0, extent - 1.0) if self.aligned else (-0.5, float(extent))
+            if not span:
+                return f("mul", place, 0.0)
+            gap = f("abs", f("sub", place, low))
+            rest, turns = f("fmod", gap, span), f("floor", f("div", gap, span))
+            odd = _compare(self.graph, "ne", f("fmod", turns, 2.0), 0.0)
+            place = f("add", f("select", odd, f("sub", span, rest), rest), low)
+        beyond = 1 if self.padding == ZEROS else 0
         return f("minimum", f("maximum", place, -beyond), extent - 1 + beyond)
 
-    def read(y: Index, x: Index) -> Node:
-        if padding == BORDER:  # the second of two may lie behind it, and then weighs nothing
-            y, x = (clamped(graph, each, extent) for each, extent in zip((y, x), image.shape[2:], strict=True))
-        return graph.read(image, (batch, channel, y, x), partial=True)
+    def whole(self, place: Node) -> Index:
+        """A whole number that is one already."""
+        return computed(self.graph.element("cast", "int64", place))
 
-    points = (at(1, image.shape[2]), at(0, image.shape[3]))
-    rounded = [f("round" if mode == NEAREST else "floor", each) for each in points]
-    y, x = (computed(graph.element("cast", "int64", each)) for each in rounded)
-    if mode == NEAREST:
-        return graph.map(shape, read(y, x))
-    after = [f("sub", each, low) for each, low in zip(points, rounded, strict=True)]
-    down, right = ((f("sub", 1.0, share), share) for share in after)
-    mixed = [f("mul", read(y + i, x + j), f("mul", down[i], right[j])) for i, j in combinations((0, 1), repeat=2)]
-    return graph.map(shape, f("add", f("add", mixed[0], mixed[1]), f("add", mixed[2], mixed[3])))
+    def read(self, *inner: Index) -> Node:
+        """An element; beyond a border the last one, which then weighs nothing where it is the second of two."""
+        if self.padding != ZEROS:
+            inner = tuple(clamped(self.graph, each, extent)
+                          for each, extent in zip(inner, self.image.shape[2:], strict=True))  # fmt: skip
+        return self.graph.read(self.image, (*self.lead, *inner), partial=True)
+
+    def nearest(self, points: list[Node]) -> Node:
+        """The nearest element."""
+        held = (self.held(each, extent) for each, extent in zip(points, self.image.shape[2:], strict=True))
+        return self.read(*(self.whole(self.f("round", each)) for each in held))
+
+    def linear(self, points: list[Node]) -> Node:
+        """The two nearest along each dimension, by how near they are."""
+        f = self.f
+        held = [self.held(each, extent) for each, extent in zip(points, self.image.shape[2:], strict=True)]
+        first = [f("floor", each) for each in held]
+        after = [f("sub", each, low) for each, low in zip(held, first, strict=True)]
+        shares = [(f("sub", 1.0, each), each) for each in after]
+        corners = [self.whole(each) for each in first]
+        total: Node | None = None
+        for taps in combinations((0, 1), repeat=len(points)):
+            weight = reduce(partial(f, "mul"), (share[tap] for share, tap in zip(shares, taps, strict=True)))
+            due = f("mul", self.read(*(at + tap for at, tap in zip(corners, taps, strict=True))), weight)
+            total = due if total is None else f("add", total, due)
+        assert total is not None
+        return total
+
+    def cubic(self, points: list[Node]) -> Node:
+        """Four along each dimension, by Keys' cubic of slope -0.75."""
+        f = self.f
+        first = [f("floor", each) for each in points]
+        weights = [_cubic(f, f("sub", each, low)) for each, low in zip(points, first, strict=True)]
+        total: Node | None = None
+        for taps in combinations(range(4), repeat=len(points)):
+            at = (f("add", low, tap - 1.0) for low, tap in zip(first, taps, strict=True))
+            held = (self.held(each, extent) for each, extent in zip(at, self.image.shape[2:], strict=True))
+            weight = reduce(partial(f, "mul"), (each[tap] for each, tap in zip(weights, taps, strict=True)))
+            due = f("mul", self.read(*(self.whole(f("round", each)) for each in held)), weight)
+            total = due if total is None else f("add", total, due)
+        assert total is not None
+        return total
+
+
+def _compare(graph: Values, op: str, one: Node, other: float) -> Node:
+    return graph.element(op, "bool", one, graph.const(other, one.dtype))
+
+
+def _cubic(f: Callable[..., Node], t: Node) -> tuple[Node, ...]:
+    """What the elements at -1, 0, 1 and 2 weigh for a point at t of 0 to 1."""
+    slope = -0.75
+
+    def near(x: Node) -> Node:
+        return f("add", f("mul", f("mul", f("sub", f("mul", x, slope + 2), slope + 3), x), x), 1.0)
+
+    def far(x: Node) -> Node:
+        inner = f("add", f("mul", f("sub", f("mul", x, slope), 5 * slope), x), 8 * slope)
+        return f("sub", f("mul", inner, x), 4 * slope)
+
+    rest = f("sub", 1.0, t)
+    return far(f("add", t, 1.0)), near(t), near(rest), far(f("add", rest, 1.0))
+
+
+def _grid_sampler(state: Lowering, op: Op) -> Node:
+    """An image or a volume at the points of a grid, whose x, y and z go from -1 to 1 across it."""
+    graph, shape, dtype = state.graph, op.results[0].shape, result_dtype(op)
+    mode, padding, aligned = op.args[2:5]
+    image, grid = (state.operand(each, dtype) for each in op.args[:2])
+    batch, _, *inner = here = places(shape)
+    sampled = _Grid(graph, image, here[:2], int(padding), aligned is True)  # type: ignore[arg-type]
+    count = len(inner)
+    points = [sampled.place(graph.read(grid, (batch, *inner, number(count - 1 - dim))), image.shape[2 + dim])
+              for dim in range(count)]  # fmt: skip
+    if mode == BILINEAR:
+        return graph.map(shape, sampled.linear(points))
+    return graph.map(shape, sampled.nearest(points) if mode == NEAREST else sampled.cubic(points))
 
 
 def _affine_grid(state: Lowering, op: Op) -> Node:
@@ -102,6 +188,7 @@ def _searched(state: Lowering, op: Op) -> Node:
 
 
 SAMPLING: dict[str, Lower] = {
-    "grid_sampler": _grid_sampler, "grid_sampler_2d": _grid_sampler, "affine_grid_generator": _affine_grid,
+    "grid_sampler": _grid_sampler, "grid_sampler_2d": _grid_sampler, "grid_sampler_3d": _grid_sampler,
+    "affine_grid_generator": _affine_grid,
     "bucketize": _searched, "searchsorted": _searched,
 }  # fmt: skip

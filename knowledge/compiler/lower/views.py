@@ -190,3 +190,5 @@ VIEWS: dict[str, Lower] = {
     "broadcast_tensors": _broadcast_tensors,
     "glu": _glu,
 }
+COPIES: dict[str, Lower] = {f"{name}_copy": VIEWS[name] for name in ("narrow", "permute", "unbind", "view")}
+"""Copies of what views would be."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
-from knowledge.compiler.ir.index import along, axes, computed, linear, places
-from knowledge.compiler.ir.nodes import Values, neutral
+from knowledge.compiler.ir.index import Index, along, axes, computed, linear, places
+from knowledge.compiler.ir.nodes import Value, Values, neutral
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import Lower, Lowering
 from knowledge.compiler.lower.moving import clamped
@@ -66,13 +66,20 @@ def _max_pool(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
     best = graph.window("amax", windows.shape, windows.size, windows.element(neutral("amax", dtype)))
     if len(op.results) == 1:
         return best
-    top = graph.read(best, places(windows.shape))
+    place = linear(windows.at, packed_strides(windows.extents))
     element = windows.element(neutral("amax", dtype))
+    return best, _first(graph, best, windows.size, element, windows.inside(), place, prod(windows.extents))
+
+
+def _first(
+    graph: Values, best: Value, size: tuple[int, ...], element: Node, inside: Node, place: Index, most: int
+) -> Node:
+    """The first place in each window that holds its largest element, or NaN."""
+    top = graph.read(best, places(best.shape))
     flags = (graph.element("eq", "bool", element, top), graph.element("ne", "bool", element, element))
-    found = graph.element("and", "bool", windows.inside(), graph.element("or", "bool", *flags))
-    place = graph.position(linear(windows.at, packed_strides(windows.extents)))
-    candidate = graph.element("select", "int64", found, place, graph.const(prod(windows.extents), "int64"))
-    return best, graph.fold("amin", windows.shape, windows.size, candidate)
+    found = graph.element("and", "bool", inside, graph.element("or", "bool", *flags))
+    candidate = graph.element("select", "int64", found, graph.position(place), graph.const(most, "int64"))
+    return graph.fold("amin", best.shape, size, candidate)
 
 
 def _avg_pool(state: Lowering, op: Op) -> Node:
@@ -91,9 +98,9 @@ def _avg_pool(state: Lowering, op: Op) -> Node:
 
 
 def _adaptive(kind: str) -> Lower:
-    """Shares from floor(i n / m) to ceil((i + 1) n / m): the largest size of all, the rest left out. No indices."""
+    """Shares from floor(i n / m) to ceil((i + 1) n / m): the largest size of all, the rest left out."""
 
-    def made(state: Lowering, op: Op) -> Node:
+    def made(state: Lowering, op: Op) -> Node | tuple[Node, ...]:
         graph, node = state.graph, state.operand(op.args[0], result_dtype(op))
         if node.uniform:
             raise UnwritableError(f"{op.target} of a constant")
@@ -114,7 +121,12 @@ def _adaptive(kind: str) -> Lower:
         element = graph.read(node, (*here[:-rank], *indices), partial=True)
         if kind == "amax":
             other = graph.const(neutral("amax", node.dtype), node.dtype)
-            return graph.fold("amax", shape, tuple(sizes), graph.element("select", node.dtype, inside, element, other))
+            element = graph.element("select", node.dtype, inside, element, other)
+            best = graph.fold("amax", shape, tuple(sizes), element)
+            if len(op.results) == 1:
+                return best
+            place = linear(indices, packed_strides(node.shape[-rank:]))
+            return best, _first(graph, best, tuple(sizes), element, inside, place, prod(node.shape[-rank:]))
         none, one = graph.const(0.0, node.dtype), graph.const(1.0, node.dtype)
         total = graph.fold("sum", shape, tuple(sizes), graph.element("select", node.dtype, inside, element, none))
         if inside.kind == "const":

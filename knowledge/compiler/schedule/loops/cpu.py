@@ -153,6 +153,11 @@ def wide(total: Total) -> str:
     )
 
 
+def running(total: Total) -> str:
+    """The element type of a running total: what PyTorch's own sums and products go on in, whatever is added."""
+    return "float64" if total.op in ("sum", "prod") and computed_in(total.dtype) == "float32" else total.dtype
+
+
 def joined(total: Total, one: str, other: str) -> str:
     """Two parts of a total as one."""
     return REDUCERS[total.op].join.format(one, other)
@@ -330,14 +335,14 @@ class KernelText:
         (total,) = self.nest.totals
         lines = self.statements.write([total.body])
         body = self.statements.emitter.value(total.body, lanes)
-        name, kind = f"{total.name}w", types[wide(total)]
+        name, kind = f"{total.name}w", types[running(total)]
         moved, back = body, name
-        if wide(total) != total.dtype:
+        if running(total) != total.dtype:
             moved = f"convert<{kind}>({body})" if lanes else f"double({body})"
             back = f"convert<{types[total.dtype]}>({name})" if lanes else f"{types[total.dtype]}({name})"
         lines += [f"{name} = {joined(total, name, moved)};", f"{types[total.dtype]} const {total.name} = {back};"]
         lines += self.stored()
-        start = f"{kind} {name} = {self._begin(total, wide(total), lanes)};"
+        start = f"{kind} {name} = {self._begin(total, running(total), lanes)};"
         return [start, f"for ({self.index} {axis.name} = 0; {axis.name} < {axis.extent}; ++{axis.name}) {{",
                 *indented(lines), "}"]  # fmt: skip
 

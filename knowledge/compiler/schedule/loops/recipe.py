@@ -192,7 +192,7 @@ class File:
     def _on_the_processor(self, number: int, nest: Nest, stems: Mapping[str, str]) -> str:
         choice = cpu.chosen(nest, self.made.graph, self.lanes)
         part = cpu.KernelText(f"loops{number}", choice, stems, self.scalars, self.problem.device)
-        return "\n".join(part.lines(self._parameters([choice.nest], stems)))
+        return "\n".join(part.lines(self._parameters([nest], stems)))
 
     @cached_property
     def lanes(self) -> int:
