@@ -22,7 +22,7 @@ from graph.pages.sheet import Sheet, drawn
 from graph.runs.trust import require_own
 from graph.suites.folder import SuiteFolder, look_at
 from graph.suites.kernelbench import KernelBenchRecord, Scored, Scores, Scoring, chosen_ids, find_checkout
-from harness.nouns.errors import UserError
+from harness.nouns.errors import MachineError, UserError
 from harness.nouns.reading import read_bounded
 from nodes.settings import Settings
 from tools.judges import choose_target
@@ -37,7 +37,7 @@ def run(options: Bench) -> int:
     """Do the command; its exit code: 1 where an export is not accepted, 130 where tasks are left."""
     began = time.monotonic()
     checkout = find_checkout(options.kernelbench)
-    choose_target("cuda", 0)  # its evaluator has no other
+    _require_gpu(options)
     path = _earlier(options, options.suite) if options.suite else _ran(options, checkout)
     folder, manifest = look_at(path)
     console = Console(stderr=options.json)
@@ -59,6 +59,17 @@ def run(options: Bench) -> int:
         print(f"Go on with: cutegen bench kernelbench --suite {short(path)}", file=sys.stderr)
         return INTERRUPTED
     return NOTHING_FASTER if any(row.exported and not row.correct for row in record.rows) else IMPROVED
+
+
+def _require_gpu(options: Bench) -> None:
+    """Its evaluator has no other device. Raises `UserError` and `MachineError`."""
+    judged = "cutegen suite judges its tasks on every machine."
+    if options.settings.values["target"] == "cpu":
+        raise UserError("KernelBench's evaluator runs on GPUs alone.", f"Leave --target cpu out; {judged}")
+    try:
+        choose_target("cuda", 0)
+    except MachineError as error:
+        raise MachineError(error.problem, f"KernelBench's evaluator runs on GPUs alone; {judged}") from error
 
 
 def _earlier(options: Bench, path: Path) -> Path:

@@ -24,7 +24,7 @@ from graph.suites.folder import SuiteFolder, create_suite
 from graph.suites.kernelbench import Scored, Scores, Scoring, chosen_ids
 from graph.suites.kernelbench_child import scores
 from graph.suites.tasks import SuiteTask
-from harness.nouns.errors import UserError
+from harness.nouns.errors import MachineError, UserError
 from harness.tasks.direction import directed
 from nodes.settings import Settings
 
@@ -222,6 +222,17 @@ def test_where_its_evaluator_is_said_once(tmp_path: Path, monkeypatch: pytest.Mo
     assert "git clone https://github.com/ScalingIntelligence/KernelBench" in done.stderr
     with pytest.raises(UserError, match="is no checkout of KernelBench"):
         kernelbench.find_checkout(tmp_path)
+
+
+def test_without_a_gpu_it_is_refused(evaluator: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def none(target: str, device: int) -> None:
+        raise MachineError("None answers.", "Use --target cpu.")
+
+    monkeypatch.setattr("graph.cli.bench.choose_target", none)
+    given = ["bench", "kernelbench", "--kernelbench", str(evaluator)]
+    assert "None answers. KernelBench's evaluator runs on GPUs alone; cutegen suite" in here(*given).stderr
+    done = here(*given, "--target", "cpu")
+    assert (done.exit_code, "Leave --target cpu out" in done.stderr) == (2, True)
 
 
 def test_a_suite_of_somebody_elses_is_not_run(evaluator: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
