@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from typing import Protocol
 
 from graph.export.drop_in import drop_in_files
 from harness.judging.device_lock import held_s
+from nodes.final import held
 from nodes.node import Update
 from nodes.node_context import NodeContext
 from nodes.protocols import Account, JudgedRun
@@ -23,14 +25,20 @@ class Ended(Account, JudgedRun, Protocol):
 
 
 def reporter(state: RunState, node_context: NodeContext) -> Update:
-    """Sum the run up. The best verified kernel is part of it, whatever ended the run."""
-    return summed_up(state, node_context, depth=state.depth)
+    """Time the kept kernels together, and sum the run up. The best verified kernel is part of it, whatever ended it."""
+    kept = (*state.earlier, *([state.best] if state.best else []))
+    left, update = summed_up(state, kept, node_context, depth=state.depth)
+    return {**update, "earlier": left[:-1]}
 
 
-def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
-    """The result of a run, for which the best kernel's drop-in is timed as its caller has it."""
-    before = held_s()
-    best = _as_called(state.best, state, node_context) if state.best else None
+def summed_up(
+    state: Ended, kept: tuple[Best, ...], node_context: NodeContext, *, depth: int
+) -> tuple[tuple[Best, ...], Update]:
+    """Which of the `kept` kernels are left after the final, the result last; and the result, whose drop-in is timed as
+    its caller has it."""
+    before, began = held_s(), time.monotonic()
+    left, final = held(kept, state, node_context)
+    best = _as_called(left[-1], state, node_context) if left else None
     timing = best.verdict.timing if best else None
     device_seconds = held_s() - before
     result = Result(
@@ -39,11 +47,12 @@ def summed_up(state: Ended, node_context: NodeContext, *, depth: int) -> Update:
         depth=depth,
         attempts=state.attempts,
         usage=state.usage,
-        seconds=state.seconds,
+        seconds=state.seconds + time.monotonic() - began,
         device_seconds=state.device_seconds + device_seconds + state.usage.device_seconds,
         stop=require(state.stop_reason, "stop_reason"),
+        final=final,
     )
-    return {"result": result, "best": best, "device_seconds": device_seconds}
+    return left, {"result": result, "best": best, "device_seconds": device_seconds}
 
 
 def _as_called(best: Best, state: Ended, node_context: NodeContext) -> Best:

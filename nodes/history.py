@@ -123,10 +123,19 @@ def head_to_head_with(best: Best | None, verdict: Verdict) -> HeadToHead | None:
 
 
 def say_variant(variant: Variant) -> str:
-    """A variant of a sweep in words: its values, then its time or why it has none."""
-    if variant.latency_ms is not None:
-        return f"{say_values(variant.values)}: {variant.latency_ms:.4g} ms"
+    """A variant of a sweep in words: its values, then what it was ranked by, or why it has no rank."""
+    if variant.gain is not None:
+        return f"{say_values(variant.values)}: {variant.gain:.3f}x the kernel before the move"
+    if variant.speedup is not None:
+        return f"{say_values(variant.values)}: {variant.speedup:.3f}x eager"
     return f"{say_values(variant.values)}: {variant.status or 'not tried, a budget was spent'}"
+
+
+def say_tried(variant: Variant) -> str:
+    """What came of a variant: that it was chosen, how it did against the first, or why it is not right."""
+    met = variant.met
+    told = f"{met.speedup:.2f}x the first of them ({met.interval.low:.2f} to {met.interval.high:.2f})" if met else ""
+    return "; ".join(filter(None, [told, "chosen, and judged in full" if variant.chosen else "", variant.message]))
 
 
 def say_decision(step: Step) -> str:
@@ -138,6 +147,8 @@ def say_decision(step: Step) -> str:
     if step.head_to_head is None:
         return decision if step.candidate_speedup is not None and step.agent == "tester" else ""
     met = step.head_to_head
+    if met.identical:
+        return f"{decision}, the machine code of the best before it"
     return f"{decision}, {met.speedup:.2f}x the best before it ({met.interval.low:.2f} to {met.interval.high:.2f})"
 
 

@@ -9,6 +9,7 @@ from harness.nouns.sanitizer_run import SanitizerRun
 from harness.nouns.verdict import Verdict
 from nodes.node import Update
 from nodes.node_context import NodeContext
+from nodes.protocols import JudgedRun
 from nodes.state import Best, RunState, Step
 from nodes.stops import may_mend
 from nodes.turn.agent_common import best_speedup
@@ -31,7 +32,7 @@ def sanitizer(state: RunState, node_context: NodeContext) -> Update:
     sent_back: Update = {"final_repair": False}
     while waiting and best is None and not sent_back["final_repair"]:
         held = waiting.pop()
-        verdict = _watched(held, state, node_context)
+        verdict = watched(held, state, node_context)
         if verdict.passed:
             best = held.model_copy(update={"verdict": verdict})
         elif may_mend(_after(state, time.monotonic() - began, held_s() - before), node_context.settings):
@@ -47,7 +48,8 @@ def sanitizer(state: RunState, node_context: NodeContext) -> Update:
     }
 
 
-def _watched(held: Best, state: RunState, node_context: NodeContext) -> Verdict:
+def watched(held: Best, state: JudgedRun, node_context: NodeContext) -> Verdict:
+    """The kernel's verdict with what the sanitizers say of it."""
     runs: tuple[SanitizerRun, ...] = call_tool(node_context.tools(state).sanitize_kernel, held.candidate.source)
     return held.verdict.sanitized(runs)
 

@@ -8,11 +8,12 @@ from typing import Annotated, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.nouns.candidate import Candidate, TargetName
+from harness.nouns.contest import Standing
 from harness.nouns.frozen import Frozen, Label, SanitizedText
 from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.tier import Tier
-from harness.nouns.verdict import HeadToHead, Status, Verdict
+from harness.nouns.verdict import HeadToHead, Status, Timing, Verdict
 from nodes.assessment import Critique
 from nodes.diagnosis import Diagnosis
 from nodes.roles import Stepper
@@ -103,7 +104,9 @@ class Usage(Frozen):
 class Variant(Frozen):
     """One combination of a sweep's values, and how it came out. No `status`: a budget was spent before its turn.
 
-    `latency_ms` and `speedup` (over the baseline) are there where it is right; they were measured in a short timing.
+    `latency_ms` and `speedup` (over the baseline) are there where it is right; they were measured in a short timing, in
+    rounds of its own. Variants are ranked by `gain`, over the kernel that the move starts from, where all have met it,
+    else by `speedup`; and the first two by `met`, the one's head-to-head with the other, where they had one.
     """
 
     values: dict[str, str]
@@ -111,6 +114,8 @@ class Variant(Frozen):
     message: SanitizedText = ""
     latency_ms: float | None = None
     speedup: float | None = None
+    gain: float | None = None
+    met: HeadToHead | None = None
     chosen: bool = False
 
 
@@ -161,6 +166,22 @@ class Stop(Frozen):
     message: SanitizedText
 
 
+class Final(Frozen):
+    """The kernels that were the best once, timed at the end of the run with eager in the same rounds, oldest first.
+
+    There are no `standings` where one kernel was kept, or where this was not done; `note` says why, and what came of it
+    beside the times: which kernels were `withdrawn`, by their digests, and whether an earlier one is the result.
+    """
+
+    standings: tuple[Standing, ...] = ()
+    withdrawn: tuple[str, ...] = ()
+    note: SanitizedText = ""
+
+    def timing(self, candidate: str | None) -> Timing | None:
+        """The timing there of a kernel, by its digest; None of one that took no part."""
+        return next((each.timing for each in self.standings if each.candidate == candidate), None)
+
+
 class Result(Frozen):
     """What the run found. `best` is absent where no kernel passed; `improved`: its whole interval lies above 1."""
 
@@ -172,6 +193,7 @@ class Result(Frozen):
     seconds: float
     device_seconds: float
     stop: Stop
+    final: Final = Final()
 
 
 def append(left: tuple[Step, ...], right: tuple[Step, ...]) -> tuple[Step, ...]:

@@ -9,7 +9,7 @@ from threading import Lock
 
 from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
-from harness.nouns.verdict import Timing, Verdict
+from harness.nouns.verdict import HeadToHead, Timing, Verdict
 from nodes.builds import side_by_side
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -45,7 +45,8 @@ def sweeper(state: RunState, node_context: NodeContext) -> Update:
     written, sweep = require(state.candidate, "candidate"), require(state.sweep, "sweep")
     contest = _Contest(state, node_context)
     entries = contest.run(entries_of(written, sweep))
-    winner = contest.winner(entries)
+    winner, met = contest.winner(entries)
+    merits = merits_of(entries)
     chosen = winner or entries[0]
     step = Step(
         depth=state.depth,
@@ -53,10 +54,10 @@ def sweeper(state: RunState, node_context: NodeContext) -> Update:
         move=state.move,
         candidate=chosen.candidate.digest,
         parent=written.parent,
-        message=_told(entries, winner),
+        message=_told(entries, winner, met, merits),
         speedup=best_speedup(state.best),
         usage=contest.usage,
-        variants=tuple(_variant(entry, chosen=entry is winner) for entry in entries),
+        variants=tuple(_variant(entry, winner, met, merits) for entry in entries),
     )
     return {
         "candidate": chosen.candidate,
@@ -78,11 +79,27 @@ def entries_of(written: Candidate, sweep: Sweep) -> list[Entry]:
     return [entry for entry in made if entry.candidate.digest != written.parent]
 
 
+@dataclass(frozen=True)
+class Merits:
+    """By what right variants are ranked, by their digests: gains over the best kernel, or over the baseline."""
+
+    over_best: bool
+    gains: dict[str, float]
+
+
+def merits_of(entries: Sequence[Entry]) -> Merits:
+    """Over the best kernel where all right variants met it, else over the baseline."""
+    right = {entry.candidate.digest: entry.timing for entry in entries if entry.timing}
+    met = {digest: timing.head_to_head for digest, timing in right.items()}
+    over_best = all(met.values())
+    return Merits(over_best, {digest: _merit(timing, over_best) for digest, timing in right.items()})
+
+
 def ranked(entries: Sequence[Entry]) -> list[Entry]:
-    """The right variants by their time against the best kernel, or, where not all met it, the baseline."""
-    right = [(entry, entry.timing) for entry in entries if entry.timing]
-    met = all(timing.head_to_head for _, timing in right)
-    return [entry for entry, _ in sorted(right, key=lambda pair: _merit(pair[1], met), reverse=True)]
+    """The right variants, the best first (see `Merits`)."""
+    gains = merits_of(entries).gains
+    right = [entry for entry in entries if entry.timing]
+    return sorted(right, key=lambda entry: gains[entry.candidate.digest], reverse=True)
 
 
 def beyond_noise(first: Entry, second: Entry) -> bool:
@@ -95,6 +112,15 @@ def beyond_noise(first: Entry, second: Entry) -> bool:
 
 def _merit(timing: Timing, met: bool) -> float:
     return timing.head_to_head.speedup if met and timing.head_to_head else timing.speedup
+
+
+@dataclass(frozen=True)
+class Met:
+    """How the second of two variants did against the first, in the same rounds."""
+
+    first: Entry
+    second: Entry
+    head_to_head: HeadToHead
 
 
 class _Contest:
@@ -126,15 +152,16 @@ class _Contest:
         ready = refused | self._built
         return [self._judged(entry) if entry.candidate.digest in ready else entry for entry in entries]
 
-    def winner(self, entries: Sequence[Entry]) -> Entry | None:
+    def winner(self, entries: Sequence[Entry]) -> tuple[Entry | None, Met | None]:
         """The fastest right variant. Where noise may have chosen between the best two, they meet each other."""
         best = ranked(entries)[:2]
         if len(best) < 2 or beyond_noise(best[0], best[1]) or self._exhausted():
-            return best[0] if best else None
+            return (best[0] if best else None), None
         first, second = best
         tools = self._node_context.tools(self._state, quick=True, incumbent=first.candidate)
-        head_to_head = self._run(tools, second).timing
-        return second if head_to_head and head_to_head.head_to_head and head_to_head.head_to_head.speedup > 1 else first
+        timing = self._run(tools, second).timing
+        met = timing.head_to_head if timing else None
+        return second if met and met.speedup > 1 else first, Met(first, second, met) if met else None
 
     def stop(self) -> Stop | None:
         """The budget that is spent, if one is."""
@@ -180,7 +207,7 @@ class _Contest:
         )
 
 
-def _variant(entry: Entry, *, chosen: bool) -> Variant:
+def _variant(entry: Entry, winner: Entry | None, met: Met | None, merits: Merits) -> Variant:
     verdict, timing = entry.verdict, entry.timing
     return Variant(
         values=entry.values,
@@ -188,20 +215,30 @@ def _variant(entry: Entry, *, chosen: bool) -> Variant:
         message=" ".join(verdict.message.split())[:MAX_MESSAGE_CHARS] if verdict else "",
         latency_ms=timing.candidate_ms if timing else None,
         speedup=timing.speedup if timing else None,
-        chosen=chosen,
+        gain=merits.gains.get(entry.candidate.digest) if merits.over_best else None,
+        met=met.head_to_head if met and entry is met.second else None,
+        chosen=entry is winner,
     )
 
 
-def _told(entries: Sequence[Entry], winner: Entry | None) -> str:
+def _told(entries: Sequence[Entry], winner: Entry | None, met: Met | None, merits: Merits) -> str:
+    """How many are right, and which was chosen by which figures."""
     right = sum(entry.timing is not None for entry in entries)
     told = f"{right} of {len(entries)} variants are right"
     if winner is None or winner.timing is None:
         return told
-    fastest = f"{told}; the fastest: {say_values(winner.values)} ({winner.timing.candidate_ms:.4g} ms)"
-    timed = [(entry.values, entry.timing.candidate_ms) for entry in entries if entry.timing]
+    over = "the best" if merits.over_best else "eager"
+    found = [f"{told}; the fastest: {say_values(winner.values)} ({merits.gains[winner.candidate.digest]:.2f}x {over}"]
+    if met is not None:
+        other, factor = (
+            (met.first, met.head_to_head.speedup)
+            if winner is met.second
+            else (met.second, 1 / met.head_to_head.speedup)
+        )
+        found.append(f", {factor:.2f}x {say_values(other.values)} when they met")
+    found.append(")")
+    timed = [(entry.values, 1 / merits.gains[entry.candidate.digest]) for entry in entries if entry.timing]
     agreement = rank_correlation(timed)
-    return (
-        fastest
-        if agreement is None
-        else f"{fastest}; the expected order against the times: rank correlation {agreement:.2f}"
-    )
+    if agreement is not None:
+        found.append(f"; the expected order against the gains: rank correlation {agreement:.2f}")
+    return "".join(found)

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import TargetName
 from harness.nouns.sanitizer_run import SanitizerRun, Smaller
-from harness.nouns.verdict import OutputError, Status, Timing, Trial, Verdict
+from harness.nouns.verdict import Headline, HeadToHead, OutputError, Status, Timing, Trial, Verdict
 
 MAX_DIAGNOSTICS = 20
 MAX_REMARKS = 12
 MAX_MESSAGE_CHARS = 2000
 UNDECIDED = ", which decides nothing: the machine was too busy"
 
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[A-Z])")
 _FAILED: dict[Status, str] = {
     "refused": "was refused",
     "crashed": "crashed",
@@ -56,34 +58,48 @@ def say_verdict(verdict: Verdict, target: TargetName) -> str:
     return "\n".join(lines)
 
 
-def say_caller(timing: Timing) -> str:
-    """What a caller of the drop-in gets, a line a way of calling; why it is not known; nothing where nobody asked."""
-    if timing.caller is None:
-        return timing.caller_failure
-    ways = {
-        "back to back": timing.caller.back_to_back,
-        "waited for one by one": timing.caller.synchronized,
-        "in a CUDA graph, without its launches": timing.caller.graphed,
-    }
-    lines = [
-        f"The drop-in, called {way}: {each.ms:.4g} ms against {each.baseline_ms:.4g} ms: {each.speedup:.2f}x "
-        f"({each.interval.low:.2f} to {each.interval.high:.2f})."
-        for way, each in ways.items()
-        if each
-    ]
-    if timing.caller.ungraphed:
-        lines.append(f"It could not be timed in a CUDA graph: {timing.caller.ungraphed.rstrip('.')}.")
-    return "\n".join(lines)
+def say_headline(timing: Timing) -> str:
+    """The speed-up that counts, with its interval, the two times that it is the quotient of, and whose clock's they
+    are."""
+    return f"{_said(timing.headline, timing.baseline)}."
 
 
-def say_clock(timing: Timing) -> str:
-    """Where the speed-up that counts is the caller's: what the judge's clock said of the kernel; else nothing."""
-    if timing.headline.clock == "judge":
-        return ""
-    return (
-        f"By the clock of a caller ({timing.headline.clock}). The kernel alone, by the judge's: "
-        f"{timing.candidate_ms:.3g} ms against {timing.baseline_ms:.3g} ms, {timing.speedup:.2f}x."
+def say_other_clocks(timing: Timing) -> list[str]:
+    """The same by each other clock, a sentence each; and why the drop-in could not be timed, where it could not."""
+    said = [f"{_capital(each.whose)}: {_said(each, timing.baseline, whose=False)}." for each in timing.other_clocks]
+    caller = timing.caller
+    if caller and caller.graphed:
+        graphed = Headline(clock="back to back", rounds=caller.rounds, **dict(caller.graphed))
+        said.append(f"In a CUDA graph, without its launches: {_said(graphed, timing.baseline, whose=False)}.")
+    if caller and caller.ungraphed:
+        said.append(f"It could not be timed in a CUDA graph: {caller.ungraphed.rstrip('.')}.")
+    return [*said, *filter(None, [timing.caller_failure])]
+
+
+def _said(headline: Headline, baseline: str, *, whose: bool = True) -> str:
+    interval = headline.interval
+    words = (
+        f"{headline.speedup:.2f}x over {baseline} (95 % interval {interval.low:.2f} to {interval.high:.2f}): "
+        f"{headline.ms:.4g} ms against {headline.baseline_ms:.4g} ms"
     )
+    return f"{words}, {headline.whose}" if whose else words
+
+
+def _capital(words: str) -> str:
+    return words[:1].upper() + words[1:]
+
+
+def first_sentence(words: str) -> str:
+    """The first sentence of a reason, on one line."""
+    flat = " ".join(words.split())
+    return _SENTENCE.split(flat, maxsplit=1)[0]
+
+
+def say_duel(met: HeadToHead) -> str:
+    """How a kernel did against the best one of its time."""
+    if met.identical:
+        return "identical machine code to the best"
+    return f"{met.speedup:.2f}x over the best, {met.interval.low:.2f} to {met.interval.high:.2f}"
 
 
 def say_compiled(timing: Timing) -> str:
@@ -106,6 +122,8 @@ def say_timing(timing: Timing, target: TargetName) -> str:
     if timing.head_to_head is None:
         return words
     met = timing.head_to_head
+    if met.identical:
+        return f"{words} It is the machine code of the best kernel before it: no gain, and no head-to-head was run."
     return (
         f"{words} Against the best kernel before it, in the same rounds: {met.speedup:.3f}x "
         f"({met.interval.low:.3f} to {met.interval.high:.3f}){UNDECIDED if met.outcome == 'undecided' else ''}."

@@ -31,7 +31,7 @@ from nodes.roles import Speaker
 from nodes.settings import Settings
 from nodes.state import Usage
 from tools.judges import choose_target
-from tools.wording import say_caller, say_clock, say_compiled
+from tools.wording import say_compiled, say_headline, say_other_clocks
 
 _JUDGED_BEFORE = (
     "This kernel was judged in an earlier go, not now: its verdict is what the folder holds. "
@@ -182,7 +182,7 @@ def _finish(result: RunResult, terminal: Terminal, *, as_json: bool) -> int:
         print(summary(result, judged_now=judged_now))
     else:
         console.print()
-        console.print(table(record.steps))
+        console.print(table(record.steps, record.final))
         console.print()
         for sentence in sentences(result, judged_before=best is not None and not judged_now):
             console.print(Text(sentence), soft_wrap=True)
@@ -226,7 +226,8 @@ def sentences(result: RunResult, *, judged_before: bool) -> list[str]:
     record = result.record
     return [
         _headline(record),
-        *filter(None, [record.degenerate, record.influence]),
+        *(say_other_clocks(record.timing) if record.timing else []),
+        *filter(None, [record.final.note, record.degenerate, record.influence]),
         *([_JUDGED_BEFORE] if judged_before else []),
         *_over_compile(compared(RunFolder(result.folder), record.best)),
         f"Ended because: {record.stop_reason}",
@@ -241,13 +242,7 @@ def _headline(record: RunRecord) -> str:
     timing = record.timing
     if timing is None:
         return _no_kernel(record)
-    headline = timing.headline
-    low, high = headline.interval.low, headline.interval.high
-    words = (
-        f"{headline.speedup:.2f}x over {timing.baseline} (95 % interval {low:.2f} to {high:.2f}): "
-        f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms."
-    )
-    return " ".join(filter(None, [words, say_clock(timing) or say_caller(timing).replace("\n", " ")]))
+    return say_headline(timing)
 
 
 def _over_compile(timing: Timing | None) -> list[str]:

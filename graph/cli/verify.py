@@ -12,7 +12,15 @@ from graph.pages.sheet import Sheet, drawn
 from graph.runs.progress import waiting
 from graph.verify import verify
 from harness.nouns.verdict import Verdict
-from tools.wording import say_caller, say_clock, say_compiled, say_oracle, say_sanitizers, say_tolerance, say_trials
+from tools.wording import (
+    say_compiled,
+    say_headline,
+    say_oracle,
+    say_other_clocks,
+    say_sanitizers,
+    say_tolerance,
+    say_trials,
+)
 
 
 def run(options: Verify) -> int:
@@ -38,15 +46,9 @@ def _show(verdict: Verdict, console: Console) -> None:
     if verdict.message:
         console.print(Text(f"{verdict.check}: {verdict.message}"), soft_wrap=True)
     if verdict.timing is not None:
-        timing, headline = verdict.timing, verdict.timing.headline
-        console.print(
-            f"{headline.speedup:.2f}x over {timing.baseline} "
-            f"({headline.interval.low:.2f} to {headline.interval.high:.2f}): "
-            f"{headline.ms:.3g} ms against {headline.baseline_ms:.3g} ms"
-        )
-        for line in (say_clock(timing), *say_caller(timing).splitlines()):
-            if line:
-                console.print(Text(line), soft_wrap=True)
+        timing = verdict.timing
+        for line in (say_headline(timing), *say_other_clocks(timing)):
+            console.print(Text(line), soft_wrap=True)
         if timing.noise:
             console.print(Text(timing.noise), soft_wrap=True)
         for line in _further(verdict):

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from markupsafe import Markup, escape
 
 from graph.pages.report_chart import BOTTOM, LEFT, RIGHT, TOP, Axis, drawing, grid, label_at, reference_line
+from graph.runs.levels import levels, stair
 from graph.runs.record import Proposed, RunRecord
 
 FAILED_Y, DROPPED_Y = BOTTOM + 12, BOTTOM + 30
@@ -21,10 +22,11 @@ def generations(record: RunRecord, width: int, height: int = 320) -> Markup:
     if search is None or not search.proposals:
         return Markup("")
     x = _places(search.proposals, search.generations, width)
-    speedups = [found for each in search.proposals if (found := _speedup(each, record)) is not None]
+    placed = {digest: level.speedup for digest, level in levels(record).items()}
+    speedups = [placed[each.kernel] for each in search.proposals if _judged(each, placed)]
     y = Axis(min([1.0, *speedups]) / 1.25, max([1.0, *speedups]) * 1.25, height - BOTTOM - 48, TOP)
     parts = [grid(y, width, lambda value: f"{value:g}x"), reference_line(y, width), _best(record, x, y, width)]
-    parts += [_mark(each, record, x(each), y, height) for each in search.proposals]
+    parts += [_mark(each, record, placed, x(each), y, height) for each in search.proposals]
     parts += [_number(at, search.generations, width, height) for at in range(search.generations)]
     parts.append(label_at((LEFT + width - RIGHT) / 2, height - 6, "generations, proposals in their order", "mid"))
     return drawing(parts, width, height, "Speed-up over the baseline of every proposal, by generation")
@@ -46,21 +48,23 @@ def _places(proposals: Sequence[Proposed], count: int, width: int) -> X:
 
 def _best(record: RunRecord, x: X, y: Axis, width: int) -> Markup:
     """The best kernel by then, from the kernel that became it to the next one that did."""
-    kept = {step.candidate for step in record.steps if step.agent == "tester" and step.improved}
+    drawn = stair(record, levels(record))
     points: list[tuple[float, float]] = []
     for each in record.search.proposals if record.search else ():
-        speedup = _speedup(each, record)
-        if each.kernel in kept and speedup is not None:
+        if _judged(each, drawn):
             points += [(x(each), points[-1][1])] if points else []
-            points.append((x(each), y.at(speedup)))
+            points.append((x(each), y.at(drawn[each.kernel])))
     if not points:
         return Markup("")
     path = " ".join(f"{px:.1f},{py:.1f}" for px, py in [*points, (float(width - RIGHT), points[-1][1])])
     return Markup('<polyline class="best" points="{}"/>').format(path)
 
 
-def _mark(each: Proposed, record: RunRecord, x: float, y: Axis, height: int) -> Markup:
-    speedup, told = _speedup(each, record), f"{each.order.operator} by {each.order.model}: {each.move or 'no kernel'}"
+def _mark(each: Proposed, record: RunRecord, placed: Mapping[str, float], x: float, y: Axis, height: int) -> Markup:
+    speedup, told = (
+        placed[each.kernel] if _judged(each, placed) else None,
+        f"{each.order.operator} by {each.order.model}: {each.move or 'no kernel'}",
+    )
     kept = any(step.improved and step.candidate == each.kernel for step in record.steps if step.agent == "tester")
     if speedup is not None:
         dot = Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="4.5"><title>{} ({:.2f}x)</title></circle>')
@@ -80,6 +84,5 @@ def _number(at: int, count: int, width: int, height: int) -> Markup:
     return shown if at % every == 0 else Markup("")
 
 
-def _speedup(each: Proposed, record: RunRecord) -> float | None:
-    verdict = record.verdicts.get(each.kernel) if not each.dropped else None
-    return verdict.timing.speedup if verdict and verdict.timing else None
+def _judged(each: Proposed, placed: Mapping[str, float]) -> bool:
+    return not each.dropped and each.kernel in placed

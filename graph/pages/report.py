@@ -19,20 +19,20 @@ from graph.pages.reproduce import again, use
 from graph.pages.samples_chart import samples_chart
 from graph.pages.talk import turns
 from graph.runs.beside import Beside
+from graph.runs.levels import levels
 from graph.runs.record import RunRecord
 from harness.nouns.profile import Profile
 from harness.nouns.task import ScalarSpec, TensorSpec
-from harness.nouns.verdict import Interval, Timing, WorkloadResult
+from harness.nouns.verdict import Interval, WorkloadResult
 from harness.profile.render import render as render_profile
 from harness.profile.render import say_phases
-from nodes.history import say_decision
+from nodes.history import say_decision, say_tried
 from nodes.state import Best, Step, Usage
 from tools.sweep import say_values
 from tools.wording import (
-    say_caller,
-    say_clock,
     say_compiled,
     say_oracle,
+    say_other_clocks,
     say_resources,
     say_smaller,
     say_tolerance,
@@ -57,11 +57,6 @@ def render(record: RunRecord, beside: Beside | None = None) -> str:
     return filled_in("report.html.j2", view(record, beside))
 
 
-def _called(timing: Timing | None) -> list[str]:
-    """Whose clock the speed-up on top is of, and what the drop-in's caller gets."""
-    return [line for line in (say_clock(timing), *say_caller(timing).splitlines()) if line] if timing else []
-
-
 def filled_in(template: str, values: dict[str, Any]) -> str:
     """A template with these values. Whatever came from a kernel, a model or a task file is escaped."""
     environment = Environment(
@@ -76,6 +71,7 @@ def filled_in(template: str, values: dict[str, Any]) -> str:
         clock=_clock,
         values=say_values,
         decided=say_decision,
+        tried=say_tried,
         oracle=say_oracle,
         compiled=say_compiled,
         trials=say_trials,
@@ -93,7 +89,8 @@ def view(record: RunRecord, beside: Beside | None = None) -> dict[str, Any]:
     return {
         "record": record,
         "headline": OUTCOMES[record.outcome] if record.outcome != "nothing_faster" or not record.degenerate else "",
-        "called": _called(record.timing),
+        "clocks": say_other_clocks(record.timing) if record.timing else [],
+        "levels": levels(record),
         "beside": beside.compiled or (record.timing if record.timing and record.timing.compiled else None),
         "samples": [samples_chart(record.timing, width) for width in (WIDE, NARROW)],
         "made": _made(best),

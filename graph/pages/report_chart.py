@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from graph.runs.levels import Level, levels, stair
 from graph.runs.record import RunRecord
 from harness.nouns.profile import Profile
 from nodes.state import Step
@@ -46,14 +47,16 @@ class Axis:
 
 
 def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
-    """Speed-up over the judged kernels: each one's median with its 95 % interval, and the best so far as a stair."""
+    """Speed-up over the judged kernels, all on one scale (see `levels`), with intervals, and the best as a stair."""
     judged = [step for step in record.steps if step.agent == "tester" and step.status is not None]
     if not judged:
         return Markup("")
-    y = _speedup_axis(record, judged, height)
+    found = levels(record)
+    y = _speedup_axis([found[step.candidate] for step in judged if step.candidate in found], height)
     x = _positions(len(judged), width)
-    parts = [grid(y, width, lambda value: f"{value:g}x"), reference_line(y, width), _stair(judged, x, y, width)]
-    parts += [_judged(record, step, x(i), y, height) for i, step in enumerate(judged)]
+    way = _stair(judged, stair(record, found), x, y, width)
+    parts = [grid(y, width, lambda value: f"{value:g}x"), reference_line(y, width), way]
+    parts += [_judged(found.get(step.candidate or ""), step, x(i), y, height) for i, step in enumerate(judged)]
     parts.append(_depth_labels(judged, x, height))
     parts.append(
         label_at((LEFT + width - RIGHT) / 2, height - 6, "kernels in the order they were judged, by depth", "mid")
@@ -101,22 +104,9 @@ def _intensity(profile: Profile) -> float:
     return profile.achieved_gflop_s / profile.achieved_gb_s if profile.achieved_gb_s > 0 else 0.0
 
 
-def _speedup_axis(record: RunRecord, judged: list[Step], height: int) -> Axis:
-    values = [1.0]
-    for step in judged:
-        timing = timing_of(record, step)
-        if timing is not None:
-            values += [timing[0], timing[1], timing[2]]
+def _speedup_axis(found: list[Level], height: int) -> Axis:
+    values = [1.0, *(value for each in found for value in (each.interval.low, each.speedup, each.interval.high))]
     return Axis(min(values) / 1.25, max(values) * 1.25, height - BOTTOM, TOP)
-
-
-def timing_of(record: RunRecord, step: Step) -> tuple[float, float, float] | None:
-    """Low, median and high of the speed-up of the kernel a step judged."""
-    verdict = record.verdicts.get(step.candidate or "")
-    if verdict is None or verdict.timing is None:
-        return None
-    timing = verdict.timing
-    return timing.speedup_interval.low, timing.speedup, timing.speedup_interval.high
 
 
 def _positions(count: int, width: int) -> Callable[[int], float]:
@@ -141,15 +131,15 @@ def reference_line(y: Axis, width: int) -> Markup:
     return line + label_at(width - RIGHT, at - 5, "baseline", "end tick")
 
 
-def _stair(judged: list[Step], x: Callable[[int], float], y: Axis, width: int) -> Markup:
-    """The best speed-up so far, held until the next kernel beats it."""
+def _stair(judged: list[Step], drawn: dict[str, float], x: Callable[[int], float], y: Axis, width: int) -> Markup:
+    """The best kernel's level, held until the next one beats it."""
     points: list[tuple[float, float]] = []
     for index, step in enumerate(judged):
-        if step.speedup is None:
+        if not step.improved or step.candidate not in drawn:
             continue
         if points:
             points.append((x(index), points[-1][1]))
-        points.append((x(index), y.at(step.speedup)))
+        points.append((x(index), y.at(drawn[step.candidate])))
     if not points:
         return Markup("")
     points.append((float(width - RIGHT), points[-1][1]))
@@ -157,14 +147,13 @@ def _stair(judged: list[Step], x: Callable[[int], float], y: Axis, width: int) -
     return Markup('<polyline class="best" points="{}"/>').format(path)
 
 
-def _judged(record: RunRecord, step: Step, x: float, y: Axis, height: int) -> Markup:
-    timing = timing_of(record, step)
+def _judged(level: Level | None, step: Step, x: float, y: Axis, height: int) -> Markup:
     title = escape(f"depth {step.depth}: {step.move or 'first draft'}: {step.status}")
-    if timing is None:
+    if level is None:
         base = height - BOTTOM - 10
         cross = Markup('<path class="fail" d="M{:.1f} {}l8 8m0 -8l-8 8"><title>{}</title></path>')
         return cross.format(x - 4, base - 4, title)
-    low, median, high = timing
+    low, median, high = level.interval.low, level.speedup, level.interval.high
     kind = "won" if step.improved else "kept"
     bar = Markup('<line class="bar {}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
     dot = Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="4.5"><title>{} ({:.2f}x)</title></circle>')

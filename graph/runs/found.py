@@ -15,7 +15,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.errors import UserError
 from harness.nouns.profile import Profile
 from harness.nouns.verdict import Verdict
-from nodes.state import Best, RunState, require
+from nodes.state import Best, Final, RunState, require
 
 Judged = tuple[dict[str, Candidate], dict[str, Verdict], dict[str, Profile]]
 """Kernels, the last word on each, and their profiles, by digest and oldest first."""
@@ -79,6 +79,7 @@ def record_of(states: Sequence[RunState], *, id: str, created: datetime) -> RunR
         profiles=profiles,
         best=last.best,
         usage=last.usage,
+        final=last.result.final if last.result else Final(),
     )
 
 

@@ -21,7 +21,8 @@ from graph.runs.interrupts import raise_if_stopped
 from graph.runs.now import Now
 from harness.wire.telling import overhearing
 from nodes.events import Progress
-from nodes.state import FellBack, Step
+from nodes.state import FellBack, Final, Step
+from tools.wording import first_sentence, say_duel
 
 DOING = {
     "intake": "reading the task",
@@ -36,7 +37,7 @@ DOING = {
     "reviewer": "reviewing",
     "sanitizer": "watching for memory errors",
     "ablator": "taking a move back",
-    "reporter": "writing the result",
+    "reporter": "timing what was kept, and writing the result",
     "breeder": "choosing parents",
     "proposer": "writing kernels",
     "sifter": "sorting out repeats",
@@ -51,7 +52,9 @@ SILENT_S = 30.0
 """So long a run that no terminal shows says nothing, and then what it does."""
 REDRAWN_S = 0.25
 MOVE_WIDTH = 46
-HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'verdict':<20}  {'seconds':>7}  best so far"
+TOGETHER = "Speed-ups over eager: the kept kernels and eager, timed in the same rounds at the end of the run."
+NO_FINAL = Final()
+HEAD = f"{'depth':>5}  {'agent':<9}  {'move':<{MOVE_WIDTH}}  {'seconds':>7}  verdict"
 
 
 @runtime_checkable
@@ -322,30 +325,60 @@ class Log:
 
 
 def line(step: Step) -> Text:
-    """A step as one line of text: depth, agent, move, verdict, seconds, speed-up so far."""
-    verdict = str(step.status or "")
-    if step.candidate_speedup is not None:
-        verdict = f"{verdict} {step.candidate_speedup:.2f}x"
-    text = Text(f"{step.depth:>5}  {step.agent:<9}  {_cut(_what(step)):<{MOVE_WIDTH}}  ")
-    text.append(f"{verdict:<20}", style=_style(step))
-    text.append(f"  {step.seconds:>7.2f}  {_so_far(step)}")
+    """A step as one line of text: depth, agent, move, seconds, and its verdict with what that says."""
+    text = Text(f"{step.depth:>5}  {step.agent:<9}  {_cut(_what(step)):<{MOVE_WIDTH}}  {step.seconds:>7.2f}  ")
+    text.append(_verdict(step), style=_style(step))
     cost = step.usage.cost if step.usage.tokens else ""
     text.append(f"  {cost}" if cost else "")
     return text
 
 
-def table(steps: tuple[Step, ...]) -> Table:
-    """What was judged, for the end of a run."""
-    shown = Table(box=None, pad_edge=False, header_style="dim")
-    for name in ("depth", "move", "verdict", "speed-up", "kept", "kernel"):
-        shown.add_column(name, justify="right" if name in ("depth", "speed-up") else "left")
+def table(steps: tuple[Step, ...], final: Final = NO_FINAL) -> Table:
+    """What was judged, for the end of a run. Where kernels were timed together, speed-ups are those."""
+    together = bool(final.standings)
+    shown = Table(box=None, pad_edge=False, header_style="dim", caption=TOGETHER if together else None)
+    for name in ("depth", "move", "verdict", "against the best then", "kept", "over eager", "kernel"):
+        shown.add_column(name, justify="right" if name in ("depth", "over eager") else "left")
     for step in steps:
         if step.agent == "tester" and step.status is not None:
-            speedup = f"{step.candidate_speedup:.2f}x" if step.candidate_speedup is not None else ""
-            verdict = Text(step.status, style=_style(step))
-            kept = "best" if step.improved else "undecided" if step.undecided else ""
-            shown.add_row(str(step.depth), Text(_what(step)), verdict, speedup, kept, step.candidate or "")
+            timing = final.timing(step.candidate)
+            speedup = timing.speedup if timing else None if together else step.candidate_speedup
+            shown.add_row(
+                str(step.depth),
+                Text(_what(step)),
+                Text(step.status, style=_style(step)),
+                _met(step),
+                _kept(step),
+                f"{speedup:.2f}x" if speedup is not None else "",
+                step.candidate or "",
+            )
     return shown
+
+
+def _met(step: Step) -> str:
+    met = step.head_to_head
+    if met is None:
+        return ""
+    told = f"{met.speedup:.2f}x ({met.interval.low:.2f} to {met.interval.high:.2f})"
+    return "identical machine code" if met.identical else told
+
+
+def _kept(step: Step) -> str:
+    return "kept" if step.improved else "undecided" if step.undecided else ""
+
+
+def _verdict(step: Step) -> str:
+    """A test's status, and what the kernel is worth or why it failed; a failure of another step with its reason."""
+    if step.status is None:
+        return ""
+    if step.status != "passed":
+        reason = first_sentence(step.message).removeprefix(f"{step.status}: ")
+        return f"{step.status}: {reason}" if reason else step.status
+    worth = say_duel(step.head_to_head) if step.head_to_head else ""
+    if not worth and step.candidate_speedup is not None:
+        worth = f"{step.candidate_speedup:.2f}x over eager"
+    decided = ", ".join(filter(None, [step.status, _kept(step)]))
+    return f"{decided}: {worth}" if worth else decided
 
 
 @contextmanager
@@ -363,10 +396,6 @@ def _what(step: Step) -> str:
     if step.agent == "sweeper":
         return step.message
     return step.move or ("first draft" if step.agent in ("generator", "tester") else step.message)
-
-
-def _so_far(step: Step) -> str:
-    return f"{step.speedup:.2f}x" if step.speedup is not None else "-"
 
 
 def _style(step: Step) -> str:

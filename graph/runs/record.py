@@ -14,7 +14,7 @@ from harness.nouns.profile import Profile
 from harness.nouns.task import Task
 from harness.nouns.verdict import Timing, Verdict
 from nodes.evolution.state import Order
-from nodes.state import Best, Step, Usage
+from nodes.state import Best, Final, Step, Usage
 from tools.opinions import Opinion
 
 Outcome = Literal["improved", "nothing_faster", "interrupted", "waiting", "running"]
@@ -45,7 +45,8 @@ class RunRecord(Frozen):
 
     `outcome` is "improved" where the best kernel's whole interval lies above 1 and the run came to its end, "running"
     or "interrupted" where `--resume` goes on, and "waiting" where a model's question waits for its answer. `settings`
-    never hold a key of a model endpoint. `search` is there where the run was an evolution.
+    never hold a key of a model endpoint. `search` is there where the run was an evolution. `final` times the kernels
+    that were the best once together: those are `best`'s times, while each of `verdicts` was timed by itself.
     """
 
     schema_version: Literal[2] = 2
@@ -65,6 +66,7 @@ class RunRecord(Frozen):
     best: Best | None = None
     usage: Usage = Usage()
     search: Search | None = None
+    final: Final = Final()
 
     @property
     def timing(self) -> Timing | None:

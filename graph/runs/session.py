@@ -27,7 +27,7 @@ from harness.nouns.task import Task
 from harness.nouns.tier import Tier
 from nodes.protocols import Clock
 from nodes.settings import Settings
-from nodes.state import Best, Result, RunState, Step, Stop, TaskInput, Usage
+from nodes.state import Best, Final, Result, RunState, Step, Stop, TaskInput, Usage
 from tools.judges import open_judge
 
 
@@ -154,6 +154,7 @@ class Session(GraphThread):
             best=state.best,
             usage=state.usage,
             search=self.searched(),
+            final=state.result.final if state.result else Final(),
         )
 
     def searched(self) -> Search | None:

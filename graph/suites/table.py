@@ -27,7 +27,7 @@ WAYS = ("forward", "backward", "both")
 _NUMBER = re.compile(r"^\d+[-_]")
 HEAD = (
     "id", "task", "status", "speed-up", "95 % interval", "clock", "over compile", "kernel ms", "eager ms",
-    "as called ms", "of floor", "depth",
+    "by other clocks", "of floor", "depth",
     "judged", "run s", "cost $", "$ per 0.1x",
 )  # fmt: skip
 
@@ -115,7 +115,7 @@ def preamble(record: SuiteRecord) -> str:
         "passed the judge before it was timed. Speed-up is eager / kernel at the same precision "
         f"({precision}), from interleaved runs with cold caches, or by the "
         "clock of who calls the exported drop-in (back to back, or waiting for each call; on the same inputs, by turns "
-        "with eager) where that gain is smaller by more than 5 %; kernel and eager ms are the judge's; the share of "
+        "with eager) where that gain is smaller by more than 5 %: the quotient of kernel and eager ms. The share of "
         "the floor is the time that the task's bytes (and FLOPs) need at the device's measured rate, over the kernel's "
         "time; a kernel that gets by with fewer FLOPs than the reference counts (a triangle) is held against its bytes "
         f"alone.{_SHORT if any(map(_graphed, record.rows)) else ''}{tolerated}\n\n"
@@ -163,9 +163,9 @@ def _line(row: Row) -> tuple[str, ...]:
         interval(timing.headline.interval) if timing else "",
         timing.headline.clock if timing else "",
         _over_compile(row.beside_compiled),
-        f"{timing.candidate_ms:.3f}" if timing else "",
+        f"{timing.headline.ms:.3f}" if timing else "",
         _eager(timing) if timing else "",
-        _as_called(timing),
+        _by_other_clocks(timing),
         f"{row.floor_share:.0%}" if row.floor_share is not None else "",
         str(row.depth),
         str(row.kernels_judged),
@@ -178,17 +178,16 @@ def _line(row: Row) -> tuple[str, ...]:
 def _eager(timing: Timing) -> str:
     """Eager's time, marked where launches take most of it."""
     on_gpu = timing.caller is not None and timing.caller.synchronized is not None
-    return f"{timing.baseline_ms:.3f}{' launch-bound' if on_gpu and timing.launch_bound else ''}"
+    return f"{timing.headline.baseline_ms:.3f}{' launch-bound' if on_gpu and timing.launch_bound else ''}"
 
 
-def _as_called(timing: Timing | None) -> str:
-    """The drop-in's times, back to back and waited for one by one; where calls are short also in a CUDA graph."""
+def _by_other_clocks(timing: Timing | None) -> str:
+    """Speed-up, kernel's and eager's ms by each clock that is not the headline's; where calls are short as a graph."""
     if timing is None or timing.caller is None:
         return "none" if timing and timing.caller_failure else ""
-    ways = (timing.caller.back_to_back, timing.caller.synchronized)
     in_graph = timing.caller.graphed
-    told = f", graph {in_graph.ms:.4f} ({in_graph.speedup:.2f}x)" if in_graph else ""
-    return " / ".join(f"{each.ms:.3f}" for each in ways if each) + told
+    told = [f"{each.clock} {each.speedup:.2f}x, {each.ms:.3f} / {each.baseline_ms:.3f}" for each in timing.other_clocks]
+    return "; ".join([*told, *([f"graph {in_graph.ms:.4f} ({in_graph.speedup:.2f}x)"] if in_graph else [])])
 
 
 def _over_compile(timing: Timing | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -13,6 +14,7 @@ from typing import Any
 from harness.isolation.policy import Limits
 from harness.isolation.process import IsolatedProcess
 from harness.isolation.scratch import scratch_folder
+from harness.judging.aggregate import combined
 from harness.judging.compile_baseline import compile_once, compile_order, with_compilers
 from harness.judging.device_lock import one_at_a_time
 from harness.judging.outcome import Case, Outcome
@@ -20,13 +22,14 @@ from harness.judging.roofline_bound import below_floor
 from harness.judging.room import MEMORY_BYTES, require_room
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
+from harness.nouns.contest import Contest, Standing
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task, Workload
 from harness.nouns.verdict import Verdict
 from harness.processes.runner_process import Surroundings, how_it_ended, start_runner, why_not_trusted
 from harness.processes.trusted_child import JobDiedError, warm_parent
 from harness.targets.target import Target
-from harness.wire.job import IncumbentRunner, JudgeJob, KernelJob, MixJob, Shape
+from harness.wire.job import ContestJob, IncumbentRunner, JudgeJob, KernelJob, MixJob, Shape
 from harness.wire.layout import slot_bytes
 
 SLOT_BUDGET_BYTES = 1 << 30
@@ -80,6 +83,17 @@ class Evaluation:
         with one_at_a_time(self.target.device):
             outcomes = self._workloads(case, library, incumbent, compile_baseline)
         return case.judged(build, outcomes, {"compile_ahead": ahead_s} if ahead_s else {})
+
+    def contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
+        """These kernels in the same rounds, on each workload; the last one is whom the others stand against."""
+        self.target.require_device()
+        with one_at_a_time(self.target.device):
+            found = list[Contest]()
+            for workload in task.workloads:
+                found.append(self._contest(task.only(workload), opponents))
+                if found[-1].failed:
+                    return found[-1]
+        return Contest(standings=tuple(map(_over_workloads, zip(*(part.standings for part in found), strict=True))))
 
     def right(self, task: Task, library: Path) -> bool:
         """Whether a build gives what the reference does on the file's own inputs. Nothing is timed, no turn taken."""
@@ -146,6 +160,26 @@ class Evaluation:
                 links.append(link)
             job = JudgeJob(**dict(stage.job), timed=timed, compile=order, incumbent=opponent)
             return _as_seen(stage, self._drive("judge", job, links, stage))
+
+    def _contest(self, task: Task, opponents: Sequence[Opponent]) -> Contest:
+        """On one workload, every kernel in a cage of its own."""
+        *others, last = opponents
+        with self._stage(task, last.library, secrets.randbits(31)) as stage:
+            links, runners, told = [stage.link], {last.digest: stage.runner}, list[IncumbentRunner]()
+            for each in others:
+                runner, link = start_runner(stage.held, each.library, stage.around, stage.scratch / each.digest)
+                links.append(link)
+                runners[each.digest] = runner
+                told.append(IncumbentRunner(digest=each.digest, library=str(each.library), pid=runner.pid))
+            job = ContestJob(**dict(stage.job), digest=last.digest, others=tuple(told))
+            found = Contest.model_validate(self._drive("contest", job, links, stage))
+            for digest, runner in runners.items():
+                if not found.failed and (trespass := why_not_trusted(runner)):
+                    return Contest(failed=digest, message=trespass["message"])
+        for standing in found.standings:
+            if floor := below_floor(task, standing.timing, self.target):
+                return Contest(failed=standing.candidate, message=floor)
+        return found
 
     @contextmanager
     def _stage(self, task: Task, library: Path, seed: int) -> Iterator[_Stage]:
@@ -220,6 +254,14 @@ class Evaluation:
         if self.target.name == "cuda":
             return SLOT_BUDGET_BYTES
         return max(SLOT_BUDGET_BYTES, min(2 * slot_bytes(task.signature), MEMORY_BYTES))
+
+
+def _over_workloads(parts: tuple[Standing, ...]) -> Standing:
+    """One kernel's standing, out of that on each workload."""
+    timings = tuple(part.timing for part in parts)
+    return Standing(
+        candidate=parts[0].candidate, timing=combined(timings), workloads=timings if len(timings) > 1 else ()
+    )
 
 
 def own_build(given: Build | None, build: Callable[[], Build]) -> Build:

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -20,6 +20,7 @@ from harness.judging.room import require_room
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.contest import Contest
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
@@ -43,6 +44,7 @@ ADVISORY = (
 )
 NOT_PROFILED = "A file with ModelNew is not profiled.", "Give the kernel itself."
 NOT_WATCHED = "A file with ModelNew is Python, whose memory no sanitizer watches.", "Leave --sanitize out."
+NO_CONTEST = "Files with ModelNew are judged one at a time.", "Give kernels."
 NO_DROP_IN = "A foreign module has no drop-in to time as a caller would.", "Leave --caller out."
 LOAD_WITHIN_S = 300.0
 """A file may compile its kernels when it is imported; PyTorch's own builder takes a minute and more."""
@@ -110,6 +112,10 @@ class ModuleJudge:
         if verdict.timing is None:
             return verdict
         return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"advisory": ADVISORY})})
+
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        """Of nothing: raises `UserError`."""
+        raise UserError(*NO_CONTEST)
 
     def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
         """Of nothing: raises `UserError`."""

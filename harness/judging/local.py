@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from harness.judging.terms import Terms
 from harness.judging.watching import Watcher
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.contest import Contest
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError
@@ -95,8 +96,23 @@ class LocalJudge:
             return case.not_built(build)
         if refusal := self.screen_build(build):
             return case.refused(refusal, build)
-        opponent = self._opponent(task, incumbent)
-        return self._evaluation.verdict(case, build, library, opponent, compile_baseline=compile_baseline)
+        theirs = self.build(task, incumbent) if incumbent else None
+        same = theirs is not None and bool(theirs.machine_code) and theirs.machine_code == build.machine_code
+        opponent = self._opponent(task, incumbent, theirs) if incumbent and theirs and not same else None
+        verdict = self._evaluation.verdict(case, build, library, opponent, compile_baseline=compile_baseline)
+        return verdict.against_itself(incumbent.digest) if incumbent and same else verdict
+
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        """See `Judge.contest`. One that may not run any more, or does not compile, is what the contest failed by."""
+        if len(candidates) < 2:
+            raise ValueError("a contest is of two kernels or more")
+        opponents = []
+        for candidate in candidates:
+            opponent = self._opponent(task, candidate, self.build(task, candidate))
+            if opponent is None:
+                return Contest(failed=candidate.digest, message="It may not run any more, or does not compile.")
+            opponents.append(opponent)
+        return self._evaluation.contest(task, opponents)
 
     def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
         """With the first workload's timing, where there are several."""
@@ -133,9 +149,9 @@ class LocalJudge:
         with beside_others(self.target.device):
             return self._evaluation.right(task, library)
 
-    def _opponent(self, task: Task, incumbent: Candidate | None) -> Opponent | None:
-        library = self._harmless(task, incumbent, self.build(task, incumbent)) if incumbent else None
-        return Opponent(incumbent.digest, library) if incumbent and library else None
+    def _opponent(self, task: Task, kernel: Candidate, build: Build) -> Opponent | None:
+        library = self._harmless(task, kernel, build)
+        return Opponent(kernel.digest, library) if library else None
 
     def _harmless(self, task: Task, candidate: Candidate, build: Build) -> Path | None:
         """The library of a build that may run."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate, TargetChoice
+from harness.nouns.contest import Contest
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.profile import Profile
@@ -85,7 +86,15 @@ class Judge(Protocol):
 
         A source that the screen refuses is not built: its verdict holds a build only where one was given.
         With a `incumbent`, a kernel that passed before, that one runs in the same rounds and the timing holds their
-        head-to-head; with `compile_baseline` torch.compile's version of the reference does.
+        head-to-head, which says so and was not run where both are the same machine code; with `compile_baseline`
+        torch.compile's version of the reference does.
+        """
+        ...
+
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        """Two kernels or more that have passed, and eager, timed in the same rounds; each of them is in the contest.
+
+        Nothing is judged but what timed calls leave behind. Raises `ValueError` for fewer than two.
         """
         ...
 

@@ -122,15 +122,25 @@ class HeadToHead(Frozen):
     """A candidate against an earlier kernel in the same rounds. `speedup` is incumbent / candidate: above 1 is faster.
 
     Both it and its interval, a 99.5 % one, are those of each side's faster half (`timing.statistics`); `incumbent_ms`
-    is
-    the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the baselines.
+    is the median. `rounds` are at least the timing's: two kernels that cannot be told apart go on without the
+    baselines. There are none where both are the same machine code: then nothing was run, and the ratio is 1.
     """
 
     incumbent: str = Field(description="the earlier kernel's digest")
     incumbent_ms: float = Field(gt=0)
     speedup: float = Field(gt=0)
     interval: Interval
-    rounds: int = Field(ge=1)
+    rounds: int = Field(ge=0)
+
+    @classmethod
+    def of_identical(cls, incumbent: str, ms: float) -> Self:
+        """Of an incumbent that is the candidate's own machine code."""
+        return cls(incumbent=incumbent, incumbent_ms=ms, speedup=1.0, interval=Interval(low=1.0, high=1.0), rounds=0)
+
+    @property
+    def identical(self) -> bool:
+        """Whether both kernels are the same machine code."""
+        return self.rounds == 0
 
     @property
     def outcome(self) -> Outcome:
@@ -194,21 +204,37 @@ class Compiled(Frozen):
     interval: Interval
 
 
-class Headline(Frozen):
-    """The times and the speed-up that count, and whose clock they are of."""
+ClockName = Literal["judge", "back to back", "synchronized"]
 
-    clock: Literal["judge", "back to back", "synchronized"]
+CLOCKS: dict[ClockName, str] = {
+    "judge": "by the judge's clock, with cold caches",
+    "back to back": "as called, back to back",
+    "synchronized": "as called, each call waited for",
+}
+"""What each clock's figures are called wherever they are shown."""
+
+
+class Headline(Frozen):
+    """The times and the speed-up by one clock, each the medians of `rounds`, and the speed-up their quotient."""
+
+    clock: ClockName
     ms: float
     baseline_ms: float
     speedup: float
     interval: Interval
+    rounds: int
+
+    @property
+    def whose(self) -> str:
+        """Whose clock it is, in words."""
+        return CLOCKS[self.clock]
 
 
 class Timing(Frozen):
-    """Medians of interleaved runs, in ms a call. `speedup` is baseline / candidate: above 1 is faster.
+    """Medians of interleaved runs, in ms a call. `speedup` is their quotient, baseline / candidate: above 1 is faster.
 
-    The interval is a bootstrap over the paired rounds. `head_to_head` is there where an incumbent ran in the same
-    rounds; `advisory` says why the time is not to be compared with a kernel's, where it is not.
+    The interval is a bootstrap over the rounds, whose pairs stay together. `head_to_head` is there where an incumbent
+    ran in the same rounds; `advisory` says why the time is not to be compared with a kernel's, where it is not.
     `caller` is there on a run's final kernel, or `caller_failure` says why it could not be had; `headline` weighs both.
     `compiled` is there where that baseline was asked for, or `compiled_failure` says why it could not be had.
     `task_defect` says why the task is degenerate (see `cutegen check-task`); on such a task nothing wins.
@@ -268,24 +294,35 @@ class Timing(Frozen):
     @property
     def headline(self) -> Headline:
         """The judge's, or the caller's worst where that gain is smaller by more than 5 % (of a short task, at all)."""
-        judged = Headline(
-            clock="judge",
-            ms=self.candidate_ms,
-            baseline_ms=self.baseline_ms,
-            speedup=self.speedup,
-            interval=self.speedup_interval,
-        )
+        judged = self._judged
         worst = min(self._called, key=lambda each: each.speedup, default=judged)
         allowed = 0.0 if self.short else UNSAID
         return worst if worst.speedup < (1 - allowed) * self.speedup else judged
 
     @property
+    def other_clocks(self) -> list[Headline]:
+        """What the clocks say that are not the headline's."""
+        return [each for each in (self._judged, *self._called) if each.clock != self.headline.clock]
+
+    @property
+    def _judged(self) -> Headline:
+        return Headline(
+            clock="judge",
+            ms=self.candidate_ms,
+            baseline_ms=self.baseline_ms,
+            speedup=self.speedup,
+            interval=self.speedup_interval,
+            rounds=self.rounds,
+        )
+
+    @property
     def _called(self) -> list[Headline]:
         if self.caller is None:
             return []
-        called = [Headline(clock="back to back", **dict(self.caller.back_to_back))]
+        rounds = self.caller.rounds
+        called = [Headline(clock="back to back", rounds=rounds, **dict(self.caller.back_to_back))]
         if self.caller.synchronized is not None:
-            called.append(Headline(clock="synchronized", **dict(self.caller.synchronized)))
+            called.append(Headline(clock="synchronized", rounds=rounds, **dict(self.caller.synchronized)))
         return called
 
     @property
@@ -357,6 +394,13 @@ class Verdict(Frozen):
         kept = {name: value for name, value in self if name != "timing"}
         refused = {"status": "refused", "check": "sanitizer", "message": found.message, "sanitizers": runs}
         return Verdict(**(kept | refused))
+
+    def against_itself(self, incumbent: str) -> Self:
+        """This verdict with its word on an incumbent that is the same machine code; as it is unless it passed."""
+        if self.timing is None:
+            return self
+        met = HeadToHead.of_identical(incumbent, self.timing.candidate_ms)
+        return self.model_copy(update={"timing": self.timing.model_copy(update={"head_to_head": met})})
 
     @property
     def no_oracle(self) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from harness.trusted.contest import contest
 from harness.trusted.cross_workload import mix
 from harness.trusted.facts.describing import describe
 from harness.trusted.facts.drawing import draw
@@ -22,13 +23,14 @@ from harness.wire.job import (
     AsCalledJob,
     CaptureJob,
     CompileJob,
+    ContestJob,
     CutJob,
     JudgeJob,
     MixJob,
     WholeCompileJob,
 )
 
-PAUSING = ("judge", "mix")
+PAUSING = ("judge", "mix", "contest")
 """The jobs that stop and continue another process, the candidate's; no other job may signal outside itself."""
 
 
@@ -40,7 +42,11 @@ def _mix(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
     return mix(MixJob.model_validate(payload), *descriptors)
 
 
-_WITH_DESCRIPTORS = {"judge": _judge, "mix": _mix}
+def _contest(payload: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+    return contest(ContestJob.model_validate(payload), descriptors)
+
+
+_WITH_DESCRIPTORS = {"judge": _judge, "mix": _mix, "contest": _contest}
 _JOBS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "describe": lambda payload: describe(payload["source"], payload["name"]),
     "draw": draw,

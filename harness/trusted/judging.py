@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -42,8 +42,8 @@ from harness.trusted.timing.compiled import CompiledReference, Model, compile_re
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import not_asked, plan_trials, run_trial
-from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob
-from harness.wire.layout import slot_bytes
+from harness.wire.job import CompileOrder, IncumbentRunner, JudgeJob, KernelJob
+from harness.wire.layout import lay_out, slot_bytes
 from harness.wire.telling import tell
 
 MAX_SLOTS = 256
@@ -63,6 +63,9 @@ HOPELESS_TRIALS_S = 10.0
 """A kernel that takes `HOPELESS` times as long as the reference begins no further trial after so long in its calls."""
 
 
+Value = TypeVar("Value")
+
+
 class WrongError(Exception):
     """A trial found a wrong output."""
 
@@ -77,7 +80,7 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
         with _phase(seconds, "load"):
             bench = prepare(job, RunnerLink(runner_fd, job.runner_pid, load_within_s=job.load_within_s))
         with _phase(seconds, "check"):
-            timeout_s = _check(bench, job, trials)
+            timeout_s = check(bench, job, trials)
             bench.oracle.forget()
         if job.timed:
             compiled = _compiled(bench, job.compile)
@@ -96,7 +99,7 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
     except torch.OutOfMemoryError as full:
-        raise _no_room(job, full) from full
+        raise no_room(job, full) from full
     except WrongError as wrong:
         outcome |= {"status": "wrong", "check": "correctness", "message": str(wrong)}
     if bench and trials:
@@ -116,7 +119,8 @@ def _hopeless(timing: Timing, trials: list[Trial]) -> str:
     return f"{timing.hopeless}, after {len(trials)} trials" if timing.hopeless else ""
 
 
-def _no_room(job: JudgeJob, full: torch.OutOfMemoryError) -> MachineError:
+def no_room(job: KernelJob, full: torch.OutOfMemoryError) -> MachineError:
+    """What is said where a job does not fit the device."""
     said = " ".join(str(full).split())[:200]
     return MachineError(
         f"Judging {job.name} does not fit this GPU's memory: {said}",
@@ -133,12 +137,13 @@ def _phase(seconds: dict[str, float], name: str) -> Iterator[None]:
         seconds[name] = time.perf_counter() - began
 
 
-def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
+def prepare(job: KernelJob, link: RunnerLink, *, kernels: int = 2) -> Bench:
+    """The bench of a job, whose runner has loaded its library. Up to so many kernels have outputs of their own."""
     device = open_device(job.device, job.slot_target_bytes)
     device.prepare(job.precision)
     signature = job.signature
     reference = Reference(job.source, job.name, device.place, variant=job.variant)
-    memory = SharedMemory(signature, _slot_count(signature, job, device), device)
+    memory = SharedMemory(signature, _slot_count(signature, job, device, kernels), device)
     numbers = [slot_numbers(signature, slot) for slot in range(memory.slots)]
     replicas = [slot_replica(reference, memory, slot) for slot in range(memory.slots)]
     link.share(memory, numbers)
@@ -166,11 +171,11 @@ def prepare(job: JudgeJob, link: RunnerLink) -> Bench:
     )
 
 
-def _slot_count(signature: Signature, job: JudgeJob, device: Device) -> int:
+def _slot_count(signature: Signature, job: KernelJob, device: Device, kernels: int = 2) -> int:
     """Enough slots to exceed the last-level cache, at least two (a kernel must not know where its data lies)."""
-    each = slot_bytes(signature)
+    each, more = slot_bytes(signature), (kernels - 2) * lay_out(signature, 1).output_bytes
     wanted = int(min(max(2, -(-job.slot_target_bytes // each)), MAX_SLOTS))
-    return device.slots(wanted, each, job.memory_bytes)
+    return device.slots(wanted, each + more, job.memory_bytes)
 
 
 def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch.nn.Module:
@@ -180,7 +185,7 @@ def slot_replica(reference: Reference, memory: SharedMemory, slot: int) -> torch
     return model
 
 
-def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
+def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
     """Run the trials, as many as are asked for, the first failing one last; returns the time a call may take.
 
     Raises `UserError` where the reference accepts none of the file's own inputs: there is nothing to compare then.
@@ -220,7 +225,7 @@ def _check(bench: Bench, job: JudgeJob, trials: list[Trial]) -> float:
         raise bench.reference.error("the forward refuses inputs that get_inputs gives", "It must accept all of them.")
     whole = job.trials is None and trials[-1].distribution == STIRRED
     if whole and not _spent_enough(bench.link, usual_s):
-        require_new_results(bench, TimedOutputs(bench, _timed_allowances(trials)), last, timeout_s)
+        require_new_results(bench, TimedOutputs(bench, timed_allowances(trials)), last, timeout_s)
     return timeout_s
 
 
@@ -285,12 +290,10 @@ def _timed(
     incumbent, compiled = others
 
     def as_chosen() -> Timing:
-        _fill_for_timing(bench)
+        fill_for_timing(bench)
         pace = set_pace(bench, timeout_s)
-        outputs = TimedOutputs(bench, _timed_allowances(trials))
-        takes_long = timeout_s > MIN_TIMEOUT_S + PATIENCE * LONG_S
-        within = MAX_ROUNDS if takes_long else MIN_ROUNDS
-        late = LateTrials(bench, outputs, trials, pace, within=within)
+        outputs = TimedOutputs(bench, timed_allowances(trials))
+        late = LateTrials(bench, outputs, trials, pace, within=late_within(timeout_s))
         try:
             timing = time_by_turns(bench, pace, job.timing_s, outputs, late, incumbent=incumbent, compiled=compiled)
         except IncumbentFailedError:
@@ -299,23 +302,33 @@ def _timed(
         outputs.at_the_end(VERIFIED_SLOTS[bench.device.kind])
         return timing
 
+    return as_the_reference_takes_it(bench, as_chosen)
+
+
+def as_the_reference_takes_it(bench: Bench, timed: Callable[[], Value]) -> Value:
+    """What was timed; once more on the file's own inputs where the reference refuses others. Raises `UserError`."""
     try:
-        return as_chosen()
+        return timed()
     except UserError:  # a reference that accepted the first stirred inputs may refuse later ones
         if bench.manner == "given":
             raise
         bench.manner = "given"
-        return as_chosen()
+        return timed()
 
 
-def _fill_for_timing(bench: Bench) -> None:
+def late_within(timeout_s: float) -> int:
+    """In how many rounds all families have a turn, where a call may take so long."""
+    return MAX_ROUNDS if timeout_s > MIN_TIMEOUT_S + PATIENCE * LONG_S else MIN_ROUNDS
+
+
+def fill_for_timing(bench: Bench) -> None:
     """Inputs of its own in every slot, and weights."""
     for slot in range(bench.memory.slots):
         bench.stir(slot)
         bench.memory.poison(slot)
 
 
-def _timed_allowances(trials: list[Trial]) -> list[float]:
+def timed_allowances(trials: Sequence[Trial]) -> list[float]:
     """For each output, how far a timed result may be from PyTorch's before the oracle is asked.
 
     Within this both of them are as near to the oracle as a trial asks. It follows from PyTorch's own error on such

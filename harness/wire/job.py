@@ -138,6 +138,13 @@ class JudgeJob(KernelJob):
     incumbent: IncumbentRunner | None = None
 
 
+class ContestJob(KernelJob):
+    """Kernels that have passed, in the same rounds: `library` is that of `digest`, `others` are before it."""
+
+    digest: str
+    others: tuple[IncumbentRunner, ...]
+
+
 class Shape(Frozen):
     """One of several workloads that one process runs by turns."""
 

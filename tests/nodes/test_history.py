@@ -66,7 +66,14 @@ def test_a_repair_that_passes_replaces_the_failure_before_it() -> None:
 
 def test_a_sweep_is_told_variant_by_variant() -> None:
     variants = (
-        Variant(values={"kTile": "64", "kStages": "2"}, status="passed", latency_ms=1.23456, speedup=2.0, chosen=True),
+        Variant(
+            values={"kTile": "64", "kStages": "2"},
+            status="passed",
+            latency_ms=1.23456,
+            speedup=2.0,
+            gain=1.25,
+            chosen=True,
+        ),
         Variant(values={"kTile": "64", "kStages": "3"}, status="wrong"),
         Variant(values={"kTile": "128", "kStages": "2"}),
     )
@@ -74,7 +81,7 @@ def test_a_sweep_is_told_variant_by_variant() -> None:
     told = optimizations((move, Step(depth=0, agent="sweeper", variants=variants), test))
     assert told[0].outcome == "not kept"
     assert told[0].variants == (
-        "kTile = 64, kStages = 2: 1.235 ms",
+        "kTile = 64, kStages = 2: 1.250x the kernel before the move",
         "kTile = 64, kStages = 3: wrong",
         "kTile = 128, kStages = 2: not tried, a budget was spent",
     )

@@ -8,11 +8,12 @@ from run_samples import best, kernel, passed, run, wrong
 
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import HeadToHead, Interval, Verdict
+from nodes.history import say_tried, say_variant
 from nodes.models.scripted import ScriptedModel
 from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
 from nodes.state import require
-from nodes.sweeper import Entry, _Contest, entries_of, ranked, sweeper
+from nodes.sweeper import Entry, _Contest, _told, _variant, entries_of, merits_of, ranked, sweeper
 from tools.sweep import read_sweep
 
 SOURCE, SWEEP = read_sweep("int a = 1;  // sweep: 2, 3\n", 12)
@@ -67,10 +68,32 @@ def test_else_over_the_baseline() -> None:
     assert ranked(entries[::-1]) == entries
 
 
+def test_the_printed_figures_are_those_that_decided() -> None:
+    """Each variant was timed in rounds of its own: there the slowest of three can be the one that gains most."""
+    slow, quick = noisy("1", 1.30, 0.2), noisy("2", 1.25, 0.2)
+    assert slow.verdict is not None and slow.timing is not None
+    late = slow.timing.model_copy(update={"candidate_ms": 1.048, "speedup": 0.5})
+    slow = Entry(slow.values, slow.candidate, slow.verdict.model_copy(update={"timing": late}))
+    winner, told = contest(0.9).winner([slow, quick])
+    assert winner is slow and told is not None
+    merits = merits_of([slow, quick])
+    shown = [_variant(each, winner, told, merits) for each in (slow, quick)]
+    assert [(each.gain, each.chosen) for each in shown] == [(1.30, True), (1.25, False)]
+    assert [say_variant(each) for each in shown] == [
+        "a = 1: 1.300x the kernel before the move", "a = 2: 1.250x the kernel before the move",
+    ]  # fmt: skip
+    assert [say_tried(each) for each in shown] == [
+        "chosen, and judged in full",
+        "0.90x the first of them (0.90 to 0.90)",
+    ]
+    words = _told([slow, quick], winner, told, merits)
+    assert words == "2 of 2 variants are right; the fastest: a = 1 (1.30x the best, 1.11x a = 2 when they met)"
+
+
 def test_what_is_wrong_or_was_not_run_is_not_ranked() -> None:
     bad = kernel("bad")
     assert ranked([Entry({}, bad, wrong(bad)), Entry({}, bad)]) == []
-    assert contest(None).winner([Entry({}, bad)]) is None
+    assert contest(None).winner([Entry({}, bad)]) == (None, None)
 
 
 class Met(_Contest):
@@ -99,8 +122,12 @@ def test_the_best_two_meet_where_noise_may_have_ranked_them() -> None:
     first, second, third = noisy("1", 1.3, 0.2), noisy("2", 1.25, 0.2), noisy("3", 1.0, 0.2)
     for over_first, chosen in ((1.05, second), (0.97, first), (None, first)):
         met = contest(over_first)
-        assert met.winner([third, first, second]) is chosen
+        winner, told = met.winner([third, first, second])
+        assert winner is chosen
         assert met.second_rounds == ["2"]
+        assert (told and (told.first, told.second, told.head_to_head.speedup)) == (
+            over_first and (first, second, over_first)
+        )
 
 
 def test_no_second_round_where_it_is_plain_or_a_budget_is_spent() -> None:
@@ -110,7 +137,7 @@ def test_no_second_round_where_it_is_plain_or_a_budget_is_spent() -> None:
         ([noisy("1", 1.3, 0.2), noisy("2", 1.25, 0.2)], {"max_wall_s": 10.0}),
     ):
         met = contest(1.5, **settings)
-        assert met.winner(entries) is entries[0]
+        assert met.winner(entries) == (entries[0], None)
         assert met.second_rounds == []
 
 

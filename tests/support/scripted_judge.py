@@ -14,6 +14,7 @@ A kernel's line may end in `// judge: WORD ...`. Of several words the first of t
 A kernel without any of them passes at `UNMARKED`. Beside them `// judge: finding message` is what a sanitizer finds,
 `// judge: code NAME` names the machine code that comes of it (else each source's is its own),
 `// judge: share 0.9` a profile's share of the roof, and `// judge: called 1.1x` the speed-up that a caller sees.
+`// judge: finally 1.4x` is its speed-up in contests, and `// judge: lost message` how it fails there.
 A task's file is taken for x / (1 + |x|), of the size that it gives in `torch.rand` or `torch.randn`; a line of it that
 ends in `# judge: no task` makes it none.
 """
@@ -21,7 +22,7 @@ ends in `# judge: no task` makes it none.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
 from unittest import mock
@@ -34,6 +35,7 @@ from harness.judging.protocol import JudgeOrder
 from harness.judging.terms import Terms
 from harness.nouns.build import Build, Diagnostic
 from harness.nouns.candidate import Candidate
+from harness.nouns.contest import Contest, Standing
 from harness.nouns.device import DeviceName
 from harness.nouns.device_facts import DeviceFacts
 from harness.nouns.errors import MachineError, UserError
@@ -73,7 +75,7 @@ class Script:
         for number, line in enumerate(source.splitlines(), start=1):
             if found := _MARKER.search(line):
                 self.said[found[1]] = (found[2].strip(), number)
-        unknown = self.said.keys() - {*_WORDS, "finding", "share", "called", "code"}
+        unknown = self.said.keys() - {*_WORDS, "finding", "share", "called", "code", "finally", "lost"}
         assert not unknown, f"no judge says {sorted(unknown)}"
 
     @property
@@ -147,8 +149,43 @@ class ScriptedJudge:
             return case.not_built(build)
         self._ask("evaluate", candidate)
         with counted():
-            outcome = _outcome(Script(candidate.source), case, incumbent, compiled=compile_baseline)
-            return case.judged(build, [outcome], {})
+            same = incumbent is not None and self._code(incumbent) == self._code(candidate)
+            opponent = None if same else incumbent
+            outcome = _outcome(Script(candidate.source), case, opponent, compiled=compile_baseline)
+            verdict = case.judged(build, [outcome], {})
+            return verdict.against_itself(incumbent.digest) if incumbent and same else verdict
+
+    def contest(self, task: Task, candidates: Sequence[Candidate]) -> Contest:
+        if len(candidates) < 2:
+            raise ValueError("a contest is of two kernels or more")
+        for candidate in candidates:
+            self._ask("contest", candidate)
+        with counted():
+            for candidate in candidates:
+                if message := Script(candidate.source).text("lost"):
+                    return Contest(failed=candidate.digest, message=message)
+            return Contest(standings=tuple(self._standing(each, candidates[-1]) for each in candidates))
+
+    @staticmethod
+    def _standing(candidate: Candidate, last: Candidate) -> Standing:
+        script, speedup = Script(candidate.source), _finally(candidate)
+        gain = speedup / _finally(last)
+        timing = _timing(script, None, compiled=False).model_copy(
+            update={
+                "candidate_ms": BASELINE_MS / speedup,
+                "speedup": speedup,
+                "speedup_interval": _around(speedup, script.spread),
+                "head_to_head": HeadToHead(
+                    incumbent=last.digest, incumbent_ms=BASELINE_MS / _finally(last), speedup=gain,
+                    interval=_around(gain, script.spread), rounds=16,
+                ) if candidate is not last else None,
+            }
+        )  # fmt: skip
+        return Standing(candidate=candidate.digest, timing=timing)
+
+    @staticmethod
+    def _code(candidate: Candidate) -> str:
+        return Script(candidate.source).text("code", candidate.digest)
 
     def profile(self, task: Task, candidate: Candidate, verdict: Verdict) -> Profile:
         if verdict.timing is None:
@@ -235,6 +272,11 @@ def judging_here() -> Iterator[Scripted]:
     """Meanwhile scripted judges are those of this process."""
     with mock.patch("tools.judges.local_judge", Scripted()) as opened:
         yield opened
+
+
+def _finally(candidate: Candidate) -> float:
+    script = Script(candidate.source)
+    return float(script.text("finally", f"{script.speedup}x").rstrip("x"))
 
 
 def _product(extents: tuple[int, ...]) -> int:

@@ -141,8 +141,8 @@ def rotation(slots: int, calls: int, first: int) -> list[int]:
     return [(first + i) % slots for i in range(calls)]
 
 
-def renumber(bench: Bench, slots: Sequence[int]) -> None:
-    """Choose the numbers of coming calls, and tell the runner while the values of earlier ones lie in these slots.
+def renumber(bench: Bench, slots: Sequence[int], others: Sequence[RunnerLink] = ()) -> None:
+    """Choose the numbers of coming calls, and tell the runners while the values of earlier ones lie in these slots.
 
     No clock runs then: who is told beside the new values could work on them ahead.
     """
@@ -150,8 +150,9 @@ def renumber(bench: Bench, slots: Sequence[int]) -> None:
         return
     for slot in slots:
         bench.numbers[slot] = bench.scalars.for_timed(slot)
-    with bench.link.running():
-        pass
+    for link in (bench.link, *others):
+        with link.running():
+            pass
 
 
 def candidates_burst(bench: Bench, pace: Pace, first: int, outputs: TimedOutputs) -> float:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Protocol
 
 import torch
 
@@ -14,7 +15,7 @@ from harness.nouns import events
 from harness.nouns.samples import Samples
 from harness.nouns.verdict import Clocks, Compiled, Conditions, HeadToHead, Interval, Timing
 from harness.trusted.bench import Bench
-from harness.trusted.link import CandidateFailedError
+from harness.trusted.link import CandidateFailedError, RunnerLink
 from harness.trusted.timing.bursts import (
     FEW,
     Kernel,
@@ -29,7 +30,6 @@ from harness.trusted.timing.bursts import (
     touched_burst,
 )
 from harness.trusted.timing.compiled import CompiledReference
-from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.neighbours import Reading, how_busy, observe
 from harness.trusted.timing.statistics import faster_half_ratio, median_ratio
 from harness.trusted.timing.timed_outputs import TimedOutputs
@@ -37,6 +37,8 @@ from harness.wire.telling import EVERY_S, tell
 
 CANDIDATE, EAGER, COMPILED, INCUMBENT = "candidate", "eager", "compiled", "incumbent"
 MIN_ROUNDS, MAX_ROUNDS = 8, 120
+DUEL_ROUNDS = 16
+"""Rounds of a head-to-head, at least, where there is time: a neighbour can stay with one side for eight."""
 HOPELESS = 20.0
 """Times as slow as eager: such a kernel gets no more than it takes to say so, unless a head-to-head asks for more."""
 FAR = 4.0
@@ -80,7 +82,7 @@ def time_by_turns(
     pace: Pace,
     limit_s: float,
     outputs: TimedOutputs,
-    late: LateTrials | None = None,
+    late: Late | None = None,
     *,
     incumbent: Incumbent | None = None,
     compiled: CompiledReference | None = None,
@@ -90,14 +92,34 @@ def time_by_turns(
     `outputs` are looked at after each of the candidate's bursts; `late` trials are made between them.
     """
     sides = _sides(bench, pace, outputs, incumbent, compiled)
-    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late)
+    links = [incumbent.kernel.link] if incumbent else []
+    rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, links)
     touched_burst(bench, pace, 0, outputs)
-    weather, others = _play_until_narrow(rounds, limit_s * len(sides) / 2, hopeless=pace.hopeless)
+    weather, others = play_until_narrow(rounds, limit_s * len(sides) / 2, MIN_ROUNDS, hopeless=pace.hopeless)
     samples = {name: [*taken] for name, taken in rounds.samples.items()}
-    head_to_head = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
+    met = _fought_out(incumbent.digest, rounds, HEAD_TO_HEAD_LIMIT * limit_s) if incumbent else None
     touched_burst(bench, pace, rounds.first, outputs, last=True)
-    candidate, baseline = samples[CANDIDATE], samples[EAGER]
-    doubt_s = (bench.message.usual_s - bench.message.least_s) / pace.calls
+    candidate, doubt_s = samples[CANDIDATE], doubt(bench, pace)
+    timing = timing_of(samples[CANDIDATE], samples[EAGER], doubt_s, weather, others)
+    found = {
+        "converged": converged([*samples.values()]),
+        "hopeless": _say_hopeless(timing.speedup, len(candidate)) if pace.hopeless else "",
+        "head_to_head": met,
+        "compiled": _compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
+        "compiled_failure": compiled.failure if compiled else "",
+    }
+    return timing.model_copy(update=found)
+
+
+def doubt(bench: Bench, pace: Pace) -> float:
+    """Seconds that messages may have cost a call of the candidate's less than was taken off."""
+    return (bench.message.usual_s - bench.message.least_s) / pace.calls
+
+
+def timing_of(
+    candidate: list[float], baseline: list[float], doubt_s: float, weather: list[Conditions], others: list[Reading]
+) -> Timing:
+    """Of a candidate's and eager's rounds, in seconds a call, and of what device and system said meanwhile."""
     speedup, interval = _over_torch(baseline, candidate, doubt_s)
     return Timing(
         candidate_ms=median(candidate) * 1e3,
@@ -106,11 +128,7 @@ def time_by_turns(
         speedup_interval=interval,
         rounds=len(candidate),
         threads=torch.get_num_threads(),
-        converged=_converged([*samples.values()]),
-        hopeless=_say_hopeless(speedup, len(candidate)) if pace.hopeless else "",
-        head_to_head=head_to_head,
-        compiled=_compiled(samples[COMPILED], candidate, doubt_s) if COMPILED in samples else None,
-        compiled_failure=compiled.failure if compiled else "",
+        converged=converged([candidate, baseline]),
         clocks=_clocks(weather),
         busy=how_busy(others, baseline, torch.get_num_threads()),
         samples=Samples(candidate_ms=_told(candidate), baseline_ms=_told(baseline)),
@@ -132,7 +150,7 @@ def _sides(
     if compiled and compiled.replicas:
         sides[COMPILED] = lambda first: torch_burst(bench, pace.of_eager, first, compiled.replicas)
     if incumbent:
-        incumbents = _incumbents_pace(bench, incumbent, pace)
+        incumbents = pace_beside(bench, lambda one, first: incumbent.burst(bench, one, first), pace)
         sides[INCUMBENT] = lambda first: incumbent.burst(bench, incumbents, first)
     return sides
 
@@ -141,49 +159,72 @@ def _say_hopeless(speedup: float, rounds: int) -> str:
     return f"about {1 / speedup:.0f} times slower than eager PyTorch: timed in {rounds} rounds only"
 
 
+class Late(Protocol):
+    """What is tried between the rounds: see `LateTrials`."""
+
+    def due(self) -> int:
+        """How many bursts come next."""
+        ...
+
+    def burst(self, first: int) -> int:
+        """One of them, from this slot on; how many slots it called."""
+        ...
+
+
 class Rounds:
     """The sides of a contest, by name, and what a call of each took, round by round."""
 
-    def __init__(self, bench: Bench, pace: Pace, sides: dict[str, Burst], late: LateTrials | None = None) -> None:
+    def __init__(
+        self,
+        bench: Bench,
+        pace: Pace,
+        sides: dict[str, Burst],
+        late: Late | None = None,
+        links: Sequence[RunnerLink] = (),
+    ) -> None:
+        """`links` are those of kernels beside the candidate."""
         self.samples: dict[str, list[float]] = {name: [] for name in sides}
         self.bench = bench
         self.first = 0
         """The first slot of the last round's bursts."""
         self._next = 0  # the slot whose turn it is; bursts of late trials lie between, in the same rotation
-        self._pace, self._sides, self._late = pace, sides, late
+        self._pace, self._sides, self._late, self._links = pace, sides, late, links
         self._told_s = time.monotonic()
 
     def play(self, names: Sequence[str]) -> None:
-        """One round of these sides, the candidate among them, on new values."""
+        """One round of these sides, the candidate first, on new values."""
         self._late_trials()
         self.first, self._next = self._next, self._next + self._pace.calls
         slots = rotation(self.bench.memory.slots, self._pace.calls, self.first)
-        renumber(self.bench, slots)
+        renumber(self.bench, slots, self._links)
         for slot in slots:
             self.bench.stir(slot, numbered=True)
-        for place in _order(len(names), len(self.samples[CANDIDATE])):
+        for place in _order(len(names), len(self.samples[names[0]])):
             self.samples[names[place]].append(self._sides[names[place]](self.first))
         self._late_trials()
         if time.monotonic() - self._told_s >= EVERY_S:
             self._told_s = time.monotonic()
-            self._tell(incumbent=EAGER not in names)
+            self._tell(names[0], incumbent=EAGER not in names)
 
     def _late_trials(self) -> None:
         if late := self._late:
             for _ in range(late.due()):
                 self._next += late.burst(self._next)
 
-    def _tell(self, *, incumbent: bool) -> None:
+    def _tell(self, candidate: str, *, incumbent: bool) -> None:
         """How far the rounds are, without the doubt that the verdict's interval includes."""
         ratio, against = (faster_half_ratio, INCUMBENT) if incumbent else (median_ratio, EAGER)
         if against in self.samples:
-            speedup, interval = ratio(self.samples[against], self.samples[CANDIDATE])
-            played = len(self.samples[CANDIDATE])
+            speedup, interval = ratio(self.samples[against], self.samples[candidate])
+            played = len(self.samples[candidate])
             tell(events.Timing(rounds=played, speedup=speedup, interval=interval, incumbent=incumbent))
 
 
-def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tuple[list[Conditions], list[Reading]]:
-    """Rounds of all sides until their intervals are narrow, or the time is up; and what device and system said."""
+def play_until_narrow(
+    rounds: Rounds, limit_s: float, least: int, *, hopeless: bool
+) -> tuple[list[Conditions], list[Reading]]:
+    """Rounds of all sides, so many at least, until their intervals are narrow, or the time is up; and what device and
+    system said."""
     weather: list[Conditions] = []
     others = [*filter(None, [observe(rounds.bench.device)])]
     began, samples = time.monotonic(), [*rounds.samples.values()]
@@ -195,7 +236,7 @@ def _play_until_narrow(rounds: Rounds, limit_s: float, *, hopeless: bool) -> tup
         if hopeless:
             enough = played >= HOPELESS_ROUNDS or (played > 1 and spent_s > HOPELESS_S)
         else:
-            enough = played >= MIN_ROUNDS and (_converged(samples) or spent_s > limit_s)
+            enough = played >= least and (converged(samples) or spent_s > limit_s)
         if enough:
             break
     return weather, others
@@ -206,7 +247,8 @@ def _order(sides: int, turn: int) -> list[int]:
     return [(turn + i) % sides for i in range(sides)]
 
 
-def _converged(samples: list[list[float]]) -> bool:
+def converged(samples: list[list[float]]) -> bool:
+    """Whether the intervals of all other sides over the first are narrow."""
     candidate = samples[0]
     for other in samples[1:]:
         speedup, interval = median_ratio(other, candidate)
@@ -234,17 +276,20 @@ def _fought_out(incumbent: str, rounds: Rounds, limit_s: float) -> HeadToHead:
     where there is none.
     """
     deadline, played = time.monotonic() + limit_s, rounds.samples[CANDIDATE]
-    head_to_head = _head_to_head(incumbent, rounds)
-    while head_to_head.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
-        goal = min(2 * len(played), MAX_ROUNDS)
+
+    def play_to(goal: int) -> HeadToHead:
         while len(played) < goal and time.monotonic() < deadline:
             rounds.play([CANDIDATE, INCUMBENT])
-        head_to_head = _head_to_head(incumbent, rounds)
-    return head_to_head
+        return head_to_head(incumbent, rounds.samples[INCUMBENT], played)
+
+    met = play_to(DUEL_ROUNDS)
+    while met.outcome == "undecided" and len(played) < MAX_ROUNDS and time.monotonic() < deadline:
+        met = play_to(min(2 * len(played), MAX_ROUNDS))
+    return met
 
 
-def _head_to_head(incumbent: str, rounds: Rounds) -> HeadToHead:
-    theirs, ours = rounds.samples[INCUMBENT], rounds.samples[CANDIDATE]
+def head_to_head(incumbent: str, theirs: Sequence[float], ours: Sequence[float]) -> HeadToHead:
+    """Of rounds that an incumbent, by its digest, and a candidate had in common: seconds a call of either."""
     speedup, interval = faster_half_ratio(theirs, ours)
     return HeadToHead(
         incumbent=incumbent, incumbent_ms=median(theirs) * 1e3, speedup=speedup, interval=interval, rounds=len(ours)
@@ -308,13 +353,13 @@ def _in_bursts(seconds: Callable[[list[int]], float], slots: list[int], limit_s:
     return shortest_s
 
 
-def _incumbents_pace(bench: Bench, incumbent: Incumbent, pace: Pace) -> Pace:
-    """The candidate's own, or a call a burst where the incumbent is so slow that it would hold everybody up."""
+def pace_beside(bench: Bench, burst: Callable[[Pace, int], float], pace: Pace) -> Pace:
+    """Another kernel's, by its bursts: the candidate's own, or a call a burst where it would hold everybody up."""
     if pace.calls == 1:
         return pace
     one = Pace(1, pace.timeout_s)
     ours = min(kernel_burst(bench, Kernel(bench.link, bench.memory), one, first) for first in range(2))
-    theirs = min(incumbent.burst(bench, one, first) for first in range(2))
+    theirs = min(burst(one, first) for first in range(2))
     return one if theirs > max(FAR * ours, LITTLE_S) else pace
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 
@@ -19,6 +20,9 @@ TAIL = 0.0025
 rounds: so an equal kernel is taken for a faster one in at most 1.3 % of them, however the noise is distributed."""
 HALVINGS = 11
 FEWEST = 5
+OPEN, MOST = 1.5, 0.95
+"""Of the correlation of a round with the next: standard errors that are added to what was seen, and the largest."""
+SAME = 1e-12
 ANYTHING = 1e6
 """A factor that too few pairs do not rule out."""
 
@@ -26,14 +30,17 @@ Floats = NDArray[np.float64]
 
 
 def median_ratio(baseline: Sequence[float], candidate: Sequence[float], *, seed: int = 0) -> tuple[float, Interval]:
-    """Median of the paired ratios baseline / candidate with its 95 % bootstrap interval.
+    """The baseline's median over the candidate's, with a 95 % bootstrap interval. Needs at least one pair.
 
-    Pairs are resampled whole: both sides of a round saw the same weather on the machine. Needs at least one pair.
+    Pairs are resampled whole: both sides of a round saw the same weather on the machine. Rounds in a row that are
+    alike count as fewer than they are (see `_widening`).
     """
-    ratios = np.asarray(baseline, dtype=float) / np.asarray(candidate, dtype=float)
-    drawn = np.random.default_rng(seed).choice(ratios, size=(RESAMPLES, ratios.size))
-    low, high = np.quantile(np.median(drawn, axis=1), [0.025, 0.975])
-    return float(np.median(ratios)), Interval(low=float(low), high=float(high))
+    theirs, ours = np.asarray(baseline, dtype=float), np.asarray(candidate, dtype=float)
+    found = float(np.log(np.median(theirs) / np.median(ours)))
+    drawn = np.random.default_rng(seed).integers(0, ours.size, size=(RESAMPLES, ours.size))
+    resampled = np.log(np.median(theirs[drawn], axis=1) / np.median(ours[drawn], axis=1))
+    low, high = np.quantile(resampled, [0.025, 0.975])
+    return float(np.exp(found)), _widened(found, float(low), float(high), np.log(theirs / ours))
 
 
 def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) -> tuple[float, Interval]:
@@ -41,9 +48,10 @@ def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) ->
 
     Other programs only ever make a burst longer, so what they do lies mostly in the slower half. The interval holds
     the factors that exchanging the sides of random pairs does not rule out: were the kernels equal, either side of a
-    pair could have been either one's. It holds the median of the paired ratios as well, so that nothing wins which is
-    slower in most rounds. Of fewer than 8 pairs it ends where one side's slowest meets the other's fastest, and fewer
-    than 5 say nothing (of 5 and 5 equal ones all lie in order once in 252 times).
+    pair could have been either one's. Where rounds in a row are alike it is wider (see `_widening`). It holds the
+    median of the paired ratios as well, so that nothing wins which is slower in most rounds. Of fewer than 8 pairs it
+    ends where one side's slowest meets the other's fastest, and fewer than 5 say nothing (of 5 and 5 equal ones all
+    lie in order once in 252 times).
     """
     theirs, ours = np.log(np.asarray(incumbent, dtype=float)), np.log(np.asarray(candidate, dtype=float))
     if ours.size < FEWEST:
@@ -60,7 +68,29 @@ def faster_half_ratio(incumbent: Sequence[float], candidate: Sequence[float]) ->
 
     low = _edge(found, float(theirs.min() - ours.max()), faster_than)
     high = _edge(found, float(theirs.max() - ours.min()), slower_than)
-    return float(np.exp(found)), Interval(low=float(np.exp(min(low, median))), high=float(np.exp(max(high, median))))
+    return float(np.exp(found)), _widened(found, min(low, median), max(high, median), theirs - ours)
+
+
+def _widened(found: float, low: float, high: float, paired: Floats) -> Interval:
+    """The interval of these logarithms, reaching as much further to either side as its rounds are not independent."""
+    factor = _widening(paired)
+    low, high = found - factor * max(0.0, found - low), found + factor * max(0.0, high - found)
+    return Interval(low=float(np.exp(low)), high=float(np.exp(high)))
+
+
+def _widening(paired: Floats) -> float:
+    """How much wider an interval is than that of as many independent pairs, by the logarithms of their ratios in order.
+
+    Another program can share a core with one side for many rounds in a row: then the next round tells little new. Were
+    each ratio `rho` times the one before and a remainder, the mean's deviation would be sqrt((1 + rho) / (1 - rho))
+    times as large. `rho` is that of the ranks, which no outlier moves far, and what so few rounds leave open on top.
+    """
+    if paired.size < FEWEST or float(np.ptp(paired)) < SAME:
+        return 1.0
+    _, places, ties = np.unique(paired, return_inverse=True, return_counts=True)
+    ranks = (np.cumsum(ties) - (ties - 1) / 2)[places] - (paired.size + 1) / 2
+    rho = max(0.0, float(ranks[1:] @ ranks[:-1] / (ranks @ ranks))) + OPEN / math.sqrt(paired.size)
+    return math.sqrt((1 + min(rho, MOST)) / (1 - min(rho, MOST)))
 
 
 def _faster_half(logs: Floats) -> Floats:

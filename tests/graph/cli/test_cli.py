@@ -145,7 +145,7 @@ def test_optimize_prints_one_object_and_leaves_the_artifacts(tmp_path: Path) -> 
     assert "torch: False" in stderr
     progress = [line.split() for line in stderr.splitlines()]
     assert any(line[:2] == ["0", "generator"] for line in progress), stderr
-    assert any(line[:2] == ["0", "tester"] and "passed" in line for line in progress), stderr
+    assert any(line[:2] == ["0", "tester"] and "passed, kept:" in " ".join(line) for line in progress), stderr
     again = CliRunner().invoke(app, ["optimize", "--resume", str(tmp_path / "run")])
     assert again.exit_code == process.returncode, again.output
     assert "not by a language model" in again.stdout

@@ -16,7 +16,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import AsCalled, CallerTiming, Interval, Timing
 from harness.trusted.timing.as_called import GRAPHED_CALLS, MIN_ROUNDS, _by_turns, graphed
 from tools.judges import open_judge
-from tools.wording import say_caller, say_clock
+from tools.wording import say_headline, say_other_clocks
 
 SOFTSIGN = """import torch
 
@@ -66,8 +66,11 @@ def test_the_callers_worst_counts_where_it_is_smaller_by_more_than_5_percent(
     timing = judged(2.0, CallerTiming(back_to_back=called(back_to_back), synchronized=waited, rounds=9))
     assert (timing.headline.clock, timing.headline.speedup) == (clock, counts)
     assert timing.wins is (counts * 0.9 > 1)
-    assert bool(say_clock(timing)) is (clock != "judge")
-    assert len(say_caller(timing).splitlines()) == (2 if synchronized else 1)
+    assert say_headline(timing).endswith(f", {timing.headline.whose}.")
+    others = [each.clock for each in timing.other_clocks]
+    every = ["judge", "back to back", *(["synchronized"] if synchronized else [])]
+    assert others == [each for each in every if each != clock], "a row each, none twice"
+    assert len(say_other_clocks(timing)) == len(others)
     assert judged(2.0, None).headline.clock == "judge"
 
 
@@ -153,9 +156,14 @@ def test_a_graphs_times_are_told_and_decide_nothing() -> None:
     caller = CallerTiming(back_to_back=called(1.9), synchronized=called(1.8), graphed=called(0.5), rounds=8)
     timing = judged(2.0, caller).model_copy(update={"baseline_ms": 0.019})
     assert timing.headline.speedup == 1.8 and timing.launch_bound
-    assert "called in a CUDA graph, without its launches: 2 ms against 1 ms: 0.50x" in say_caller(timing)
+    graph = say_other_clocks(timing)[-1]
+    assert graph.startswith("In a CUDA graph, without its launches: 0.50x over eager")
+    assert "2 ms against 1 ms" in graph
     both = as_called([caller, caller.model_copy(update={"graphed": called(2.0)})])
     assert both.graphed is not None and both.graphed.speedup == pytest.approx(1.0)
     failed = caller.model_copy(update={"graphed": None, "ungraphed": "It waits."})
     assert as_called([caller, failed]).graphed is None
-    assert "could not be timed in a CUDA graph: It waits." in say_caller(judged(2.0, as_called([caller, failed])))
+    assert (
+        "could not be timed in a CUDA graph: It waits."
+        in say_other_clocks(judged(2.0, as_called([caller, failed])))[-1]
+    )

@@ -7,10 +7,14 @@ from itertools import pairwise
 
 import pytest
 from markupsafe import Markup
-from report_records import full_record, roof
+from report_records import DRAFT, candidate, full_record, passed, roof
 
 from graph.pages.report_chart import Axis, roofline, trajectory
-from nodes.state import Step
+from graph.runs.levels import levels
+from graph.runs.record import RunRecord
+from harness.nouns.contest import Standing
+from harness.nouns.verdict import HeadToHead, Interval
+from nodes.state import Best, Final, Step, require
 
 Drawing = ET.Element
 WIDTHS = pytest.mark.parametrize("width", [400, 940])
@@ -103,11 +107,11 @@ def test_the_stair_is_the_best_so_far() -> None:
     value = upright(root)
     (stair,) = of_class(root, "polyline", "best")
     path = points(stair)
-    reached = [0.92, 0.92, 0.92, 0.92, 1.74, 1.74, 1.74, 1.74, 1.74, 1.74, 1.93, 1.93]
+    reached = [0.92, 0.92, 1.74, 1.74, 1.93, 1.93]
     assert [value(y) for _, y in path] == pytest.approx(reached, rel=0.01)
     assert [x for x, _ in path] == sorted(x for x, _ in path)
     assert path[-1][0] == 940 - 16, "held to the end"
-    never = tuple(step.model_copy(update={"speedup": None}) for step in record.steps)
+    never = tuple(step.model_copy(update={"improved": False}) for step in record.steps)
     assert not of_class(drawn(trajectory(record.model_copy(update={"steps": never}), 940)), "polyline", "best")
 
 
@@ -169,3 +173,55 @@ def test_an_axis_keeps_its_order() -> None:
     assert [axis.at(0.5 * 2**power) for power in range(7)] == pytest.approx(
         [300 - 300 * power * math.log(2) / math.log(80) for power in range(7)]
     )
+
+
+def met(incumbent: str, speedup: float) -> HeadToHead:
+    interval = Interval(low=0.95 * speedup, high=1.05 * speedup)
+    return HeadToHead(incumbent=incumbent, incumbent_ms=1.0, speedup=speedup, interval=interval, rounds=16)
+
+
+def fallen(final: Final | None = None) -> RunRecord:
+    """A run in which each move won its duel while its speed-up over eager, in rounds of its own, was the smaller."""
+    kernels = [candidate(f"{DRAFT}// {number}", "generator:playbook") for number in range(4)]
+    own, won = (1.96, 2.98, 2.78, 2.54), (None, 1.31, 1.1, 0.5)
+    steps = tuple(
+        Step(
+            depth=depth, agent="tester", candidate=kernel.digest, status="passed", candidate_speedup=speedup,
+            speedup=speedup, improved=gain is None or gain > 1,
+            head_to_head=met(kernels[min(depth - 1, 2)].digest, gain) if gain else None,
+        )
+        for depth, (kernel, speedup, gain) in enumerate(zip(kernels, own, won, strict=True))
+    )  # fmt: skip
+    verdicts = {kernel.digest: passed(kernel, speedup) for kernel, speedup in zip(kernels, own, strict=True)}
+    best = Best(candidate=kernels[2], verdict=verdicts[kernels[2].digest])
+    return full_record().model_copy(
+        update={"steps": steps, "verdicts": verdicts, "best": best, "final": final or Final()}
+    )
+
+
+def together(*speedups: float) -> Final:
+    kept = [step.candidate for step in fallen().steps if step.improved]
+    timings = [require(passed(candidate(DRAFT, "a:b"), speedup).timing, "timing") for speedup in speedups]
+    pairs = zip(kept, timings, strict=True)
+    return Final(standings=tuple(Standing(candidate=kernel or "", timing=timing) for kernel, timing in pairs))
+
+
+@pytest.mark.parametrize(
+    ("final", "heights"),
+    [
+        (None, [2.78 / 1.1 / 1.31, 2.78 / 1.1, 2.78]),
+        (together(1.9, 2.5, 2.6), [1.9, 2.5, 2.6]),
+        (together(1.9, 2.65, 2.6), [1.9, 2.6, 2.6]),
+    ],
+)
+def test_the_curve_of_a_run_in_which_each_move_won_does_not_fall(final: Final | None, heights: list[float]) -> None:
+    """By the duels where nothing was timed together; what nobody can tell apart is level."""
+    record = fallen(final)
+    root = drawn(trajectory(record, 940))
+    value = upright(root)
+    (curve,) = of_class(root, "polyline", "best")
+    reached = [value(y) for _, y in points(curve)]
+    assert reached == sorted(reached)
+    assert reached == pytest.approx([heights[0], heights[0], heights[1], heights[1], heights[2], heights[2]], rel=0.01)
+    found = levels(record)
+    assert found[record.steps[3].candidate].speedup == pytest.approx(0.5 * found[record.steps[2].candidate].speedup)

@@ -17,19 +17,31 @@ from rich.console import Console
 
 from graph.runs.now import Now
 from graph.runs.progress import HEAD, Listener, Quiet, Terminal, line, open_log, table, watching
+from harness.nouns.contest import Standing
 from harness.nouns.events import Describing
+from harness.nouns.verdict import HeadToHead, Interval, Timing
 from nodes.events import Answering, Asked, Progress
 from nodes.models.select import ModelOptions, open_model
 from nodes.progress import listening, reporting
-from nodes.state import FellBack, RunState, Step, Usage
+from nodes.state import FellBack, Final, RunState, Step, Usage
 from tools.library_tool import LOOK_UP
 
 PASSED = Step(
     depth=2, agent="tester", move="streaming stores", candidate="abc", status="passed", seconds=7.123,
     candidate_speedup=1.9, speedup=1.9, improved=True,
 )  # fmt: skip
+MET = HeadToHead(
+    incumbent="old", incumbent_ms=1.0, speedup=1.31, interval=Interval(low=1.1, high=1.67), rounds=16
+)  # fmt: skip
 FAILED = Step(depth=3, agent="tester", move="unroll " * 20, candidate="def", status="wrong", seconds=1, speedup=1.9)
 PROFILED = Step(depth=3, agent="profiler", message="memory bound, 80% of the roof", speedup=1.9)
+
+
+def timed(speedup: float) -> Timing:
+    return Timing(
+        candidate_ms=1 / speedup, baseline_ms=1.0, speedup=speedup,
+        speedup_interval=Interval(low=speedup, high=speedup), rounds=16, threads=2, converged=True,
+    )  # fmt: skip
 
 
 def shown(*, terminal: bool) -> str:
@@ -42,10 +54,38 @@ def shown(*, terminal: bool) -> str:
     return text.getvalue()
 
 
-def test_a_line_says_depth_agent_move_verdict_seconds_and_speedup_so_far() -> None:
-    assert line(PASSED).plain.split() == ["2", "tester", "streaming", "stores", "passed", "1.90x", "7.12", "1.90x"]
+def test_a_line_says_depth_agent_move_seconds_and_what_the_verdict_says() -> None:
+    words = line(PASSED).plain.split()
+    assert words == ["2", "tester", "streaming", "stores", "7.12", "passed,", "kept:", "1.90x", "over", "eager"]
     assert line(PROFILED).plain.split()[:4] == ["3", "profiler", "memory", "bound,"]
-    assert line(Step(depth=0, agent="generator")).plain.endswith("-")
+
+
+@pytest.mark.parametrize(
+    ("met", "says"),
+    [
+        (MET, "passed, kept: 1.31x over the best, 1.10 to 1.67"),
+        (HeadToHead.of_identical("abc", 1.0), "passed, kept: identical machine code to the best"),
+    ],
+)
+def test_a_line_names_the_duel_that_decided(met: HeadToHead, says: str) -> None:
+    """The speed-up over eager was measured in rounds of its own, and is not what a kernel is kept by."""
+    assert line(PASSED.model_copy(update={"head_to_head": met})).plain.endswith(f"  {says}")
+
+
+@pytest.mark.parametrize(
+    ("status", "message", "says"),
+    [
+        ("wrong", "correctness: y is wrong on wide inputs (seed 3): 2.5% of it, whole rows. First at [0, 1]: no.",
+         "wrong: correctness: y is wrong on wide inputs (seed 3): 2.5% of it, whole rows."),
+        ("refused", "screen: kernel:3: a kernel opens no files.\nLeave it out.",
+         "refused: screen: kernel:3: a kernel opens no files."),
+        ("build_failed", "build: kernel:4: 'rows' was not declared",
+         "build_failed: build: kernel:4: 'rows' was not declared"),
+        ("wrong", "", "wrong"),
+    ],
+)  # fmt: skip
+def test_a_line_of_a_failure_gives_the_first_sentence_of_the_reason(status: Any, message: str, says: str) -> None:
+    assert line(FAILED.model_copy(update={"status": status, "message": message})).plain.endswith(f"  {says}")
 
 
 def test_lines_are_aligned_and_long_moves_cut() -> None:
@@ -72,10 +112,10 @@ def test_on_a_terminal_the_present_work_is_shown() -> None:
 
 def test_a_steps_cost_stands_behind_its_line() -> None:
     bought = PASSED.model_copy(update={"usage": Usage(calls=2, input_tokens=900, output_tokens=90, dollars=0.25)})
-    assert line(bought).plain.endswith("1.90x  $0.25")
+    assert line(bought).plain.endswith("1.90x over eager  $0.25")
     unknown = Usage(calls=2, input_tokens=900, unpriced_calls=2)
     assert line(PASSED.model_copy(update={"usage": unknown})).plain.endswith("unknown price")
-    assert line(PASSED.model_copy(update={"usage": Usage(calls=1)})).plain.endswith("1.90x")
+    assert line(PASSED.model_copy(update={"usage": Usage(calls=1)})).plain.endswith("1.90x over eager")
 
 
 def test_a_model_that_goes_on_for_another_is_told_once() -> None:
@@ -152,11 +192,26 @@ def test_a_silence_is_seen_to_last(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_table_lists_what_was_judged() -> None:
     text = io.StringIO()
-    Console(file=text, width=200).print(table((PASSED, FAILED, PROFILED)))
+    Console(file=text, width=220).print(table((PASSED, FAILED, PROFILED)))
     rows = text.getvalue().splitlines()
     assert len(rows) == 3
-    assert "best" in rows[1]
-    assert "best" not in rows[2]
+    assert "kept" in rows[1] and "1.90x" in rows[1]
+    assert "kept" not in rows[2]
+
+
+def test_of_kernels_that_were_timed_together_the_table_has_those_times() -> None:
+    later = PASSED.model_copy(update={"candidate": "ghi", "head_to_head": MET, "candidate_speedup": 1.2})
+    tried = later.model_copy(update={"candidate": "jkl", "improved": False})
+    final = Final(
+        standings=(Standing(candidate="abc", timing=timed(2.0)), Standing(candidate="ghi", timing=timed(2.6)))
+    )
+    text = io.StringIO()
+    Console(file=text, width=220).print(table((PASSED, later, tried), final))
+    _, *rows = text.getvalue().splitlines()
+    assert "2.00x" in rows[0]
+    assert "1.31x (1.10 to 1.67)" in rows[1] and "2.60x" in rows[1] and "1.20x" not in rows[1]
+    assert "1.31x (1.10 to 1.67)" in rows[2] and "1.20x" not in rows[2], "its own rounds were others"
+    assert "timed in the same rounds" in rows[3]
 
 
 def test_the_log_is_one_object_a_line_and_is_appended_to(tmp_path: Path) -> None:

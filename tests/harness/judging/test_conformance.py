@@ -138,6 +138,45 @@ def test_a_rival_runs_in_the_same_rounds(asked: Asked) -> None:
     assert head_to_head.interval.low <= head_to_head.speedup <= head_to_head.interval.high
 
 
+def test_the_same_machine_code_meets_nobody(asked: Asked) -> None:
+    """A comment is no other kernel: nothing is run, and it is no gain."""
+    twin = kernel("// judge: code the same")
+    itself = kernel("// judge: code the same\n  // as before")
+    met = asked.judge.evaluate(asked.task, itself, incumbent=twin).timing.head_to_head
+    assert (met.incumbent, met.identical, met.outcome, met.speedup) == (twin.digest, True, "not faster", 1.0)
+    assert not asked.verdict("passed", incumbent=INCUMBENT).timing.head_to_head.identical
+
+
+def test_a_timings_ratio_is_the_quotient_of_its_times(asked: Asked) -> None:
+    timing = asked.verdict("passed").timing
+    assert timing.speedup == pytest.approx(timing.baseline_ms / timing.candidate_ms)
+    assert timing.headline.speedup == pytest.approx(timing.headline.baseline_ms / timing.headline.ms)
+
+
+def test_a_contest_is_of_kernels_and_eager_in_the_same_rounds(asked: Asked) -> None:
+    third = kernel("volatile int other = 1;")
+    found = asked.judge.contest(asked.task, [INCUMBENT, third, RIGHT])
+    assert [each.candidate for each in found.standings] == [INCUMBENT.digest, third.digest, RIGHT.digest]
+    assert found.failed == ""
+    assert len({(each.timing.baseline_ms, each.timing.rounds) for each in found.standings}) == 1, "one eager for all"
+    *others, last = [each.timing for each in found.standings]
+    assert last.head_to_head is None
+    for timing in others:
+        assert timing.head_to_head.incumbent == RIGHT.digest
+        assert timing.head_to_head.rounds >= 16
+        assert timing.speedup == pytest.approx(timing.baseline_ms / timing.candidate_ms)
+    with pytest.raises(ValueError, match="two kernels or more"):
+        asked.judge.contest(asked.task, [RIGHT])
+
+
+def test_a_contest_names_the_kernel_that_does_not_get_through(asked: Asked) -> None:
+    traps = kernel("if (x.numel() > 0) __builtin_trap();  // judge: lost killed by SIGILL")
+    for entered in ([traps, RIGHT], [RIGHT, traps]):
+        found = asked.judge.contest(asked.task, entered)
+        assert (found.failed, found.standings) == (traps.digest, ())
+        assert found.message
+
+
 def test_only_a_pass_is_profiled(asked: Asked) -> None:
     profile = asked.judge.profile(asked.task, RIGHT, asked.verdict("passed"))
     assert profile.target == "cpu"

@@ -36,7 +36,7 @@ def oracle() -> str:
     return said
 
 
-def test_where_float64_has_no_room_eager_is_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_float64_hasno_room_eager_is_the_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> Any:
         raise torch.OutOfMemoryError("no room")
 

@@ -47,14 +47,14 @@ def test_bursts_take_the_slots_in_turn(slots, data):
 def test_rounds_go_on_until_every_interval_is_narrow():
     """A hundredth of the speed-up to either side is narrow."""
     steady, noisy = [1.0] * 40, [1.0, 1.1] * 20
-    assert clock._converged([steady, steady])
-    assert clock._converged([steady, [3.0] * 40])
-    assert not clock._converged([steady, noisy])
-    assert not clock._converged([steady, steady, noisy])
-    assert not clock._converged([noisy, steady])
-    assert clock._converged([noisy, noisy])  # weather in common
-    assert clock._converged([steady, [2.0, 2.03] * 20])
-    assert not clock._converged([steady, [2.0, 2.05] * 20])
+    assert clock.converged([steady, steady])
+    assert clock.converged([steady, [3.0] * 40])
+    assert not clock.converged([steady, noisy])
+    assert not clock.converged([steady, steady, noisy])
+    assert not clock.converged([noisy, steady])
+    assert clock.converged([noisy, noisy])  # weather in common
+    assert clock.converged([steady, [2.0, 2.03] * 20])
+    assert not clock.converged([steady, [2.0, 2.05] * 20])
 
 
 def test_conditions_become_a_range():
@@ -152,7 +152,7 @@ def test_an_order_that_is_clocked_lies_there_when_the_runner_wakes_up(monkeypatc
 def test_numbers_are_told_while_old_values_lie_there(monkeypatch):
     """The runner goes on without a clock when it is told them."""
     with bench_of(right) as bench:
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         told = []
 
         def noted(slot, **further):

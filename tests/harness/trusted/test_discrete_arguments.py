@@ -54,7 +54,7 @@ def test_every_slot_of_every_round_shows_integers_that_none_showed_before():
     with bench_for(SOURCE.replace("DEMAND", "")) as bench:
         settle(bench)
         assert bench.discrete.refused == []
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         seen = [snapshot(bench, slot, ARGUMENTS) for slot in range(4)]
         for slot in range(4):
             bench.stir(slot)
@@ -100,7 +100,7 @@ def test_what_the_reference_refuses_stays_and_is_told(demand, still):
         total = int(bench.weights["codes"].sum())
     with bench_for(SOURCE.replace("DEMAND", demand.replace("SUM", str(total)))) as bench:
         settle(bench)
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         before = snapshot(bench, 0, ARGUMENTS)
         bench.stir(0)
         after = snapshot(bench, 0, ARGUMENTS)

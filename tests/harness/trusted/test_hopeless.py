@@ -82,7 +82,7 @@ def test_a_rival_that_is_far_slower_than_the_candidate_holds_nobody_up(monkeypat
     """Such a one is the first kernel of many a run: its bursts have one call then."""
     monkeypatch.setattr(clock, "kernel_burst", lambda *_: ours)
     incumbent, bench = SimpleNamespace(burst=lambda *_: theirs), SimpleNamespace(link=None, memory=None)
-    assert clock._incumbents_pace(bench, incumbent, Pace(50, 20.0)).calls == calls
+    assert clock.pace_beside(bench, lambda one, at: incumbent.burst(bench, one, at), Pace(50, 20.0)).calls == calls
 
 
 def test_trials_end_when_a_hopeless_kernel_has_had_its_share():
@@ -96,7 +96,7 @@ def test_how_many_trials_were_made_is_said(monkeypatch):
     monkeypatch.setattr(judging, "HOPELESS_TRIALS_S", 0.0)
     monkeypatch.setattr(judging, "HOPELESS", 0.0)  # of a reference that a busy machine makes slow, too
     with bench_of(slow) as bench:
-        judging._check(bench, JOB, trials := [])
+        judging.check(bench, JOB, trials := [])
         timing = judging._timed(bench, JOB, 20.0, (None, None), trials)
         assert {each.reason for each in bench.untried} == {judging.TOO_SLOW}
     assert len(trials) == 1

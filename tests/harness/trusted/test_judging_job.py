@@ -60,7 +60,7 @@ def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
 
     trials = []
     with bench_of(remembers) as bench:
-        timeout_s = judging._check(bench, JOB.model_copy(update={"trials": asked}), trials)
+        timeout_s = judging.check(bench, JOB.model_copy(update={"trials": asked}), trials)
         assert [each.distribution for each in trials] == list(ORDER[:asked])
         assert [each.repeatable for each in trials] == ([None] * (len(ORDER) - 1) + [True])[:asked]
         assert trials[0].seed == 5
@@ -79,7 +79,7 @@ def test_the_first_wrong_trial_is_the_last_one_and_is_repeated():
 
     trials = []
     with bench_of(wrong_from_the_third_on) as bench, pytest.raises(WrongError, match="y is wrong on mixed inputs"):
-        judging._check(bench, JOB, trials)
+        judging.check(bench, JOB, trials)
     assert [each.distribution for each in trials] == list(ORDER[:3])
     assert trials[-1].repeatable is True  # wrong the same way each time
     assert next(calls) == 3 + 3
@@ -101,7 +101,7 @@ def test_products_are_of_numbers_near_one():
 
     with bench_of(halves, source=source, signature=signature, op_class="reduction") as bench:
         bench.multiplies = True
-        judging._check(bench, JOB.model_copy(update={"multiplies": True}), trials := [])
+        judging.check(bench, JOB.model_copy(update={"multiplies": True}), trials := [])
         assert [each.distribution for each in trials] == [*MULTIPLIED]
         assert (bench.manner, bench.untried) == ("near one", [])
         for _ in range(3):
@@ -110,7 +110,7 @@ def test_products_are_of_numbers_near_one():
             assert 1e-4 < products.median() < 1e4, "stirred factors neither vanish nor overflow"
         first_factors = 299
         with pytest.raises(WrongError, match="y is wrong on given inputs"):
-            judging._check(bench, JOB.model_copy(update={"multiplies": True}), [])
+            judging.check(bench, JOB.model_copy(update={"multiplies": True}), [])
         with pytest.raises(WrongError, match="y is wrong on near one inputs"):
             raise_if_wrong(run_trial(bench, 0, "near one", 3, 20.0))
 
@@ -126,7 +126,7 @@ def test_in_float64_another_order_of_summation_is_right():
 
     signature = Signature(inputs=(rows,), outputs=(sums,))
     with bench_of(one_by_one, source=source, signature=signature, op_class="reduction") as bench:
-        judging._check(bench, JOB.model_copy(update={"trials": 4}), trials := [])
+        judging.check(bench, JOB.model_copy(update={"trials": 4}), trials := [])
         error = trials[0].outputs[0]
         assert error.max_scaled > 0 == error.reference_max_scaled
         bench.memory.views[0]["y"].copy_(bench.memory.views[0]["x"].float().sum(dim=1))
@@ -137,7 +137,7 @@ def test_in_float64_another_order_of_summation_is_right():
 def test_one_slot_has_to_do_where_there_is_room_for_no_second_one():
     trials = []
     with bench_of(right, slots=1) as bench:
-        judging._check(bench, JOB.model_copy(update={"trials": 2}), trials)
+        judging.check(bench, JOB.model_copy(update={"trials": 2}), trials)
     assert len(trials) == 2
 
 
@@ -148,12 +148,12 @@ def test_a_reference_that_refuses_its_own_inputs_is_the_files_fault(asked):
         first = float(bench.pattern[0][0, 0])
     picky = SOURCE.replace("        return x", f"        assert float(x[0, 0]) == {first}\n        return x")
     with bench_of(right, source=picky) as bench, pytest.raises(UserError, match="refuses inputs that get_inputs gives"):
-        judging._check(bench, JOB.model_copy(update={"trials": asked}), [])
+        judging.check(bench, JOB.model_copy(update={"trials": asked}), [])
 
 
 def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     with bench_of(right) as bench:
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
         for position, values in enumerate(x):
             assert ((values >= 0.5 * bench.pattern[0]) & (values < bench.pattern[0])).all()
@@ -165,7 +165,7 @@ def test_all_slots_are_filled_for_timing_each_with_inputs_of_its_own():
     source = SOURCE.replace("torch.rand(6, 5) + 1", "torch.randint(99, (600, 5))")
     with bench_of(right, source=source, signature=whole) as bench:
         bench.settle(5)
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         x = [bench.memory.views[slot]["x"] for slot in range(4)]
         assert not any(torch.equal(one, other) for position, one in enumerate(x) for other in x[:position])
 
@@ -176,9 +176,9 @@ def test_what_timed_calls_may_be_off_by_follows_from_pytorchs_own_error_on_such_
         trial(error(9.0, 9.0), error(9.0, 9.0), distribution="wide"),
         trial(error(0.2, 0.02), error(0.1, 0.3), distribution="stirred"),
     ]
-    assert judging._timed_allowances(trials) == [pytest.approx(3 * 0.02), pytest.approx(3 * 0.3)]
+    assert judging.timed_allowances(trials) == [pytest.approx(3 * 0.02), pytest.approx(3 * 0.3)]
     loose = [trial(error(0.9, 0.01)), trial(error(0.9, 0.02), distribution="stirred")]
-    assert judging._timed_allowances(loose) == [pytest.approx(3 * 0.02)], "whatever the candidate's own error was"
+    assert judging.timed_allowances(loose) == [pytest.approx(3 * 0.02)], "whatever the candidate's own error was"
 
 
 def verify(bench, slot, allowed):
@@ -211,7 +211,7 @@ SUMMED = SIGNATURE.model_copy(update={"outputs": (TensorSpec(name="y", shape=(),
 
 def test_a_timed_sum_that_came_out_near_zero_is_held_to_what_such_sums_are():
     with bench_of(right, source=SUM, signature=SUMMED, op_class="reduction") as bench:
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         x = bench.memory.views[1]["x"].zero_()
         bench.memory.views[1]["scale"][0] = 1.0
         x[0, 0], bench.numbers[1]["shift"] = 1e-4, 0.0
@@ -233,7 +233,7 @@ def test_what_the_oracle_finds_right_among_many_elements_is_not_asked_of_it_agai
         update={"inputs": (large, SIGNATURE.inputs[1]), "outputs": (large.model_copy(update={"name": "y"}),)}
     )
     with bench_of(right, source=SOURCE.replace("rand(6, 5)", "rand(600, 5)"), signature=signature) as bench:
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         (exact,) = bench.reference.run(bench.inputs(1), bench.replicas[1])
         y = bench.memory.views[1]["y"].copy_(exact)
         y[7, 3] += 9 * torch.finfo(torch.float32).eps * (exact[7, 3].abs() + exact.square().mean().sqrt())
@@ -270,7 +270,7 @@ def test_exact_timed_outputs_are_exact_and_others_have_a_few_units():
 
 
 def timed(bench, incumbent=None):
-    judging._check(bench, JOB, trials := [])
+    judging.check(bench, JOB, trials := [])
     return judging._timed(bench, JOB, 20.0, (incumbent, None), trials)
 
 
@@ -285,7 +285,7 @@ def test_a_reference_that_refuses_later_inputs_is_timed_on_those_of_the_file(nar
     """Either it never took stirred inputs, or it did so at first."""
     picky = SOURCE.replace("        return x", "        assert float(x.min()) >= 1\n        return x")
     with bench_of(right, source=picky) as bench:
-        judging._check(bench, JOB, trials := [])
+        judging.check(bench, JOB, trials := [])
         assert bench.manner == "given"
         bench.manner = "given" if narrow else "stirred"
         timing = judging._timed(bench, JOB, 20.0, (None, None), trials)

@@ -413,7 +413,7 @@ def test_a_weight_and_an_input_without_axes_are_drawn_stirred_and_touched():
         views["y"].copy_(views["x"] * views["scale"])
 
     with bench_of(product, source=source, signature=signature) as bench:
-        judging._check(bench, JOB, trials := [])
+        judging.check(bench, JOB, trials := [])
         assert len(trials) == len(ORDER)
         views = bench.memory.views[0]
         for change in (bench.stir, lambda slot: bench.touch(slot, ["x", "scale"])):

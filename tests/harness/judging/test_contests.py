@@ -1,0 +1,92 @@
+"""Contests by the real judge: what is verified in them, and kernels of very different speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from brief_terms import brief
+from kernel_frame import HEAD, TAIL
+from own_turns import own_turns
+
+from harness.judging.local import LocalJudge
+from harness.judging.terms import Terms
+from harness.nouns.candidate import Candidate
+from harness.nouns.contest import Contest
+from harness.targets.cpu import CpuTarget
+
+SOFTSIGN = """
+import torch
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x / (1 + x.abs())
+
+def get_inputs():
+    return [torch.rand(37, 129)]
+"""
+LOOP = """
+static int calls = 0;
+static bool tried = false;
+
+void run(TensorView x, TensorView y) {
+  ++calls;
+  BEFORE
+  for (int64_t i = 0; i < x.numel(); ++i) {
+    const float value = VALUE;
+    out(y)[i] = value / (1 + std::fabs(value));
+  }
+}
+"""
+CARELESS = """
+  if (calls <= 20) for (int64_t i = 0; i < x.numel(); ++i) tried = tried || std::fabs(in(x)[i]) > 1000;
+"""
+
+
+def kernel(before: str = "", value: str = "in(x)[i]") -> Candidate:
+    text = LOOP.replace("BEFORE", before).replace("VALUE", value)
+    return Candidate(source=HEAD + text + TAIL, target="cpu", author="test")
+
+
+RIGHT = kernel()
+
+
+@pytest.fixture(scope="module")
+def judge(bench) -> LocalJudge:
+    return LocalJudge(CpuTarget(), brief(Terms(bench.tier)))
+
+
+@pytest.fixture(scope="module")
+def held(judge: LocalJudge) -> Callable[..., Contest]:
+    task = judge.describe(SOFTSIGN, name="softsign")
+
+    def contest(*candidates: Candidate) -> Contest:
+        with own_turns():
+            return judge.contest(task, candidates)
+
+    return contest
+
+
+def test_a_kernel_that_is_much_slower_is_not_taken_for_a_wrong_one(held: Callable[..., Contest]) -> None:
+    """It is called once a burst: what it left in slots whose inputs have changed since is nobody's result."""
+    slow = kernel("for (volatile int at = 0; at < 40000000; at = at + 1) {}")
+    found = held(slow, RIGHT)
+    assert found.failed == "", found.message
+    first, last = (each.timing for each in found.standings)
+    assert first.candidate_ms > 4 * last.candidate_ms
+    assert first.head_to_head is not None
+    assert first.head_to_head.outcome == "not faster"
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_who_is_careful_only_where_trials_came_first_is_lost(
+    judge: LocalJudge, held: Callable[..., Contest], place: int
+) -> None:
+    """No trial of an earlier kernel precedes the rounds; some of each one's lie amid them."""
+    careless = kernel(CARELESS, "tried ? in(x)[i] : std::fmin(std::fmax(in(x)[i], -1000.0f), 1000.0f)")
+    if place == 0:
+        found = held(careless, RIGHT)
+        assert (found.failed, found.standings) == (careless.digest, ())
+        assert "Called between timed calls" in found.message
+    else:
+        assert held(RIGHT, careless).failed == "", "it was tried, and is right then"
