@@ -1,15 +1,18 @@
 """`python -m bench.duels`: how often is a kernel taken for faster, or slower, than itself while neighbours compute?
 
 Two sources differ by a branch that no call takes, so that their machine code is not identical and they do meet; with
-`--gain 1.3` one of them takes about so many times as long. Both are built once. Each duel is a judgement of its own,
-in new processes, with one trial.
+`--gain 1.3` one of them takes about so many times as long. Each duel is the judge's own, of at most 120 rounds; so many
+in a row have the same two processes, in cages as ever. 500 are to take at most 8 minutes where nothing but the
+neighbours runs. Stopped, it goes on where it was by the same command.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,15 +22,22 @@ from typing import Annotated
 
 import typer
 
+from harness.building.compilation import library_of
 from harness.isolation.tiers import resolve_tier
+from harness.judging.device_lock import one_at_a_time
 from harness.judging.local import LocalJudge
-from harness.judging.protocol import Judge
 from harness.judging.terms import Terms
 from harness.nouns.candidate import Candidate
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
-from harness.nouns.verdict import HeadToHead
+from harness.nouns.verdict import HeadToHead, Trial
+from harness.processes.runner_process import start_runner
 from harness.targets.cpu import CpuTarget
+from harness.trusted.judging import check, fill_for_timing, prepare, timed_allowances
+from harness.trusted.link import RunnerLink
+from harness.trusted.timing.bursts import Kernel
+from harness.trusted.timing.clock import Incumbent, set_pace, time_by_turns
+from harness.trusted.timing.timed_outputs import TimedOutputs
 
 ALLOWED = 0.05
 """Of all null duels so many may have an interval without 1; a 99.5 % interval should do so in one of 200."""
@@ -69,7 +79,12 @@ void run(tvm::ffi::TensorView x, tvm::ffi::TensorView output) {{
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
 """
-STEPS = 40
+STEPS = 10
+IN_A_ROW = 25
+TIMING_S = 0.04
+"""Rounds with eager end after half as long again, those of two kernels that nobody can tell apart after twelve times as
+long: about 120 of them."""
+ROTATION_BYTES = 4 << 20
 NEIGHBOUR = """
 import os, sys, time
 core, parent, busy_s, rest_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), float(sys.argv[4])
@@ -89,35 +104,59 @@ def main(
     neighbours: Annotated[int, typer.Option(min=0, help="Processes that spin, each on a core of its own.")] = 2,
     busy_s: Annotated[float, typer.Option(help="So long a neighbour spins,")] = 1.0,
     rest_s: Annotated[float, typer.Option(help="and so long it sleeps then. 0: it never does.")] = 0.0,
-    elements: Annotated[int, typer.Option(min=64)] = 1 << 14,
+    elements: Annotated[int, typer.Option(min=64)] = 1 << 15,
     out: Annotated[Path, typer.Option(help="Duels that it holds are not fought again.")] = Path("runs/duels.jsonl"),
 ) -> None:
     """Print the outcomes, and how many intervals exclude 1. Exit code 1: more than 5 % do of equal kernels."""
-    judge = LocalJudge(CpuTarget(), Terms(tier=resolve_tier("auto"), trials=1))
+    terms = Terms(resolve_tier("auto"), timing_s=TIMING_S, trials=1, rotation_bytes=ROTATION_BYTES)
+    judge = LocalJudge(CpuTarget(), terms)
     task = judge.describe(TASK.format(elements=elements), name="softsign")
-    one, other = (
+    pair = [
         Candidate(source=KERNEL.format(twin=twin, steps=steps), target="cpu", author="bench:duels")
         for twin, steps in (("", STEPS), ("if (x.ndim() == 7) return;", round(STEPS * gain)))
-    )
+    ]
     out.parent.mkdir(parents=True, exist_ok=True)
     fought = [HeadToHead.model_validate_json(line) for line in (out.read_text().splitlines() if out.exists() else [])]
+    began, before = time.monotonic(), len(fought)
     with spinning(neighbours, busy_s, rest_s), out.open("a", encoding="utf-8") as log:
         while len(fought) < duels:
-            pair = (other, one) if gain == 1 and len(fought) % 2 else (one, other)
-            fought.append(duel(judge, task, *pair))
-            log.write(fought[-1].model_dump_json() + "\n")
-            log.flush()
+            turned = gain == 1 and len(fought) // IN_A_ROW % 2 == 1
+            for met in in_a_row(judge, task, pair[::-1] if turned else pair, min(IN_A_ROW, duels - len(fought))):
+                fought.append(met)
+                log.write(met.model_dump_json() + "\n")
+                log.flush()
             print(f"{len(fought)}: {said(fought)}", flush=True)
+    print(
+        f"python -m bench.duels --duels {duels} --gain {gain:g} --neighbours {neighbours} --busy-s {busy_s:g} "
+        f"--rest-s {rest_s:g} --elements {elements}: {said(fought)}; {len(fought) - before} fought now, in "
+        f"{time.monotonic() - began:.0f} s"
+    )
     raise typer.Exit(gain == 1 and wrong(fought) > ALLOWED * len(fought))
 
 
-def duel(judge: Judge, task: Task, candidate: Candidate, incumbent: Candidate) -> HeadToHead:
-    """One. Raises `MachineError` where there was none: the bench's own kernels are right."""
-    verdict = judge.evaluate(task, candidate, incumbent=incumbent)
-    met = verdict.timing.head_to_head if verdict.timing else None
-    if met is None or met.rounds == 0:
-        raise MachineError(f"There was no duel: {verdict.status}. {verdict.message}")
-    return met
+def in_a_row(judge: LocalJudge, task: Task, pair: list[Candidate], count: int) -> Iterator[HeadToHead]:
+    """So many duels of the first with the second kernel, by processes that are started for them."""
+    other = pair[1]
+    mine, theirs = (library_of(judge.build(task, each)) for each in pair)
+    if mine is None or theirs is None:
+        raise MachineError("The bench's kernels do not build here.", "Run `cutegen doctor`.")
+    trials = list[Trial]()
+    evaluation = judge._evaluation
+    with one_at_a_time(judge.device), evaluation._stage(task, mine, secrets.randbits(31)) as stage:
+        runner, line = start_runner(stage.held, theirs, stage.around, stage.scratch / "incumbent")
+        bench = prepare(stage.job, RunnerLink(stage.link.detach(), stage.runner.pid))
+        timeout_s = check(bench, stage.job, trials)
+        bench.device.before_timing()
+        memory, link = bench.memory.beside(), RunnerLink(line.detach(), runner.pid)
+        link.share(memory, bench.numbers)
+        link.load(str(theirs))
+        incumbent = Incumbent(other.digest, Kernel(link, memory))
+        fill_for_timing(bench)
+        pace, outputs = set_pace(bench, timeout_s), TimedOutputs(bench, timed_allowances(trials))
+        for _ in range(count):
+            met = time_by_turns(bench, pace, TIMING_S, outputs, incumbent=incumbent).head_to_head
+            assert met is not None
+            yield met
 
 
 def wrong(fought: list[HeadToHead]) -> int:

@@ -41,6 +41,9 @@ def test_a_duel_is_fought_by_the_judge_and_kept(tmp_path: Path):
     assert done.exit_code in (0, 1), done.output  # one duel may go wrong
     kept = HeadToHead.model_validate_json(out.read_text())
     assert kept.rounds >= 8
+    assert "python -m bench.duels --duels 1 --gain 1 --neighbours 0" in done.output
     assert done.exit_code == wrong([kept])
     again = CliRunner().invoke(app, arguments)
-    assert (again.exit_code, again.output) == (done.exit_code, ""), "nothing is fought again"
+    assert again.exit_code == done.exit_code
+    assert "0 fought now" in again.output, "nothing is fought again"
+    assert out.read_text().count("\n") == 1
