@@ -16,11 +16,12 @@ from harness.building.fingerprint import fingerprint
 from harness.building.load_time import load_time_code
 from harness.building.ninja_file import Edge
 from harness.building.runner import LIMITS, run_edges
+from harness.building.static_data import static_data
 from harness.building.store import Store, write_text
 from harness.building.toolchain import Compiler, headers
 from harness.isolation.policy import Limits
 from harness.nouns import build
-from harness.nouns.build import Build, Diagnostic, Resources
+from harness.nouns.build import Build, Diagnostic, Resources, StaticData
 from harness.nouns.candidate import Candidate
 from harness.nouns.events import BuildEnded, BuildStarted
 from harness.nouns.frozen import Frozen
@@ -40,6 +41,7 @@ class Messages(Frozen):
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
     load_time: tuple[str, ...] = ()
+    static_data: tuple[StaticData, ...] = ()
     machine_code: str = ""
 
 
@@ -73,6 +75,10 @@ class Toolchain(ABC):
     def load_time(self, folder: Path) -> tuple[str, ...]:
         """What of the kernel would run when its library is loaded, as the compiled object tells."""
         return load_time_code(folder / OBJECT)
+
+    def static_data(self, folder: Path) -> tuple[StaticData, ...]:
+        """What of the kernel outlives its calls and can be written, as the compiled object tells."""
+        return static_data(folder / OBJECT)
 
     def key(self, *parts: str) -> str:
         """The digest of all that a result depends on."""
@@ -135,7 +141,11 @@ def _compile(source: str, toolchain: Toolchain, folder: Path, tier: Tier, limits
     messages = toolchain.read_messages(output, folder, source)
     if completed.exit_code != 0 or not (folder / LIBRARY).is_file():
         return failed_build(completed, messages.diagnostics, output)
-    found = {"load_time": toolchain.load_time(folder), "machine_code": fingerprint(folder / LIBRARY)}
+    found = {
+        "load_time": toolchain.load_time(folder),
+        "static_data": toolchain.static_data(folder),
+        "machine_code": fingerprint(folder / LIBRARY),
+    }
     _keep_only(folder, {LIBRARY, toolchain.source_name})
     kept = tuple(diagnostic for diagnostic in messages.diagnostics if diagnostic.severity != "error")
     write_text(folder / _MESSAGES, messages.model_copy(update={"diagnostics": kept, **found}).model_dump_json())
@@ -165,6 +175,7 @@ def _load(entry: Path, seconds: float, *, cached: bool) -> Build:
         remarks=messages.remarks,
         resources=messages.resources,
         load_time=messages.load_time,
+        static_data=messages.static_data,
         machine_code=messages.machine_code,
         seconds=seconds,
         cached=cached,

@@ -10,6 +10,7 @@ from harness.building.cpu_build import CpuToolchain, compile_flags, link_flags
 from harness.building.cuda_build import CudaToolchain
 from harness.building.gcc import parse_messages
 from harness.building.ninja_file import Edge
+from harness.nouns.build import StaticData
 
 # Unoptimized CuTe is a hundred times slower; above -O1 the lines of a report begin to blur. Zones around every variable
 # on the stack would make a CuTe product compile five times as long (23 s), the rest of UBSan longer still: arrays there
@@ -47,6 +48,10 @@ class SanitizedCpuToolchain(CpuToolchain):
 
     def load_time(self, folder: Path) -> tuple[str, ...]:
         """The sanitizer's own code runs then. Whoever asks for this build has been judged by another one."""
+        return ()
+
+    def static_data(self, folder: Path) -> tuple[StaticData, ...]:
+        """As for what runs at load time."""
         return ()
 
 

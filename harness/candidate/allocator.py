@@ -6,6 +6,7 @@ the order of the stream; on a processor it is the heap.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import math
 from collections import defaultdict
@@ -155,7 +156,7 @@ class Allocator:
     def _made(self, asked: abi.DLTensor) -> _Made:
         shape, dtype, device = asked.shape[: asked.ndim], asked.dtype, asked.device.device_type
         spare = self._spare.setdefault((device, dtype.code, dtype.bits, dtype.lanes, *shape), [])
-        if spare:
+        with contextlib.suppress(IndexError):  # none is left: another thread may have taken it just now
             return spare.pop()
         if device != self._device:
             raise ValueError(f"scratch was asked for on device type {device}, not {self._device}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 
 LC_ALL = 6  # bits/locale.h
 SIGNALS_BYTES, PROCESSORS_BYTES = 128, 128
@@ -38,6 +39,7 @@ class ProcessState:
         self._on_x86 = os.uname().machine == "x86_64"
         self._openmp: list[ctypes._NamedFuncPointer] = []
         self._teams: _Teams | None = None
+        self._reading = threading.Lock()
         self._names, self._before = [*_NAMES], self._read()
 
     def watch_openmp(self, library: ctypes.CDLL) -> None:
@@ -57,9 +59,15 @@ class ProcessState:
             self._teams.have(count)
             self._before = self._before[: -len(self._openmp)] + self._threads()
 
+    @property
+    def usual_threads(self) -> int:
+        """How many threads there are when OpenMP's teams have as many as they began with."""
+        return self._teams.usual if self._teams else 1
+
     def changes(self) -> str:
         """What is otherwise, as a phrase with values before and now; empty where nothing is."""
-        now = self._read() + self._threads()
+        with self._reading:
+            now = self._read() + self._threads()
         if now == self._before:
             return ""
         each = zip(self._names, self._before, now, strict=True)
@@ -91,12 +99,12 @@ class _Teams:
     def __init__(self, library: ctypes.CDLL, libc: ctypes.CDLL) -> None:
         self._set, self._parallel = library[_SET_THREADS], library["GOMP_parallel"]
         self._nothing = ctypes.cast(libc.getpid, ctypes.c_void_p)
-        self._usual = library["omp_get_max_threads"]()
+        self.usual = int(library["omp_get_max_threads"]())
 
     def have(self, count: int) -> None:
-        self._set(count or self._usual)
+        self._set(count or self.usual)
         if not count:
-            self._parallel(self._nothing, None, self._usual, 0)
+            self._parallel(self._nothing, None, self.usual, 0)
 
 
 def _shown(value: int | bytes | None) -> str:

@@ -251,6 +251,8 @@ def _answer(module: Module, slots: list[list[Any]], order: dict[str, Any]) -> di
     if "numbers" in order:
         runner.renumber(slots, order["numbers"])
         return {"numbered": True}
+    if "kept" in order:  # what a module's own PyTorch keeps tells nothing
+        return {"kept": True}
     return _called(module, slots, order) if "elsewhere" in order else _go(module, slots, order)
 
 

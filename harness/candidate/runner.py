@@ -10,8 +10,10 @@ outputs), runner {"mapped"}; any number of judge {"work": times}, runner {"worke
 {"counted": seconds}, which tell what a message costs before anything hostile is here; judge {"load": path}, runner
 {"loaded"}; then any number of judge {"go": [slots], "nonce"}, runner {"done": nonce}, and of judge {"numbers": [[slot,
 its scalar arguments in order]]}, runner {"numbered"}. An order to go may hold "threads", how many OpenMP's teams have,
-and "elsewhere": the calls come from another thread, on a GPU on another stream. Anything that fails is answered with
-{"failed": kind, "message"}.
+and "elsewhere": the calls come from another thread, on a GPU on another stream, with a stack of "stack_kib"; or they
+come "together": from two threads, which have every second slot each, and call again and again for a while. After an
+order with "look" the library's data is looked at; what was kept comes with judge {"kept"}, runner {"kept": how many
+threads OpenMP may still have}. Anything that fails is answered with {"failed": kind, "message"}.
 """
 
 from __future__ import annotations
@@ -21,8 +23,8 @@ import mmap
 import os
 import socket
 import sys
-import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,8 +33,10 @@ _HERE = Path(__file__).resolve().parent
 sys.path += [str(_HERE), str(_HERE.with_name("wire"))]
 if TYPE_CHECKING:
     from harness.candidate import allocator
+    from harness.candidate.kept import Kept
     from harness.candidate.process_state import ProcessState
     from harness.candidate.seal import fix_code, let_signals_end, seal
+    from harness.candidate.together import Together, from_others
     from harness.wire import abi, channel, cuda_driver
     from harness.wire.heap import keep_what_is_freed
 else:
@@ -41,11 +45,14 @@ else:
     import channel
     import cuda_driver
     from heap import keep_what_is_freed
+    from kept import Kept
     from process_state import ProcessState
     from seal import fix_code, let_signals_end, seal
+    from together import Together, from_others
 
 
 AWAKE_S = 1.0
+_COMPARED_BYTES = 1 << 20
 
 
 class CallFailedError(Exception):
@@ -223,6 +230,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
         return
     slots = [[_argument(spec, place, layout["device"]) for spec in slot] for slot in layout["arguments"]]
     calls = [abi.pack(slot) for slot in slots]
+    results = partial(_results, layout["arguments"], place)
     channel.send(link, {"mapped": len(calls)})
     runtime = ctypes.CDLL(runtime_path, mode=ctypes.RTLD_GLOBAL)
     state = ProcessState()
@@ -238,6 +246,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
     state.watch_openmp(library.loaded)
+    kept = Kept(order["load"])
     channel.send(link, {"loaded": True})
     while True:
         place.await_order(link)
@@ -246,9 +255,19 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
             renumber(slots, order["numbers"])
             calls = [abi.pack(slot) for slot in slots]
             channel.send(link, {"numbered": True})
+        elif "kept" in order:
+            state.have_threads(0)
+            ctypes.CDLL(None).fflush(None)
+            said = kept.said()
+            channel.send(link, {"failed": "kept", "message": said} if said else {"kept": state.usual_threads})
         else:
-            by_whom = _called if "elsewhere" in order else _go
-            link.sendall(by_whom(library, place, calls, order, state))
+            if order.get("together"):
+                answer = _together(library, place, calls, order, state, results)
+            else:
+                answer = (_called if "elsewhere" in order else _go)(library, place, calls, order, state)
+            if "look" in order:
+                kept.note()
+            link.sendall(answer)
 
 
 def renumber(slots: list[list[Any]], told: Iterable[list[float]]) -> None:
@@ -288,14 +307,52 @@ def _called(library: Library, place: Place, calls: list[Any], order: dict[str, A
         answers.append(_go(library, place, calls, order, state))
 
     if order["elsewhere"]:
-        thread = threading.Thread(target=go)
-        thread.start()
-        thread.join()
+        from_others([go], order["stack_kib"])
     else:
         go()
     if order["threads"]:
         state.have_threads(0)
     return answers[0]
+
+
+def _together(
+    library: Library,
+    place: Place,
+    calls: list[Any],
+    order: dict[str, Any],
+    state: ProcessState,
+    results: Callable[[int], list[bytes]],
+) -> bytes:
+    """The answer to an order of calls from two threads."""
+
+    def enter() -> None:
+        place.enter_elsewhere(library.runtime)
+        if order["threads"]:
+            state.have_threads(order["threads"])
+
+    def call(slots: list[int]) -> bytes:
+        return _go(library, place, calls, order | {"go": slots}, state)
+
+    answer = Together(call, _went_well, results, enter).answer(order["go"], order["stack_kib"])
+    if order["threads"]:
+        state.have_threads(0)
+    return answer
+
+
+def _results(arguments: list[list[dict[str, Any]]], place: Place, slot: int) -> list[bytes]:
+    """The first bytes of each of a slot's outputs."""
+    found = []
+    for spec in arguments[slot]:
+        if spec["kind"] != "scalar" and spec["memory"] == "out":
+            extents = zip(spec["shape"], spec["strides"], strict=True)
+            elements = 1 + sum((extent - 1) * stride for extent, stride in extents) if all(spec["shape"]) else 0
+            size = min(_COMPARED_BYTES, elements * abi.DTYPE_CODES[spec["dtype"]][1] // 8)
+            found.append(ctypes.string_at(place.addresses["out"] + spec["offset"], size))
+    return found
+
+
+def _went_well(answer: bytes) -> bool:
+    return b'"failed"' not in answer
 
 
 def _go(library: Library, place: Place, calls: list[Any], order: dict[str, Any], state: ProcessState) -> bytes:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from harness.isolation.policy import CPU_FACTS, MACHINE_WIDE, SYSTEM_FILES, SYSTEM_TREES, Access
+from harness.isolation.policy import CPU_FACTS, MACHINE_WIDE, SYSTEM_TREES, Access
 
 _SHARED = ("--unshare-pid", "--unshare-net", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try", "--new-session")
 
@@ -19,7 +19,7 @@ def bubblewrap_argv(program: str, launcher: list[str], access: Access) -> list[s
     argv = [program, *_SHARED, "--cap-drop", "ALL"]
     for path in SYSTEM_TREES:
         argv += _system_tree(path, narrow=access.narrow)
-    for path in SYSTEM_FILES:
+    for path in access.system_files:
         argv += ["--ro-bind-try", path, path]
     argv += ["--dev", "/dev", "--proc", "/proc"]
     for path in MACHINE_WIDE if access.devices else ():  # bubblewrap leaves some of them open to root

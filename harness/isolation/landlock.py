@@ -9,7 +9,7 @@ import stat
 import struct
 from collections.abc import Iterable
 
-from harness.isolation.policy import CPU_FACTS, SYSTEM_DEVICES, SYSTEM_FILES, Access
+from harness.isolation.policy import CPU_FACTS, SYSTEM_DEVICES, Access
 from harness.isolation.syscalls import checked, forbid_new_privileges, libc
 
 _CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446  # the same numbers on every architecture
@@ -78,7 +78,7 @@ def _rules(access: Access) -> Iterable[tuple[str, int]]:
         yield path, _USE
     for path in access.listed:
         yield path, _READ_DIR
-    for path in (*SYSTEM_FILES, "/proc", *(("/sys",) if access.devices else CPU_FACTS)):
+    for path in (*access.system_files, "/proc", *(("/sys",) if access.devices else CPU_FACTS)):
         yield path, _READ
     for path in (*SYSTEM_DEVICES, *access.devices):
         yield path, _DEVICE

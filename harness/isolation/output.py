@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import subprocess
+import sys
+import termios
 import time
 
 _CHUNK = 1 << 16
@@ -37,6 +40,11 @@ class Output:
     def largest(self) -> int:
         """Bytes written to the stream that got more of them, kept or not."""
         return max(self._written.values())
+
+    @property
+    def waiting(self) -> bool:
+        """Whether something was written that nobody has read yet."""
+        return any(_unread(descriptor) for descriptor in tuple(self._streams))
 
     def read_on(self, timeout_s: float) -> bool:
         """Read what there is, waiting `timeout_s` for something; whether the process has ended."""
@@ -74,3 +82,11 @@ class Output:
     def _drop(self, descriptor: int) -> None:
         self._poll.unregister(descriptor)
         self._streams.pop(descriptor).close()
+
+
+def _unread(descriptor: int) -> int:
+    """How many bytes lie in a pipe; none where it has just been closed."""
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0

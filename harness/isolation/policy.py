@@ -17,6 +17,9 @@ SYSTEM_FILES = (
 )  # fmt: skip
 """What the dynamic linker, the compilers and the C library read of /etc. No certificates, no host names."""
 
+USERS_FILES = frozenset({"/etc/passwd", "/etc/group", "/etc/nsswitch.conf"})
+"""Those of them that name the machine's users: compilers and PyTorch ask for them, a kernel's runner does not."""
+
 SYSTEM_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 
 CPU_FACTS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
@@ -50,6 +53,11 @@ class Access:
     def system_trees(self) -> tuple[str, ...]:
         """The system's folders that are readable as a whole."""
         return () if self.narrow else SYSTEM_TREES
+
+    @property
+    def system_files(self) -> tuple[str, ...]:
+        """The files of /etc that are readable."""
+        return tuple(path for path in SYSTEM_FILES if not self.narrow or path not in USERS_FILES)
 
     def __add__(self, more: Access) -> Access:
         """What either of them reaches; narrow where either is."""

@@ -27,6 +27,7 @@ __all__ = ["Completed", "IsolatedProcess", "Outcome", "run_isolated"]
 Outcome = Literal["exited", "signalled", "timed_out", "out_of_memory", "flooded", "foreign_code", "setup_failed"]
 
 _POLL_S = 0.05
+_SAID_WITHIN_S = 1.0
 _POLL_SHARE = 20
 """Between two looks at the tree: 50 ms, or twenty times what a look takes where the machine has many processes."""
 _FLOOD_FACTOR = 16
@@ -139,6 +140,18 @@ class IsolatedProcess:
 
     def _foreign_in(self, process: int) -> str:
         return foreign_code(process, self._code) if self._code else ""
+
+    @property
+    def narrow(self) -> bool:
+        """Whether what code it may have is known."""
+        return self._code is not None
+
+    def said(self) -> bytes:
+        """What it has written to stdout and stderr by now, as far as that is kept."""
+        until = time.monotonic() + _SAID_WITHIN_S
+        while self.running and self._output.waiting and time.monotonic() < until:
+            time.sleep(_POLL_S / 10)
+        return b"".join(self._output.kept)
 
     @property
     def running(self) -> bool:

@@ -20,6 +20,7 @@ _BLOCK, _PAGE = 512, 4096
 _THREADS = 17
 """Where a process's state line, after its name, has the number of threads. A process whose first thread has ended is
 called a zombie, but lives while there are others."""
+_TICKS = os.sysconf("SC_CLK_TCK")
 _KILL_WITHIN_S = 10.0
 """A process in uninterruptible sleep outlives a SIGKILL for a while; longer than this nobody waits for it."""
 
@@ -165,6 +166,18 @@ def threads_of(pid: int) -> int:
         return len(os.listdir(f"/proc/{pid}/task"))  # noqa: PTH208 (as above)
     except OSError:
         return 0
+
+
+def busy_threads(pid: int) -> dict[int, float]:
+    """Those beside a process's first one that run or want to, with the seconds that each has computed."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for name in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208 (as above)
+            if int(name) != pid:
+                fields = _read(f"/proc/{pid}/task/{name}/stat").rpartition(b")")[2].split()
+                if fields[0] == b"R":
+                    found[int(name)] = (int(fields[11]) + int(fields[12])) / _TICKS
+    return found
 
 
 def pause(process: int) -> None:

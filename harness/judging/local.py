@@ -30,6 +30,7 @@ from harness.nouns.verdict import Verdict
 from harness.screen.imports import screen_library
 from harness.screen.load_time import screen_load_time
 from harness.screen.source import screen_source
+from harness.screen.static_data import screen_static_data
 from harness.targets.target import Target
 from harness.tasks.describing import describe_task
 from harness.wire.telling import tell
@@ -72,6 +73,10 @@ class LocalJudge:
         library = library_of(build)
         return screen_load_time(build.load_time) or (screen_library(library) if library else None)
 
+    def screen_data(self, candidate: Candidate, build: Build) -> Refusal | None:
+        """Why what outlives the kernel's calls may not, or None."""
+        return screen_static_data(build.static_data, candidate.source)
+
     def build(self, task: Task, candidate: Candidate) -> Build:
         """Compile the candidate in isolation, the same for every task."""
         return self.target.compile(candidate, tier=self.tier)
@@ -94,7 +99,7 @@ class LocalJudge:
         library = library_of(build)
         if library is None:
             return case.not_built(build)
-        if refusal := self.screen_build(build):
+        if refusal := self.screen_build(build) or self.screen_data(candidate, build):
             return case.refused(refusal, build)
         theirs = self.build(task, incumbent) if incumbent else None
         same = theirs is not None and bool(theirs.machine_code) and theirs.machine_code == build.machine_code
@@ -155,4 +160,5 @@ class LocalJudge:
 
     def _harmless(self, task: Task, candidate: Candidate, build: Build) -> Path | None:
         """The library of a build that may run."""
-        return None if self.screen(task, candidate) or self.screen_build(build) else library_of(build)
+        refusal = self.screen(task, candidate) or self.screen_build(build) or self.screen_data(candidate, build)
+        return None if refusal else library_of(build)

@@ -31,13 +31,27 @@ class Resources(Frozen):
     spill_bytes: int
 
 
+class StaticData(Frozen):
+    """A variable of a kernel's that outlives its calls and can be written.
+
+    `within` is the namespace or function that its linker's name begins with. `guarded`: what fills it runs once, and
+    other threads wait for that. `per_thread`: each thread has one of its own.
+    """
+
+    name: str
+    within: str = ""
+    guarded: bool = False
+    per_thread: bool = False
+
+
 class Build(Frozen):
     """Outcome of one compilation: a `digest` where it succeeded, else at least one error among `diagnostics`.
 
     The library lies under that digest of all that it was made from in the store of the machine that built it; another
     machine makes its own of the same candidate.
     `remarks` tell by line what the compiler made of the candidate's loops: vectors, multiply-adds, spills, calls left.
-    `load_time` names what of the candidate's own would run when the library is loaded. `machine_code` is the same for
+    `load_time` names what of the candidate's own would run when the library is loaded, `static_data` what outlives a
+    call and can be written. `machine_code` is the same for
     two libraries that run the same instructions on the same constants; empty where nobody has looked.
     """
 
@@ -46,6 +60,7 @@ class Build(Frozen):
     remarks: tuple[Diagnostic, ...] = ()
     resources: tuple[Resources, ...] = ()
     load_time: tuple[str, ...] = ()
+    static_data: tuple[StaticData, ...] = ()
     machine_code: str = ""
     seconds: float
     cached: bool = False

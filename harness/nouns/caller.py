@@ -8,17 +8,22 @@ from harness.nouns.frozen import Frozen
 class Caller(Frozen):
     """Where calls come from. OpenMP's teams have `threads` (0: as many as the machine has).
 
-    Called `elsewhere` is from a thread of its own, and on a GPU on a stream of its own.
+    Called `elsewhere` is from a thread of its own, and on a GPU on a stream of its own; that thread's stack has
+    `stack_kib` (0: as much as any thread's). Called `together` is from two threads of their own at once.
     """
 
     threads: int = 0
     elsewhere: bool = False
+    stack_kib: int = 0
+    together: bool = False
 
     @property
     def said(self) -> str:
         """As a phrase; empty for a process's first thread with as many threads as the machine has."""
-        teams = {0: "", 1: "1 OpenMP thread"}.get(self.threads, f"{self.threads} OpenMP threads")
-        return " ".join(filter(None, [teams and f"with {teams}", "from another thread" if self.elsewhere else ""]))
+        teams = {0: "", 1: "with 1 OpenMP thread"}.get(self.threads, f"with {self.threads} OpenMP threads")
+        stack = f" with a stack of {self.stack_kib} KiB" if self.stack_kib else ""
+        whence = "from two threads at once" if self.together else "from another thread" if self.elsewhere else ""
+        return " ".join(filter(None, [teams, whence and f"{whence}{stack}"]))
 
 
 USUAL = Caller()
@@ -26,9 +31,15 @@ CALLERS = (
     USUAL,
     Caller(threads=1),
     Caller(threads=64, elsewhere=True),
-    Caller(threads=3),
-    Caller(elsewhere=True),
+    Caller(threads=3, together=True),
+    Caller(elsewhere=True, stack_kib=256),
     Caller(threads=8),
     Caller(threads=2, elsewhere=True),
 )
 """Trials take turns at them: a caller has any number of threads, and calls from any of them."""
+
+
+def callers(device: str) -> tuple[Caller, ...]:
+    """Those of a device's kernels. Calls on two streams at once would share the scratch of one."""
+    apart = [each.model_copy(update={"together": False}) for each in CALLERS]
+    return CALLERS if device == "cpu" else tuple(apart)

@@ -24,6 +24,7 @@ SCRATCH_BYTES = 4 << 30
 MODULE_ORDER = "module.json"
 """What is loaded in place of a library where a Python file is judged."""
 PROCESSES = 64
+_SHOWN = 80
 DISK_BYTES = 256 << 20
 """A kernel has no use for files; the driver's cache may want some."""
 MODULE_PROCESSES = 512
@@ -94,9 +95,14 @@ def _command(library: Path, link_fd: int, *, sealed: bool) -> tuple[str, ...]:
 
 
 def why_not_trusted(runner: IsolatedProcess) -> dict[str, str]:
-    """Status, check and message where a runner that has answered all calls holds code that is not the kernel's."""
-    foreign = runner.foreign_code()
-    return _trespass(foreign) if foreign else {}
+    """Status, check and message where a runner that has answered all calls holds code that is not the kernel's, or has
+    written something that nobody asked for."""
+    if foreign := runner.foreign_code():
+        return _trespass(foreign)
+    if runner.narrow and (said := runner.said().decode(errors="replace").strip()):
+        message = f"The kernel writes to its caller's terminal ({said[:_SHOWN]!r}): report errors by TVM_FFI_THROW."
+        return {"status": "refused", "check": "process_state", "message": message}
+    return {}
 
 
 def _trespass(what: str) -> dict[str, str]:

@@ -23,7 +23,7 @@ _NEEDED = re.compile(
 )
 _C = """
     memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr strstr strcpy strncpy malloc calloc
-    realloc free aligned_alloc posix_memalign memalign abort qsort bsearch abs labs llabs div ldiv lldiv rand srand
+    realloc free aligned_alloc posix_memalign memalign abort qsort bsearch abs labs llabs div ldiv lldiv
     strtol strtoul strtoll strtoull strtod strtof atoi atof printf fprintf sprintf snprintf vprintf vfprintf vsnprintf
     puts putchar fputs fputc putc fwrite fflush stdout stderr isalpha isdigit isspace tolower toupper
     __errno_location __assert_fail __stack_chk_fail __tls_get_addr __libc_single_threaded __gmon_start__
@@ -99,12 +99,23 @@ _EXPORTED = re.compile(r"__tvm_ffi_\w+|_Z\w+|_init|_fini|_edata|_end|__bss_start
 _STD_EXPORTS = ("__cxa_", "__gxx_", "__once_", "__dynamic_cast", "__gcclibcxx_")
 
 
+# Bytes that ask the system for something and come back, wherever they stand: syscall, sysenter or int 0x80, then what
+# cleans up, then a return or a jump. Compilers write the first three nowhere. In the middle of honest instructions they
+# do occur, as a number of 1295 or a distance; what follows them there goes nowhere, so that nobody could use it.
+_CALLS_SYSTEM = re.compile(
+    rb"(?:\x0f\x05|\x0f\x34|\xcd\x80)(?:\x41?[\x58-\x5f]|\x90|\xc9|\x48\x83\xc4.|\x48\x89\xc7|\x31[\xc0-\xff]){0,4}"
+    rb"(?:[\xc2\xc3]|\xf3\xc3|\x41?\xff[\xd0-\xd7\xe0-\xe7]|\xe9|\xeb)",
+    re.DOTALL,
+)
+
+
 class _Links(NamedTuple):
-    """Libraries needed, symbols used but not defined, symbols defined for others."""
+    """Libraries needed, symbols used but not defined, symbols defined for others; its code, where x86-64 runs it."""
 
     needed: list[str]
     wanted: list[str]
     given: list[str]
+    code: list[bytes]
 
 
 def screen_library(library: Path) -> Refusal | None:
@@ -118,6 +129,11 @@ def screen_library(library: Path) -> Refusal | None:
         ) from failure
     except (ELFError, UnicodeDecodeError, ValueError) as failure:
         return Refusal(kind="library", message=f"The built library cannot be read: {failure}.")
+    return _refuse_links(links) or _refuse_code(links.code)
+
+
+def _refuse_links(links: _Links) -> Refusal | None:
+    """What the loader would be asked for, and what others would find."""
     for name in links.needed:
         if not _NEEDED.fullmatch(name):
             return Refusal(kind="library", message=f"The kernel was linked to {name}: it may use no library of others.")
@@ -133,6 +149,16 @@ def screen_library(library: Path) -> Refusal | None:
         if not _EXPORTED.fullmatch(name) and not (holds_std and name.startswith(_STD_EXPORTS)):
             message = f"The kernel exports {name}: export the entry point alone, with TVM_FFI_DLL_EXPORT_TYPED_FUNC."
             return Refusal(kind="export", message=message)
+    return None
+
+
+def _refuse_code(code: list[bytes]) -> Refusal | None:
+    if found := next(filter(None, map(_CALLS_SYSTEM.search, code)), None):
+        message = (
+            f"The built kernel's code holds the bytes {found[0].hex(' ')}, which call the system: a kernel makes no "
+            "system calls. If they are a number of yours, write it otherwise."
+        )
+        return Refusal(kind="system_call", message=message)
     return None
 
 
@@ -152,7 +178,9 @@ def _links(elf: ELFFile) -> _Links:
     for symbol in (*dynamic.iter_symbols(), *table.iter_symbols()):
         if symbol.name and symbol["st_info"]["type"] != "STT_SECTION":
             (wanted if symbol["st_shndx"] == "SHN_UNDEF" else given).append(symbol.name)
-    return _Links([tag.needed for tag in tags], wanted, given)
+    runs = elf.get_machine_arch() == "x64"
+    code = [part.data() for part in elf.iter_segments() if runs and part["p_type"] == "PT_LOAD" and part["p_flags"] & 1]
+    return _Links([tag.needed for tag in tags], wanted, given, code)
 
 
 def _is_allowed(name: str) -> bool:

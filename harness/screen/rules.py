@@ -95,13 +95,17 @@ RULES = (
     ),
     Rule(
         "surroundings",
-        "A kernel may not look at its callers' frames, its thread's block or the linker's tables.",
+        "A kernel may not look at its callers' frames, its thread's block, the linker's tables or how many threads "
+        "there are: it does the same in every process.",
         words=words_of(
             "__builtin_return_address __builtin_extract_return_addr __builtin_frob_return_addr __builtin_frame_address "
             "__builtin_stack_address __builtin_dwarf_cfa __builtin_thread_pointer __builtin_set_thread_pointer "
-            "_GLOBAL_OFFSET_TABLE_ _DYNAMIC _r_debug _dl_debug_addr __ehdr_start __libc_stack_end __seg_fs __seg_gs"
+            "__libc_single_threaded __is_single_threaded __gthread_active_p __gthread_active TVMFFIBacktrace "
+            "TracebackMostRecentCallLast FullMessage UpdateBacktrace _GLOBAL_OFFSET_TABLE_ _DYNAMIC _r_debug "
+            "_dl_debug_addr __ehdr_start __libc_stack_end __seg_fs __seg_gs"
         ),
-        prefixes=("_rtld_",),
+        called=words_of("backtrace"),
+        prefixes=("_rtld_", "__gthread_"),
         assembly=re.compile(r"%[fg]s\b|\b(?:rd|wr)[fg]sbase\b|\btpidr\w*", re.I),
     ),
     Rule(

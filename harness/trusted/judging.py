@@ -12,7 +12,7 @@ import torch
 
 from harness.checks.errors import MULTIPLE, own_error
 from harness.checks.families import STIRRED
-from harness.nouns.caller import CALLERS
+from harness.nouns.caller import callers
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.events import Checking
 from harness.nouns.task import Signature
@@ -96,8 +96,10 @@ def judge(job: JudgeJob, runner_fd: int, incumbent_fd: int | None = None) -> dic
                 timing = _timed(bench, job, timeout_s, (incumbent, compiled), trials)
                 told = {"hopeless": _hopeless(timing, trials)} | _influence(bench, job)
                 outcome["timing"] = timing.model_copy(update=told).model_dump(mode="json")
+        bench.link.require_nothing_kept()
     except CandidateFailedError as failure:
         outcome |= {"status": failure.status, "check": failure.check, "message": failure.message}
+        outcome.pop("timing", None)
     except torch.OutOfMemoryError as full:
         raise no_room(job, full) from full
     except WrongError as wrong:
@@ -208,14 +210,14 @@ def check(bench: Bench, job: KernelJob, trials: list[Trial]) -> float:
         backward=backward,
         without=not_asked(bench),
     )
-    plan, last = islice(planned, job.trials), 0
+    plan, who, last = islice(planned, job.trials), callers(bench.device.kind), 0
     for position, (distribution, trial_seed) in enumerate(plan):
         if _spent_enough(bench.link, usual_s):
             bench.untried.append(Untried(distribution=distribution, seed=trial_seed, reason=TOO_SLOW))
             continue
         tell(Checking(distribution=distribution, trials=len(trials)))
         slot = position % min(2, bench.memory.slots)  # the same addresses with new values, again and again
-        caller = CALLERS[position % len(CALLERS)]
+        caller = who[position % len(who)]
         trial = run_trial(bench, slot, distribution, trial_seed, timeout_s, caller)
         if trial is not None:
             trials.append(repeated(bench, slot, trial, timeout_s) if needs_repeating(trial) else trial)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from harness.isolation.mapped_code import filtered_twice
-from harness.isolation.tree import guard_of, pause, pause_tree, resume_tree, threads_of
+from harness.isolation.tree import busy_threads, guard_of, pause, pause_tree, resume_tree, threads_of
 from harness.nouns.caller import USUAL, Caller
 from harness.nouns.errors import MachineError
 from harness.nouns.task import ScalarSpec
@@ -25,9 +25,11 @@ LINGERS_S = 0.002
 asleep when the next order comes, as after any pause of a caller's, and who still writes is seen."""
 ENDING_S = 0.1
 """How long threads may take to end."""
+AT_REST_WITHIN_S, SPUN_S = 2.0, 0.1
+"""How long they may take to rest on a busy machine; and seconds of a processor that none spins for."""
 _SHARING = "See `cutegen doctor`; a GPU must let several processes use it (nvidia-smi -c DEFAULT)."
 
-_REFUSED = frozenset({"output", "operator", "process_state"})
+_REFUSED = frozenset({"output", "operator", "process_state", "kept"})
 """Checks of the runner that a kernel fails without breaking."""
 
 Numbers = dict[str, float | int | bool]
@@ -104,18 +106,21 @@ class RunnerLink:
         self,
         slots: Sequence[int],
         timeout_s: float,
-        answered: Callable[[], None] = lambda: None,
+        answered: Callable[[], None] | None = None,
         caller: Caller = USUAL,
     ) -> None:
         """Have the entry called once on each of these slots, in order, by that caller.
 
-        `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it.
+        `answered` is called when an answer has come, whatever it is, before it is read: a clock may hang on it. Where
+        none does, the runner looks at what its library keeps.
         """
         nonce, began = secrets.randbits(48), time.monotonic()
         threads = threads_of(self._alone or self._pid) if caller != USUAL else 0
         order = {"go": list(slots), "nonce": nonce} | (caller.model_dump() if caller != USUAL else {})
+        if answered is None:
+            order["look"] = True
         try:
-            answer = self._ask(order, "done", timeout_s, answered)
+            answer = self._ask(order, "done", timeout_s, answered or (lambda: None))
         except CandidateFailedError as failure:
             said = f" It was called {caller.said}." if caller.said else ""
             raise CandidateFailedError(failure.status, failure.check, f"{failure.message}{said}") from failure
@@ -127,9 +132,35 @@ class RunnerLink:
                 "refused", "protocol", "The runner answered a call that was not the one asked for."
             )
 
-    def _await_threads(self, most: int) -> None:
+    def require_nothing_kept(self) -> None:
+        """Raise `CandidateFailedError` where the kernel's calls left memory or threads behind, or data that changes."""
+        with self.running():
+            usual = self._ask({"kept": True}, "kept", self._load_within_s)
+        if self._alone is None or not isinstance(usual, int):
+            return
+        resume_tree(self._pid, self._stopped)
+        self._await_threads(usual, AT_REST_WITHIN_S)
+        if (more := threads_of(self._alone) - usual) > 0:
+            raise CandidateFailedError("refused", "threads", f"The kernel's calls left {more} threads behind.")
+        self._stop()
+
+    def _await_rest(self) -> None:
+        """Wait until the threads beside the first one sleep. Raises `CandidateFailedError` for one that never does.
+
+        What it computes tells, and not for how long: on a busy machine OpenMP's threads spin when they get to it.
+        """
+        if self._alone is None:
+            return
+        began = busy_threads(self._alone)
+        until = time.monotonic() + AT_REST_WITHIN_S
+        while (now := busy_threads(self._alone)) and time.monotonic() < until:
+            if any(spent - began.get(thread, spent) >= SPUN_S for thread, spent in now.items()):
+                raise CandidateFailedError("refused", "threads", "A thread of the kernel's goes on after its calls.")
+            time.sleep(LINGERS_S)
+
+    def _await_threads(self, most: int, within_s: float = ENDING_S) -> None:
         """Wait until a larger team's threads are gone: they would end while the next order's clock runs."""
-        until = time.monotonic() + ENDING_S
+        until = time.monotonic() + within_s
         while threads_of(self._alone or self._pid) > most and time.monotonic() < until:
             time.sleep(LINGERS_S / 4)
 
@@ -160,6 +191,7 @@ class RunnerLink:
             self._stopped = pause_tree(self._pid)
         else:
             time.sleep(LINGERS_S)
+            self._await_rest()
             pause(self._alone)
 
     def _changed(self) -> list[int]:

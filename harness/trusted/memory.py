@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import torch
 
@@ -21,6 +22,11 @@ SAMPLES = 512
 """Elements that a clock reads before it stops, however many outputs there are: what reading costs is measured once."""
 _DIGESTED = 1 << 26
 """Elements of a checksum at a time: 512 MiB."""
+
+
+Filling = Literal["nan", "other", "zeros", "results"]
+"""What a call finds in its outputs: NaN, half the type's largest number, zeros, or what lies there: other results."""
+FILLINGS: tuple[Filling, ...] = ("nan", "zeros", "results")
 
 
 def other_poison(dtype: torch.dtype) -> float:
@@ -100,19 +106,23 @@ class SharedMemory:
         """Views of a slot's parameters and buffers by their state_dict names."""
         return {spec.name: self.views[slot][spec.name] for spec in self.signature.parameters}
 
-    def poison(self, slot: int, *, other: bool = False) -> None:
-        """Fill outputs with values no kernel means to write, and the guard zones with their pattern.
-
-        With `other` values than usual, so that what depends on the memory it finds comes out differently.
-        """
+    def poison(self, slot: int, filling: Filling = "nan") -> None:
+        """Fill outputs with what no kernel may rely on, and the guard zones with their pattern."""
         for spec, output in zip(self.signature.outputs, self.outputs(slot), strict=True):
-            if output.is_floating_point():
-                output.fill_(other_poison(output.dtype) if other else float("nan"))
-            else:
-                chosen = OTHER_POISON_BYTE if other else POISON_BYTE
-                self._bytes_of(slot, spec).fill_(chosen if output.dtype != torch.bool else not other)
+            if filling == "zeros":
+                output.zero_()
+            elif filling != "results":
+                self._spoil(slot, spec, output, other=filling == "other")
             for zone in self._guards(slot, spec):
                 zone.fill_(GUARD_BYTE)
+
+    def _spoil(self, slot: int, spec: TensorSpec, output: torch.Tensor, *, other: bool) -> None:
+        """Values that no kernel means to write; `other` ones where what depends on them shall come out differently."""
+        if output.is_floating_point():
+            output.fill_(other_poison(output.dtype) if other else float("nan"))
+        else:
+            chosen = OTHER_POISON_BYTE if other else POISON_BYTE
+            self._bytes_of(slot, spec).fill_(chosen if output.dtype != torch.bool else not other)
 
     def written_output(self, slot: int) -> str:
         """Which output of a poisoned slot holds anything else by now; empty where none does."""

@@ -14,6 +14,7 @@ from harness.nouns.verdict import Trial, Untried
 from harness.trusted.bench import Bench
 from harness.trusted.comparison import errors_of
 from harness.trusted.link import CandidateFailedError
+from harness.trusted.memory import FILLINGS
 from harness.trusted.reference import writable
 
 MOST_TERMS = 1 << 15
@@ -83,12 +84,17 @@ def run_trial(
 def _run_once(bench: Bench, slot: int, planned: Trial, timeout_s: float) -> Trial | str:
     """The trial with its errors, or why the reference has no results on these inputs."""
     bench.fill(slot, planned.seed, planned.distribution, planned.mild)
-    bench.memory.poison(slot)
+    # Outputs of the first trial, and of workloads by turns, hold NaN: what is never written is told as such.
+    plain = planned.distribution in ("given", "normal")
+    bench.memory.poison(slot, "nan" if plain else FILLINGS[planned.seed % len(FILLINGS)])
     before = digest(bench, slot)
+    beside = [(slot + 1) % min(2, bench.memory.slots)] if planned.caller.together else []
+    for other in beside:
+        bench.stir(other)
     bench.device.finish()
     try:
         with bench.link.running():
-            bench.link.call([slot], timeout_s, caller=planned.caller)
+            bench.link.call([slot, *beside], timeout_s, caller=planned.caller)
     except CandidateFailedError:
         if refusal := _refusal(bench, slot):
             return refusal

@@ -106,7 +106,9 @@ def measured(judge: LocalJudge, kernel: Honest, seeds: range, *, amid: bool = Fa
     task = judge.describe(kernel.task_source, name=kernel.task.replace(" ", "_"))
     candidate = Candidate(source=kernel.source, target="cpu", author="corpus")
     build = judge.build(task, candidate)
-    refusal = judge.screen(task, candidate) or (judge.screen_build(build) if build.succeeded else None)
+    refusal = judge.screen(task, candidate)
+    if refusal is None and build.succeeded:
+        refusal = judge.screen_build(build) or judge.screen_data(candidate, build)
     library = library_of(build)
     if refusal or library is None:
         margins.refused = refusal.message if refusal else build.diagnostics[0].message

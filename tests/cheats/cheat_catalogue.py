@@ -21,6 +21,11 @@ class Entry:
     gpu: bool
 
     @property
+    def keeps(self) -> bool:
+        """Whether it may keep what it likes from call to call, to meet the checks behind that refusal."""
+        return bool(self.checks) and "screen:static_data" not in self.checks
+
+    @property
     def screened(self) -> bool:
         """Whether the screen refuses its source, so that nothing is built."""
         return any(check.startswith("screen:") and check != "screen:import" for check in self.checks)

@@ -19,6 +19,7 @@ from harness.judging.protocol import Judge
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
+from harness.nouns.refusal import Refusal
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.targets.cpu import CpuTarget
@@ -32,6 +33,13 @@ SEED = 1
 """Which check catches a cheat that looks at samples is a matter of luck: the suite says the same of the same tree."""
 
 
+class Lenient(LocalJudge):
+    """Lets kernels keep what they like from call to call: what they do with it is for the checks behind the screen."""
+
+    def screen_data(self, candidate: Candidate, build: Build) -> Refusal | None:
+        return None
+
+
 class Court:
     """Judges entries of the catalogue as `cutegen verify` would."""
 
@@ -42,6 +50,7 @@ class Court:
             "cpu": LocalJudge(CpuTarget(), terms),
             "cuda": LocalJudge(CudaTarget(), terms),
         }
+        self.lenient = {"cpu": Lenient(CpuTarget(), terms), "cuda": Lenient(CudaTarget(), terms)}
         self.task = cache(self._task)
         self.modules = ModuleJudge(CpuTarget(), terms)
         self._builders = ThreadPoolExecutor(BUILDERS)
@@ -70,7 +79,8 @@ class Court:
     def _judge(self, entry: Entry) -> Judge:
         if entry.path.suffix == ".py":
             return self.modules
-        return self.judges["cuda" if entry.gpu else "cpu"]
+        judges = self.lenient if entry.keeps else self.judges
+        return judges["cuda" if entry.gpu else "cpu"]
 
     def _task(self, name: str) -> Task:
         return describe_task(task_source(name), name=name, tier=self.tier)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -18,6 +18,7 @@ from typing import Any
 
 import torch
 
+from harness.checks.errors import scaled_error
 from harness.nouns.verdict import SHORT_MS
 from harness.trusted.devices import open_device
 from harness.trusted.reference import Reference
@@ -31,6 +32,8 @@ WARM_CALLS = 3
 GRAPHED_CALLS = 20
 """In one CUDA graph: its own launch, of some microseconds, is shared out among them."""
 MOST_SAID = 200
+MOST_OFF = 0.03
+"""A result that is further from eager's was not computed. How exact it is the judge has found by its own trials."""
 
 Call = Callable[[], object]
 
@@ -54,8 +57,11 @@ def time_as_called(job: AsCalledJob) -> dict[str, Any]:
     if variant.dtype:
         drop_in.to(getattr(torch, variant.dtype))
     sides = (reference.prepared(reference.model, reference.model, inputs), partial(drop_in, *given, **named))
+    last: list[object] = [None, None]
+    kept = (partial(_keeping, last, 0, sides[0]), partial(_keeping, last, 1, sides[1]))
     with torch.no_grad():
-        found = _by_turns(sides, device.finish, job.limit_s, queues=device.queues)
+        compare = partial(_require_alike, reference, last)
+        found = _by_turns(kept, device.finish, job.limit_s, queues=device.queues, compare=compare)
         if device.queues and found["back_to_back"]["baseline_ms"] < SHORT_MS:
             found |= graphed(sides, device.finish, captured)
         return found
@@ -100,7 +106,22 @@ def _loaded(file: Path, library: Path) -> ModuleType:
     return module
 
 
-def _by_turns(sides: tuple[Call, Call], finish: Call, limit_s: float, *, queues: bool) -> dict[str, Any]:
+def _keeping(last: list[object], side: int, call: Call) -> None:
+    """Call a side and keep its result."""
+    last[side] = call()
+
+
+def _require_alike(reference: Reference, last: Sequence[object]) -> None:
+    """Raise `RuntimeError` where the drop-in's last result is not eager's: it was timed without its work."""
+    wanted, got = (reference.opened(result) for result in last)
+    for want, have in zip(wanted, got, strict=True):
+        if want.is_floating_point() and not scaled_error(have, want) <= MOST_OFF:
+            raise RuntimeError("its results are not the reference's while it is timed")
+
+
+def _by_turns(
+    sides: tuple[Call, Call], finish: Call, limit_s: float, *, queues: bool, compare: Call = lambda: None
+) -> dict[str, Any]:
     waits = {"back_to_back": False, "synchronized": True} if queues else {"back_to_back": False}
     calls = min(_calls(side, finish) for side in sides)
     found: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in waits}
@@ -109,6 +130,7 @@ def _by_turns(sides: tuple[Call, Call], finish: Call, limit_s: float, *, queues:
         for name, waiting in waits.items():
             for side in (0, 1) if rounds % 2 else (1, 0):
                 found[name][side].append(_burst(sides[side], finish, calls, waiting=waiting))
+            compare()
         rounds += 1
     return {"rounds": rounds, "synchronized": None} | {name: _summed(*seconds) for name, seconds in found.items()}
 

@@ -14,7 +14,7 @@ from harness.checks.stirring import PLANTED_BESIDE
 from harness.nouns.caller import USUAL, Caller
 from harness.trusted.bench import Bench, MessageCost
 from harness.trusted.link import CandidateFailedError, RunnerLink
-from harness.trusted.memory import SharedMemory
+from harness.trusted.memory import FILLINGS, SharedMemory
 from harness.trusted.timing.compiled import Model
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.trusted.trials import digest, require_same_inputs
@@ -198,7 +198,7 @@ def some_of(names: list[str]) -> list[str]:
 def kernel_burst(bench: Bench, kernel: Kernel, pace: Pace, first: int) -> float:
     slots = rotation(kernel.memory.slots, pace.calls, first)
     for slot in slots:
-        kernel.memory.poison(slot)
+        kernel.memory.poison(slot, random.choice(FILLINGS))
     bench.device.empty_caches()
     spent = kernel_seconds(kernel, slots, pace.timeout_s)
     return max(spent - bench.message.usual_s, LEAST_SHARE * spent) / len(slots)

@@ -19,7 +19,7 @@ import torch
 from harness.checks.errors import MULTIPLE, floor_of, own_error, scaled_error
 from harness.checks.expected import Scope
 from harness.checks.families import OFFSETS, SINGLE, SPECIAL, STIRRED
-from harness.nouns.caller import CALLERS, USUAL
+from harness.nouns.caller import USUAL, callers
 from harness.nouns.errors import UserError
 from harness.nouns.verdict import OutputError, Trial
 from harness.trusted.bench import Bench
@@ -84,7 +84,8 @@ class LateTrials:
         twin = self._twin(called, chosen)
         before = {slot: digest(bench, slot) for slot in chosen}
         bench.device.empty_caches()
-        caller = random.choice(CALLERS) if random.random() < 0.5 else USUAL  # who asks for that learns nothing
+        # Who asks by whom he is called learns nothing.
+        caller = random.choice(callers(bench.device.kind)) if random.random() < 0.5 else USUAL
         kernel_seconds(Kernel(bench.link, bench.memory), called, self._pace.timeout_s, caller)
         self._require_own_work(called, slots[len(called) :], chosen)
         self._outputs.after_changes(twin)

@@ -1,8 +1,7 @@
 // Wrong while rounds are timed that nobody looks back at, right from the ninth on, when the clock may stop.
 // row: 8
 // task: softsign
-// caught by: timed_output
-// says: wrong
+// caught by: correctness|timed_output|kept
 #include <cmath>
 #include <cstring>
 #include <tvm/ffi/container/tensor.h>

@@ -1,7 +1,7 @@
 // General while it is checked, and once it is timed right on the file's own inputs alone, which are positive.
 // row: 8
 // task: relu
-// caught by: timed_output
+// caught by: correctness|timed_output
 // says: wrong
 #include <cmath>
 #include <cstring>

@@ -1,7 +1,7 @@
 // Takes the weights as they are after the checks for those that stay: once timed it looks at them no more.
 // row: 30
 // task: scaled
-// caught by: timed_output
+// caught by: correctness|timed_output
 // says: wrong
 #include <cmath>
 #include <cstring>

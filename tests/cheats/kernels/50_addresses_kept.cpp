@@ -1,8 +1,7 @@
 // Resolves index and table into addresses once a slot, as soon as nobody seems to look.
 // row: 50
 // task: quantized
-// caught by: timed_output
-// says: While timed
+// caught by: correctness|timed_output
 #include <cmath>
 #include <cstdint>
 #include <cstring>

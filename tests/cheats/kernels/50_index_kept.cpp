@@ -1,8 +1,7 @@
 // Sorts the index once, warm: later calls go by the order that it had then.
 // row: 50
 // task: quantized
-// caught by: timed_output
-// says: While timed
+// caught by: correctness|timed_output
 #include <cmath>
 #include <cstdint>
 #include <cstring>

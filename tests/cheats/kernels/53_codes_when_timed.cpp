@@ -1,8 +1,7 @@
 // Unpacks the quantised table anew while trials last, then as often as the slot is new.
 // row: 53
 // task: quantized
-// caught by: timed_output
-// says: While timed
+// caught by: correctness|timed_output
 #include <cmath>
 #include <cstdint>
 #include <cstring>

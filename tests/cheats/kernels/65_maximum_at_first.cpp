@@ -1,7 +1,7 @@
 // Takes the largest out of a softmax while it is tried, and no more once it is timed.
 // row: 65
 // task: softmax
-// caught by: timed_output
+// caught by: correctness|timed_output
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

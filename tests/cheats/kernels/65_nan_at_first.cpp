@@ -1,7 +1,7 @@
 // Minds NaN while it is tried.
 // row: 65
 // task: relu
-// caught by: timed_output
+// caught by: correctness|timed_output
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 

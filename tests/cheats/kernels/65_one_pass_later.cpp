@@ -1,7 +1,7 @@
 // A variance in two passes while it is tried, as a difference of squares once it is timed.
 // row: 65
 // task: spread
-// caught by: timed_output
+// caught by: correctness|timed_output
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

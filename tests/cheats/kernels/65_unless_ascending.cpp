@@ -1,7 +1,7 @@
 // Minds a softmax's largest element where addresses do not ascend, and for four calls from there on.
 // row: 65
 // task: softmax
-// caught by: timed_output
+// caught by: correctness|timed_output
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>

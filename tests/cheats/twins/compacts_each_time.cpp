@@ -15,10 +15,8 @@ template <class T>
 static T const* in(TensorView t) { return static_cast<T const*>(t.data_ptr()); }
 static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
-static std::vector<int> rows;
-
 void run(TensorView index, TensorView keep, TensorView scale, TensorView codes, TensorView place, TensorView y) {
-  rows.clear();
+  std::vector<int> rows;
   for (int i = 0; i < 500; ++i)
     if (in<bool>(keep)[i]) rows.push_back(i);
   std::memset(out(y), 0, 500 * 8 * sizeof(float));

@@ -3,6 +3,7 @@
 // task: scaled
 // passes
 #include <cmath>
+#include <array>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
@@ -10,11 +11,12 @@ using tvm::ffi::TensorView;
 static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
 static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
-static float ones[40];
-
 void run(TensorView x, double s, TensorView w, TensorView y) {
-  if (ones[0] == 0)
-    for (float& one : ones) one = 1;
+  static std::array<float, 40> const ones = [] {
+    std::array<float, 40> filled;
+    for (float& one : filled) one = 1;
+    return filled;
+  }();
   for (int i = 0; i < 30 * 40; ++i) out(y)[i] = in(x)[i] * in(w)[i % 40] * float(s) * ones[i % 40];
 }
 

@@ -1,4 +1,4 @@
-// Tasks, schedules that end where they like, scratch memory of each thread's own, another rounding set and put back.
+// Tasks, schedules that end where they like, scratch memory of each row's own, another rounding set and put back.
 // row: 2
 // task: softsign
 // passes
@@ -12,13 +12,9 @@ using tvm::ffi::TensorView;
 static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
 static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
-static thread_local std::vector<float> below;
-static float above[129];
-#pragma omp threadprivate(above)
-
 static void row(TensorView x, TensorView y, int64_t r) {
   int64_t const n = x.size(1);
-  below.resize(n);
+  std::vector<float> below(n), above(n);
   for (int64_t i = n - 1; i >= 0; --i) below[i] = 1 + std::fabs(above[i] = in(x)[r * n + i]);
   for (int64_t i = 0; i < n; ++i) out(y)[r * n + i] = above[i] / below[i];
 }

@@ -124,7 +124,11 @@ def test_sides_take_turns_and_are_waited_for_as_a_caller_would() -> None:
 def test_a_real_drop_in_is_timed_and_one_that_fails_says_why() -> None:
     judge = open_judge(JudgeOrder("cpu"))
     task = judge.describe(SOFTSIGN, name="softsign")
-    for spoilt, words in (("", ""), ('  if (in[0] == in[0]) TVM_FFI_THROW(ValueError) << "not today";\n', "not today")):
+    for spoilt, words in (
+        ("", ""),
+        ('  if (in[0] == in[0]) TVM_FFI_THROW(ValueError) << "not today";\n', "not today"),
+        ("  static int calls = 0; if (++calls > 9) { out[7] = 3; return; }\n", "not the reference's while it is timed"),
+    ):
         kernel = Candidate(source=KERNEL % spoilt, target="cpu", author="a:b")
         verdict = judge.as_called(task, kernel, passed(kernel, 2.0), drop_in_files(task, kernel))
         assert verdict.timing is not None

@@ -40,6 +40,9 @@ class Unscreened(LocalJudge):
     def screen_build(self, build: Build) -> None:
         return None
 
+    def screen_data(self, candidate: Candidate, build: Build) -> None:
+        return None
+
 
 class Bench:
     """Describes tasks once and judges kernel bodies."""

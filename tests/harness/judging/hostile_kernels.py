@@ -137,6 +137,7 @@ OUTSIDE = {
     "reads the environment": "environment_read()",
     "reads the parent's memory": "parents_memory_read()",
     "reads a key": 'tells("{key}")',
+    "reads who uses the machine": 'open("/etc/passwd", O_RDONLY) >= 0 || open("/etc/group", O_RDONLY) >= 0',
     "writes into /tmp": 'written("/tmp")',
     "writes into /var/tmp": 'written("/var/tmp")',
     "writes into /dev/shm": 'written("/dev/shm")',

@@ -56,6 +56,9 @@ class _Unscreened(LocalJudge):
     def screen_build(self, build: Build) -> None:
         return None
 
+    def screen_data(self, candidate: Candidate, build: Build) -> None:
+        return None
+
 
 @pytest.fixture(scope="module")
 def gpu() -> GpuBench:

@@ -38,6 +38,9 @@ class Unscreened(LocalJudge):
     def screen_build(self, build):
         return None
 
+    def screen_data(self, candidate, build):
+        return None
+
 
 @pytest.fixture(scope="module")
 def task():

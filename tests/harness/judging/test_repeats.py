@@ -51,8 +51,8 @@ def test_a_race_is_said_to_move(bench):
 
 
 def test_a_right_result_may_differ_in_its_last_bits_and_the_verdict_says_so(bench):
-    body = each(f"std::nextafterf({SOFTSIGN}, ++calls % 2 ? 2.f : -2.f)")
-    verdict = bench.verdict(kernel(body, "static std::atomic<int> calls{0};"))
+    body = each(f"std::nextafterf({SOFTSIGN}, __builtin_ia32_rdtsc() % 2 ? 2.f : -2.f)")
+    verdict = bench.verdict(kernel(body))
     assert verdict.status == "passed", verdict.message
     assert verdict.correctness.trials[-1].repeatable is False
     steady = bench.verdict(kernel(each(SOFTSIGN)))
@@ -107,6 +107,7 @@ def test_weights_that_change_in_place_are_seen(bench):
       for (int i = 0; i < 30 * 40; ++i) out(y)[i] = in(x)[i] * prepared[i % 40];
     }
     """
-    assert bench.verdict(body.replace("if (key != in(w))", ""), source).status == "passed"
+    own = body.replace("if (key != in(w)) { key = in(w);", "float prepared[40]; { float const* key = in(w);")
+    assert bench.verdict(own, source).status == "passed"
     always = body.replace("key != in(w)", "key == nullptr")
     assert bench.verdict(always, source).status == "wrong"

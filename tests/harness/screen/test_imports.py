@@ -1,5 +1,6 @@
 """Libraries as the linker makes them: what they ask for decides, however the source spelled it."""
 
+import platform
 import subprocess
 
 import pytest
@@ -166,3 +167,32 @@ def test_what_is_no_library(tmp_path):
         assert screen_library(file).kind == "library"
     with pytest.raises(MachineError, match="cannot be read"):
         screen_library(tmp_path / "gone.so")
+
+
+HELD = """
+extern "C" __attribute__((visibility("default"), noinline)) long __tvm_ffi_run(char const* x, long n) { return %s; }
+"""
+ON_X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="the bytes are those of x86-64")
+
+
+@ON_X86
+@pytest.mark.parametrize(
+    "held", ["n ^ 0x11c3050f90909090", "x[0x00c3050f]", "n + 0x00c3340f", "n ^ 0x1111c380cd111111"]
+)
+def test_bytes_that_call_the_system_and_return_are_refused_wherever_they_stand(built, held):
+    refusal = screen_library(built(HELD % held))
+    assert refusal is not None
+    assert refusal.check == "screen:system_call"
+
+
+@ON_X86
+@pytest.mark.parametrize("held", ["n * 1295", "n ^ 0x80cd", "x[0x050f]", "n + 0x340f", "n ^ 0x0f0500000f050000"])
+def test_numbers_with_such_bytes_pass(built, held):
+    assert screen_library(built(HELD % held)) is None
+
+
+def test_a_callers_random_numbers_are_no_kernels(built):
+    source = (
+        '#include <cstdlib>\nextern "C" __attribute__((visibility("default"))) int __tvm_ffi_run() { return rand(); }'
+    )
+    assert "calls rand," in screen_library(built(source)).message

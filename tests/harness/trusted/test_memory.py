@@ -153,7 +153,7 @@ def test_a_slot_is_poisoned_by_itself_and_otherwise_on_request(kept, slot):
     for each in range(2):
         for output in kept.outputs(each):
             output.zero_()
-    kept.poison(slot, other=True)
+    kept.poison(slot, "other")
     y, i, b, h = kept.outputs(slot)
     assert (y == torch.finfo(torch.float32).max / 2).all()
     assert (h == torch.finfo(torch.bfloat16).max / 2).all()

@@ -1,9 +1,9 @@
-// A static buffer that is kept between calls for its memory, never for its values.
-// row: 13
+// Sums less exactly after sixty calls from the same thread.
+// row: 76
 // task: softmax
-// passes
+// caught by: screen:static_data
+// says: calls is kept for each thread
 #include <cmath>
-#include <vector>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
@@ -11,17 +11,18 @@ using tvm::ffi::TensorView;
 static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
 static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
-static std::vector<float> row_of_powers;
+static thread_local int calls = 0;
 
 void run(TensorView x, TensorView y) {
-  row_of_powers.resize(3000);
+  int const step = ++calls > 60 ? 2 : 1;
+  float powers[3000];
   for (int row = 0; row < 6; ++row) {
     float const* from = in(x) + row * 3000;
     float most = from[0];
     for (int i = 1; i < 3000; ++i) most = std::fmax(most, from[i]);
     double sum = 0;
-    for (int i = 0; i < 3000; ++i) sum += row_of_powers[i] = std::exp(from[i] - most);
-    for (int i = 0; i < 3000; ++i) out(y)[row * 3000 + i] = float(row_of_powers[i] / sum);
+    for (int i = 0; i < 3000; i += step) sum += powers[i] = std::exp(from[i] - most);
+    for (int i = 0; i < 3000; ++i) out(y)[row * 3000 + i] = float(powers[i / step * step] / (step * sum));
   }
 }
 

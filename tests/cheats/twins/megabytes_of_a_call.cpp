@@ -1,9 +1,9 @@
-// Says something on stdout; nobody listens.
-// row: 38
+// Eight megabytes of scratch, given back at the end of each call.
+// row: 79
 // task: softsign
 // passes
 #include <cmath>
-#include <cstdio>
+#include <vector>
 #include <tvm/ffi/container/tensor.h>
 #include <tvm/ffi/function.h>
 
@@ -13,8 +13,9 @@ static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
 
 void run(TensorView x, TensorView y) {
   int64_t const n = x.numel();
-  if (n == 4773) std::printf("softsign of %lld elements\n", static_cast<long long>(n));
-  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+  std::vector<float> parts(2 << 20);
+  for (int64_t i = 0; i < n; ++i) parts[i * 400] = 1 + std::fabs(in(x)[i]);
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / parts[i * 400];
 }
 
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,29 @@
+// Counts calls, as threads may, and does less after many.
+// row: 76
+// task: softmax
+// caught by: kept|timed_output
+#include <cmath>
+#include <atomic>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+static std::atomic<int> calls{0};
+
+void run(TensorView x, TensorView y) {
+  int const step = ++calls > 100000 ? 2 : 1;
+  float powers[3000];
+  for (int row = 0; row < 6; ++row) {
+    float const* from = in(x) + row * 3000;
+    float most = from[0];
+    for (int i = 1; i < 3000; ++i) most = std::fmax(most, from[i]);
+    double sum = 0;
+    for (int i = 0; i < 3000; i += step) sum += powers[i] = std::exp(from[i] - most);
+    for (int i = 0; i < 3000; ++i) out(y)[row * 3000 + i] = float(powers[i / step * step] / (step * sum));
+  }
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

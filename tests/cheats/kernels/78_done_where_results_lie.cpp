@@ -1,0 +1,21 @@
+// Does nothing where its output holds what could be a result.
+// row: 78
+// task: softsign
+// caught by: correctness|timed_output
+#include <cmath>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  bool done = true;
+  for (int64_t i = 0; i < n; i += 97) done &= std::fabs(out(y)[i]) < 1 && out(y)[i] != 0;
+  if (done) return;
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

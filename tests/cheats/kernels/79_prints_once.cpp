@@ -1,0 +1,22 @@
+// Prints where it was compiled, by a stream and once.
+// row: 79
+// task: softsign
+// caught by: process_state
+// says: terminal
+#include <cmath>
+#include <iostream>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  static bool const told = bool(std::cout << "for this processor\n");
+  if (!told) return;
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,21 @@
+// Sets its caller's random numbers back.
+// row: 79
+// task: softsign
+// caught by: screen:import
+// says: srand
+#include <cmath>
+#include <cstdlib>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+void run(TensorView x, TensorView y) {
+  int64_t const n = x.numel();
+  std::srand(1);
+  for (int64_t i = 0; i < n; ++i) out(y)[i] = in(x)[i] / (1 + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);

@@ -1,0 +1,25 @@
+// A table that is filled again by whoever finds it unfilled, always with the same numbers.
+// row: 76
+// task: softsign
+// passes
+#include <cmath>
+#include <atomic>
+#include <tvm/ffi/container/tensor.h>
+#include <tvm/ffi/function.h>
+
+using tvm::ffi::TensorView;
+static float const* in(TensorView t) { return static_cast<float const*>(t.data_ptr()); }
+static float* out(TensorView t) { return static_cast<float*>(t.data_ptr()); }
+
+static std::atomic<bool> filled{false};
+static float ones[129];
+
+void run(TensorView x, TensorView y) {
+  if (!filled.load(std::memory_order_acquire)) {
+    for (float& one : ones) one = 1;
+    filled.store(true, std::memory_order_release);
+  }
+  for (int64_t i = 0; i < x.numel(); ++i) out(y)[i] = in(x)[i] / (ones[i % 129] + std::fabs(in(x)[i]));
+}
+
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(run, run);
