@@ -47,6 +47,16 @@ def _traced(key: ByContent) -> Lowered:
     return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
 
 
+def plainly_traced(problem: Problem) -> Lowered:
+    """The same without stages: each sum as it was spelled, as products and attention are looked for."""
+    return _plainly_traced(ByContent.of(problem))
+
+
+@lru_cache(maxsize=8)
+def _plainly_traced(key: ByContent) -> Lowered:
+    return lower(key.problem, OPERATIONS, Values())
+
+
 def _stages(problem: Problem) -> tuple[int, ...]:
     """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device.
 

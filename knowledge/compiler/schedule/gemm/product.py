@@ -22,14 +22,14 @@ from knowledge.compiler.emit.elements import literal
 from knowledge.compiler.emit.source_text import identifiers
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Index, along, axes, linear
-from knowledge.compiler.ir.nodes import Element, Value, Values, elements, reads
+from knowledge.compiler.ir.nodes import Element, Value, elements, reads
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner, Loops
 from knowledge.compiler.lower.activations import ACTIVATIONS
 from knowledge.compiler.lower.contracting import CONTRACTING
 from knowledge.compiler.lower.einsum import EINSUM
-from knowledge.compiler.lower.lowering import Lower, aliases, base_name, lower
-from knowledge.compiler.lower.moving import MOVING
+from knowledge.compiler.lower.front import plainly_traced
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, live
 from knowledge.compiler.lower.pointwise import POINTWISE
 from knowledge.compiler.lower.views import VIEWS
 from knowledge.compiler.problem import ByContent, Problem, Ref, Scalar, Tensor
@@ -199,11 +199,7 @@ def _narrows(root: Node, total: Node) -> list[Node]:
 
 PRODUCTS = tuple(sorted(of_kinds("product") & {*CONTRACTING, *EINSUM}))
 # What may stand around a product. A forward with anything else is not looked at further.
-AROUND: dict[str, Lower] = {
-    **POINTWISE, **ACTIVATIONS, **VIEWS, **EINSUM,
-    **{name: CONTRACTING[name] for name in PRODUCTS if name in CONTRACTING},
-    "triu": MOVING["triu"], "tril": MOVING["tril"],
-}  # fmt: skip
+AROUND = frozenset((*WITHOUT_EFFECT, *POINTWISE, *ACTIVATIONS, *VIEWS, *PRODUCTS, "triu", "tril"))
 
 
 def form_of(problem: Problem) -> Form:
@@ -228,14 +224,18 @@ class _Found:
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
         self.dtype = _one_dtype(problem)
-        self.graph = Values()
         self.given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.names = identifiers(argument.name for argument in problem.arguments)
         _only_results_in_place(problem)
         try:
-            ((self.tensor, result),) = lower(problem, AROUND, self.graph).outputs
+            for op in live(problem):
+                if AROUND.isdisjoint((base_name(op.target), base_name(op.target).removesuffix("_"))):
+                    raise UnwritableError(op.target)
+            made = plainly_traced(problem)
         except UnwritableError as failure:
             raise UncoveredError(f"the GEMM recipe does not cover {failure}.") from failure
+        self.graph = made.graph
+        ((self.tensor, result),) = made.outputs
         self.inliner = Inliner(self.graph, lambda value: value.kind != "map")
         self.body = self.inliner.inlined(self.graph.spread(result, self.tensor.shape))
 

@@ -1,0 +1,52 @@
+"""How often a forward is lowered on the way to its first kernel, however many recipes look at it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from gpu_kernels import traced
+
+from knowledge.compiler.lower import lowering
+from knowledge.compiler.problem import Problem
+from knowledge.compiler.search import first_draft, recipes_for
+
+
+def attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(q @ k.mT * 0.125, -1) @ v
+
+
+FORWARDS: dict[str, tuple[Callable[..., torch.Tensor], tuple[torch.Tensor, ...]]] = {
+    "product": (lambda a, b: a @ b, (torch.ones(37, 41), torch.ones(41, 43))),
+    "attention": (attention, (torch.ones(2, 37, 64),) * 3),
+    "pointwise": (lambda x: torch.tanh(x) + 1, (torch.ones(37, 41),)),
+}
+
+
+@pytest.fixture
+def lowered(monkeypatch: pytest.MonkeyPatch) -> list[Problem]:
+    """Every problem that is lowered, as often as it is."""
+    seen: list[Problem] = []
+
+    def counting(problem: Problem) -> list[lowering.Op]:
+        seen.append(problem)
+        return known(problem)
+
+    known = lowering.live
+    monkeypatch.setattr(lowering, "live", counting)
+    return seen
+
+
+@pytest.mark.parametrize("target", ["cuda", "cpu"])
+@pytest.mark.parametrize("name", FORWARDS)
+def test_a_forward_is_lowered_once_for_each_way_to_spell_its_sums(
+    lowered: list[Problem], name: str, target: str
+) -> None:
+    """Over strides (pointwise, rows), plainly (products, attention), and in stages (loops)."""
+    function, inputs = FORWARDS[name]
+    problem = traced(function, *inputs).model_copy(update={"target": target})
+    for recipe in recipes_for(problem):
+        recipe.first_plan(problem)
+    first_draft(problem)
+    assert lowered.count(problem) <= 3
