@@ -29,6 +29,8 @@ _GUARD = "_ZGV"
 _THREADS = "STT_TLS"
 _OBJECTS = ("STT_OBJECT", _THREADS, "STT_COMMON")
 _OUTERMOST = re.compile(r"_Z(?:GV)?Z*L?N?[VK]*L?(?:(S[tsabiod])|(\d+))")
+_LENGTH = re.compile(r"L?(\d+)")
+"""Of the name inside of what nvcc puts around all that is private to a source."""
 _NAME = re.compile(r"(?=([1-9]\d*)[A-Za-z_])")
 _LITERAL = re.compile(r".*L[a-z]n?\d*", re.DOTALL)
 _LAST = re.compile(r"E*(?:_\d+|__\d+_)?E*")
@@ -82,7 +84,12 @@ def _outermost(mangled: str) -> str:
     found = _OUTERMOST.match(mangled)
     if found is None:
         return ""
-    return "std" if found[1] else mangled[found.end() : found.end() + int(found[2])]
+    if found[1]:
+        return "std"
+    end = found.end() + int(found[2])
+    if mangled.startswith("_INTERNAL_", found.end()) and (inside := _LENGTH.match(mangled, end)):
+        return mangled[inside.end() : inside.end() + int(inside[1])]
+    return mangled[found.end() : end]
 
 
 def plain_name(mangled: str) -> str:

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from harness.building.static_data import plain_name, static_data
+from harness.building.static_data import _outermost, plain_name, static_data
 from harness.building.toolchain import host_compiler
 from harness.nouns.build import StaticData
 from harness.screen.static_data import screen_static_data
@@ -115,3 +115,8 @@ def test_a_table_in_constant_memory_is_one_unless_it_is_written():
     assert screen_static_data([data], f"{declared} void f() {{ cudaMemcpyToSymbolAsync(table, 0, 4); }}")
     assert screen_static_data([data], "__constant__ float table[4];")
     assert screen_static_data([data], "__device__ float table[4];")
+
+
+def test_what_nvcc_puts_around_private_names_hides_no_headers():
+    assert _outermost("_ZN21_INTERNAL_0_kernel_cu4cute7productE") == "cute"
+    assert _outermost("_ZN21_INTERNAL_0_kernel_cu5tableE") == "table"
