@@ -46,6 +46,7 @@ _LEFT_OUT: dict[str, str] = {
         nn.functional.fractional_max_pool3d nn.functional.rrelu rand_like randint randint_like randn randn_like
         uniform nn.FractionalMaxPool2d nn.FractionalMaxPool3d""",
     "memory beyond an operand": "as_strided/partial_views",
+    "orders of equal elements that PyTorch leaves open": "argsort sort",
     "not initialized": "empty empty_like empty_permuted empty_strided new_empty new_empty_strided resize_ resize_as_",
     "complex": """angle cdouble cfloat chalf complex conj conj_physical imag polar resolve_conj resolve_neg stft istft
         view_as_complex view_as_real real H mH nn.functional.silu/complex""",
