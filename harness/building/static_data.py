@@ -23,7 +23,7 @@ _FIXED = re.compile(
 """Writable while the library is loaded and no longer, or the compiler's own."""
 _COMPILERS = re.compile(
     r"DW\.ref\..*|\.gomp_critical_user_\w*|_ZGV.*|_ZT[ISV].*|_ZStL8__ioinit|__dso_handle|__tls_guard|__fatbin\w*|\w*__(?:nv_)?(?:fatDeviceText|cudaFat\w*|fatbin\w*)"
-    r"|_ZZ\d+__device_stub__.*E(?:8__handle|5__tmp)"
+    r"|_ZZL?\d+__device_stub__.*E(?:3__f|8__handle|5__tmp)|_ZZL?\d+_*nv_\w+E5__ref|_ZL\d+__nv_inited_managed_rt"
 )
 _GUARD = "_ZGV"
 _THREADS = "STT_TLS"

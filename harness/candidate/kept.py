@@ -26,9 +26,12 @@ class _Heap(ctypes.Structure):
 
 
 class Kept:
-    """Looks at a library that has just been loaded from this path; `note` after calls, `said` at the end."""
+    """Looks at a library that has just been loaded from this path; `note` after calls, `said` at the end.
 
-    def __init__(self, path: str) -> None:
+    Without `heap` it leaves memory aside: CUDA's driver takes megabytes of the heap when it first needs them.
+    """
+
+    def __init__(self, path: str, *, heap: bool) -> None:
         try:
             self._spans = list(_written_spans(path))
         except OSError:  # the library has left this process no descriptor
@@ -36,7 +39,7 @@ class Kept:
         self._last = self._read()
         self._filled: set[int] = set()
         self._changed: set[int] = set()
-        self._in_use = _heap_bytes()
+        self._in_use = _heap_bytes() if heap else None
 
     def note(self) -> None:
         """Take down what calls have changed of the library's data."""
@@ -52,6 +55,8 @@ class Kept:
         """What is kept that may not be, as a sentence; empty where nothing is."""
         if self._changed:
             return f"The kernel changed {len(self._changed)} bytes of its static data again and again."
+        if self._in_use is None:
+            return ""
         kept = _heap_bytes() - self._in_use
         return f"The kernel keeps {kept >> 20} MiB of memory after its calls." if kept > MOST_KEPT_BYTES else ""
 

@@ -246,7 +246,7 @@ def serve(link: socket.socket, runtime_path: str, sealing: bytes) -> None:
         channel.send(link, {"failed": "load", "message": str(error)})
         return
     state.watch_openmp(library.loaded)
-    kept = Kept(order["load"])
+    kept = Kept(order["load"], heap=layout["device"] != "cuda")
     channel.send(link, {"loaded": True})
     while True:
         place.await_order(link)

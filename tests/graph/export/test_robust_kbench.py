@@ -140,7 +140,7 @@ def test_its_evaluator_accepts_a_kernel(direction: Direction, tmp_path: Path, mo
     number = cuda_architecture().removeprefix("sm_")
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", number.replace("90a", "9.0a").replace("100a", "10.0a"))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
-    monkeypatch.setenv("PYTHONPATH", str(checkout("CUTEGEN_ROBUST_KBENCH", "robust-kbench")))
+    monkeypatch.setenv("PYTHONPATH", str(checkout("CUTEGEN_ROBUST_KBENCH", "robust-kbench")), prepend=os.pathsep)
     place = one_size(tmp_path / "mnist_linear_relu")
     runs = {
         each: optimize(load_task(place, direction=each), out=tmp_path / each, target="cuda", depth=0, sanitize=False)

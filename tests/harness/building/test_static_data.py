@@ -5,8 +5,9 @@ import subprocess
 import pytest
 
 from harness.building.static_data import _outermost, plain_name, static_data
-from harness.building.toolchain import host_compiler
+from harness.building.toolchain import cuda_compiler, host_compiler
 from harness.nouns.build import StaticData
+from harness.nouns.errors import MachineError
 from harness.screen.static_data import screen_static_data
 
 HEAD = """
@@ -120,3 +121,35 @@ def test_a_table_in_constant_memory_is_one_unless_it_is_written():
 def test_what_nvcc_puts_around_private_names_hides_no_headers():
     assert _outermost("_ZN21_INTERNAL_0_kernel_cu4cute7productE") == "cute"
     assert _outermost("_ZN21_INTERNAL_0_kernel_cu5tableE") == "table"
+
+
+LAUNCHES = """
+namespace kernels {
+template <int N> __global__ void templated(float* x) { x[threadIdx.x] = N; }
+template <class T> __global__ void typed(T* x) { x[threadIdx.x] = T(1); }
+namespace { __global__ void hidden(float* x) { x[threadIdx.x] = 1; } }
+static __global__ void fixed(float* x) { x[threadIdx.x] = 1; }
+__global__ void open(float* x) { x[threadIdx.x] = 1; }
+}
+void run(float* x) {
+  kernels::templated<4><<<1, 32>>>(x);
+  kernels::templated<1><<<1, 32>>>(x);
+  kernels::typed<<<1, 32>>>(x);
+  kernels::hidden<<<1, 32>>>(x);
+  kernels::fixed<<<1, 32>>>(x);
+  kernels::open<<<1, 32>>>(x);
+}
+"""
+
+
+@pytest.mark.parametrize("level", ["-O0", "-O2"])
+def test_what_nvcc_adds_to_launch_kernels_is_none_of_theirs(level, tmp_path):
+    try:
+        nvcc = cuda_compiler()
+    except MachineError as missing:
+        pytest.skip(str(missing))
+    source = tmp_path / "kernel.cu"
+    for text, names in ((LAUNCHES, []), (f"__device__ float kept[4];{LAUNCHES}", ["kept"])):
+        source.write_text(text)
+        subprocess.run([*nvcc.command, level, "-c", source, "-o", tmp_path / "kernel.o"], check=True, timeout=300)
+        assert [each.name for each in static_data(tmp_path / "kernel.o")] == names

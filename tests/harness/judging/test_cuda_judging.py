@@ -128,7 +128,10 @@ def milliseconds_by_events(library: Path, rows: int, columns: int) -> float:
 @pytest.mark.parametrize(("rows", "columns"), [(4096, 8192), (4096, 65536), (4096, 393216)])
 def test_the_clock_agrees_with_cuda_events(gpu, rows, columns, record_property):
     """Two contexts, the messages and the samples cost nothing that the clock would count."""
-    verdict = gpu.verdict(CUTE, rows, columns)
+    try:
+        verdict = gpu.verdict(CUTE, rows, columns)
+    except MachineError as error:
+        pytest.skip(str(error))  # a GPU of 80 GB
     events_ms = milliseconds_by_events(library_of(verdict.build), rows, columns)
     record_property("judge_ms", verdict.timing.candidate_ms)
     record_property("events_ms", events_ms)
