@@ -18,6 +18,7 @@ from knowledge.compiler.search import first_draft
 
 generator = torch.Generator().manual_seed(17)
 X, V = torch.randn(4, 6, generator=generator), torch.randn(6, generator=generator)
+HUGE = torch.randn(8, 96, generator=generator) * 1e37
 BYTES = torch.randint(0, 256, (3, 500), generator=generator)
 Forward = Callable[..., Any]
 
@@ -53,6 +54,7 @@ PARTS: dict[str, tuple[Forward, tuple[torch.Tensor, ...]]] = {
     "wrapped signed bytes": (whole, (BYTES.char(),)),
     "bits": (lambda t: (~t, t & 5, t % 3, t | 8), (BYTES.short() - 100,)),
     "truths": (lambda t: (~t, t & (t ^ t), t.float() * 2, t.long() + t), (BYTES % 3 > 0,)),
+    "huge, scaled": (lambda x: (F.softmax(x * 0.3, -1), F.log_softmax(x / 3, -1).exp()), (HUGE,)),
     "in place": (lambda x, v: F.softmax((x * 2).add_(v).relu_(), 0).mul_(3).sum(0), (X, V)),
 }
 SHARED = {"uint8": BYTES.byte(), "int8": BYTES.char(), "int16": BYTES.short() * 100, "bool": BYTES > 0}

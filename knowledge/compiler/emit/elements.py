@@ -97,6 +97,10 @@ class Emitter:
         lanes = not self.single(node)
         if node.op == "cast":
             return self._cast(node, lanes)
+        if _is_below_its_peak(node):
+            # A fused multiply-add does not round the product as the peak was rounded: 1e30 apart where both are 1e37.
+            each, peak = (self.value(arg, lanes) for arg in node.args)
+            return f"math::minimum({each}, {peak}) - {peak}"
         primitive = PRIMITIVES[node.op]
         if not lanes:
             return primitive.element.format(*(self.name(arg) for arg in node.args))
@@ -183,6 +187,14 @@ DECLARATIONS = {
                               : omp_out = math::minimum(omp_out, omp_in)) initializer(omp_priv = omp_orig)
 """,
 }
+
+
+def _is_below_its_peak(node: Node) -> bool:
+    """Is this x - max(x) of a product x, which compilers would compute anew as one multiply-add?"""
+    match node.op, node.args:
+        case "sub", (Node(op="mul" | "div") as each, Node(kind="gathered", args=(Node(op="amax", args=(reduced,)),))):
+            return reduced is each
+    return False
 
 
 def total_type(node: Node) -> str:
