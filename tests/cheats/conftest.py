@@ -10,6 +10,7 @@ from functools import cache
 import pytest
 from brief_terms import brief
 from cheat_catalogue import Entry, task_source
+from lenient_judge import Lenient
 from own_turns import own_turns
 
 from harness.isolation.tiers import resolve_tier
@@ -19,7 +20,6 @@ from harness.judging.protocol import Judge
 from harness.judging.terms import Terms
 from harness.nouns.build import Build
 from harness.nouns.candidate import Candidate
-from harness.nouns.refusal import Refusal
 from harness.nouns.task import Task
 from harness.nouns.verdict import Verdict
 from harness.targets.cpu import CpuTarget
@@ -31,13 +31,6 @@ AHEAD = 2
 """Builds that are begun before they are wanted, for each builder."""
 SEED = 1
 """Which check catches a cheat that looks at samples is a matter of luck: the suite says the same of the same tree."""
-
-
-class Lenient(LocalJudge):
-    """Lets kernels keep what they like from call to call: what they do with it is for the checks behind the screen."""
-
-    def screen_data(self, candidate: Candidate, build: Build) -> Refusal | None:
-        return None
 
 
 class Court:

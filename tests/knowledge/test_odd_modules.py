@@ -325,7 +325,6 @@ REFUSED: dict[str, tuple[Forward, torch.Tensor, str]] = {
     "a factor that is not whole": (lambda x: F.interpolate(x[None], scale_factor=2.2), X, "not whole"),
     "pieces that overlap": (lambda x: torch.tensor_split(x, (3, 1))[2] * 2, X, "overlap"),
     "any over no dimension": (lambda x: torch.any(x > 0, ()), X, "aten.any"),
-    "rounded decimals": (lambda x: torch.round(x, decimals=2), X, "decimals"),
     "largest column": (lambda x: torch.linalg.norm(x, 1), X, "of a matrix, of order 1"),
     "nuclear norm": (lambda x: torch.linalg.matrix_norm(x, "nuc"), X, "Frobenius"),
     "random": (lambda x: F.dropout(x, 0.3, training=True), X, "random"),

@@ -2,7 +2,6 @@
 // row: 58
 // task: ordered
 // caught by: correctness
-// says: single NaN
 #include <algorithm>
 #include <cmath>
 #include <tvm/ffi/container/tensor.h>

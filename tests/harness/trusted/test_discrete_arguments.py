@@ -216,7 +216,7 @@ def test_what_follows_from_an_arguments_pattern_is_of_use_in_no_other_timed_call
         settle(bench)
         admission.choose_manner(bench, 3)
         admission.choose_moving(bench, 3)
-        judging._fill_for_timing(bench)
+        judging.fill_for_timing(bench)
         wholes, rows = set(), set()
         for call in range(24):
             bench.stir(call % 4)

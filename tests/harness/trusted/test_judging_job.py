@@ -65,7 +65,8 @@ def test_a_pass_is_as_many_trials_as_are_asked_for(asked):
         assert [each.repeatable for each in trials] == ([None] * (len(ORDER) - 1) + [True])[:asked]
         assert trials[0].seed == 5
         slots = [bench.memory.views[slot]["x"].data_ptr() for slot in (0, 1)]
-    assert addresses[: len(trials)] == [slots[position % 2] for position in range(len(trials))]
+    made = iter(addresses)
+    assert all(slots[position % 2] in made for position in range(len(trials))), "by turns, other threads' calls aside"
     assert judging.MIN_TIMEOUT_S < timeout_s < judging.MIN_TIMEOUT_S + judging.PATIENCE * 10
 
 
@@ -314,7 +315,7 @@ def test_a_kernel_that_answers_first_and_works_then_is_refused():
     late, calls = [], count()
 
     def answers_early(views, numbers):
-        if next(calls) <= len(ORDER) + 2:
+        if next(calls) <= 3 * len(ORDER):
             right(views, numbers)
             return
         wanted = views["x"] * views["scale"] + numbers["shift"]
