@@ -44,6 +44,9 @@ from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.wire.job import ContestJob, IncumbentRunner
 
+PATIENT = 4
+"""Times a verdict's time for its rounds: a run has one contest, and what it reports rests on it."""
+
 
 class LostError(Exception):
     """A kernel did not get through: its digest, and why."""
@@ -110,7 +113,7 @@ def _timed(
     sides[EAGER] = lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas)
     late = _LateTrials(every, timeout_s)
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, [view.link for view in views.values()])
-    limit_s = job.timing_s * len(sides) / 2
+    limit_s = PATIENT * job.timing_s * len(sides) / 2
     seen = play_until_narrow(rounds, limit_s, DUEL_ROUNDS, hopeless=pace.hopeless)
     bench.results.clear()
     for digest, side in every.items():
