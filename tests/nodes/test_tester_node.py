@@ -77,17 +77,22 @@ def test_a_pass_without_a_gain_is_a_depth_and_no_more() -> None:
     )
 
 
-def test_what_noise_left_undecided_is_neither_kept_nor_counted_as_no_gain() -> None:
+def test_what_noise_left_undecided_is_neither_kept_nor_counted_and_waits_for_the_final() -> None:
     verdict = after_head_to_head(K, FIRST, 0.63, 4.35)
     state = run(**TRYING, history=(Step(depth=3, agent="optimizer", move="tiles", candidate=K.digest),))
     update = after(state, verdict, patience=1)
-    assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 4, None)
+    assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 3, None)
+    assert update["undecided"] == (Best(candidate=K, verdict=verdict),)
     [step] = update["history"]
     assert (step.improved, step.undecided, step.head_to_head) == (
         False,
         True,
         require(verdict.timing, "timing").head_to_head,
     )
+    again = state.model_copy(update={"undecided": update["undecided"]})
+    assert after(again, verdict)["undecided"] == update["undecided"], "once, however often it is tried"
+    assert after(again, after_head_to_head(K, FIRST, 0.9, 1.0))["undecided"] == (), "it is decided"
+    assert after(state, verdict, approve_best=True)["undecided"] == (), "nobody has approved of it"
     assert after(state, after_head_to_head(K, FIRST, 0.9, 1.0), patience=1)["stop_reason"].name == "patience"
 
 
