@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Protocol
 
-from harness.nouns.contest import Contest, Standing
+from harness.nouns.contest import PATIENCE, Contest, Standing
 from harness.nouns.errors import CutegenError
 from harness.nouns.verdict import Timing
 from nodes.node_context import NodeContext
@@ -55,10 +55,12 @@ def held(kept: tuple[Best, ...], state: Run, node_context: NodeContext) -> tuple
 
 
 def _no_time(kept: Sequence[Best], state: Run, settings: Settings) -> str:
-    """Why there is no time for it: it takes about as long as the longest verdict on one of them, builds apart."""
+    """Why there is no time for it: at most as long as a verdict's trials, and its rounds for each pair of sides."""
     if spent := out_of_time(state, settings):
         return spent.message
-    needed_s = max(sum(s for name, s in each.verdict.seconds.items() if name != "build") for each in kept)
+    trials_s = max(sum(s for name, s in each.verdict.seconds.items() if name not in ("build", "time")) for each in kept)
+    rounds_s = max(each.verdict.seconds.get("time", 0.0) for each in kept)
+    needed_s = trials_s + PATIENCE * rounds_s * (min(len(kept), MOST) + 1) / 2
     left_s = min(
         settings.max_wall_s - state.seconds,
         settings.max_device_s - state.device_seconds - state.usage.device_seconds,

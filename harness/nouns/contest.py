@@ -5,6 +5,9 @@ from __future__ import annotations
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.verdict import Timing
 
+PATIENCE = 4
+"""A contest's rounds may take so many times what a verdict's do, for each pair of sides: a report rests on them."""
+
 
 class Standing(Frozen):
     """One kernel of a contest, by its digest. Its timing's `head_to_head` is the one with the contest's last kernel.

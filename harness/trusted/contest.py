@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from harness.nouns.contest import Contest, Standing
+from harness.nouns.contest import PATIENCE, Contest, Standing
 from harness.nouns.verdict import Trial
 from harness.trusted.bench import Bench
 from harness.trusted.judging import (
@@ -43,9 +43,6 @@ from harness.trusted.timing.clock import (
 from harness.trusted.timing.late_trials import LateTrials
 from harness.trusted.timing.timed_outputs import TimedOutputs
 from harness.wire.job import ContestJob, IncumbentRunner
-
-PATIENT = 4
-"""Times a verdict's time for its rounds: a run has one contest, and what it reports rests on it."""
 
 
 class LostError(Exception):
@@ -113,7 +110,7 @@ def _timed(
     sides[EAGER] = lambda first: torch_burst(bench, pace.of_eager, first, bench.replicas)
     late = _LateTrials(every, timeout_s)
     rounds = Rounds(bench, pace, sides, None if pace.hopeless else late, [view.link for view in views.values()])
-    limit_s = PATIENT * job.timing_s * len(sides) / 2
+    limit_s = PATIENCE * job.timing_s * len(sides) / 2
     seen = play_until_narrow(rounds, limit_s, DUEL_ROUNDS, hopeless=pace.hopeless)
     bench.results.clear()
     for digest, side in every.items():
