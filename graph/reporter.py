@@ -27,17 +27,17 @@ class Ended(Account, JudgedRun, Protocol):
 def reporter(state: RunState, node_context: NodeContext) -> Update:
     """Time the kept kernels together, and sum the run up. The best verified kernel is part of it, whatever ended it."""
     kept = (*state.earlier, *([state.best] if state.best else []))
-    left, update = summed_up(state, kept, node_context, depth=state.depth)
-    return {**update, "earlier": left[:-1]}
+    left, update = summed_up(state, kept, state.undecided, node_context, depth=state.depth)
+    return {**update, "earlier": left[:-1], "undecided": ()}
 
 
 def summed_up(
-    state: Ended, kept: tuple[Best, ...], node_context: NodeContext, *, depth: int
+    state: Ended, kept: tuple[Best, ...], undecided: tuple[Best, ...], node_context: NodeContext, *, depth: int
 ) -> tuple[tuple[Best, ...], Update]:
     """Which of the `kept` kernels are left after the final, the result last; and the result, whose drop-in is timed as
     its caller has it."""
     before, began = held_s(), time.monotonic()
-    left, final = held(kept, state, node_context)
+    left, final = held(kept, undecided, state, node_context)
     best = _as_called(left[-1], state, node_context) if left else None
     timing = best.verdict.timing if best else None
     device_seconds = held_s() - before

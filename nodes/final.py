@@ -20,8 +20,9 @@ from nodes.settings import Settings
 from nodes.state import Best, Final, require
 from nodes.stops import out_of_time
 
-MOST = 8
-"""Kernels that are timed together, the latest ones: each has a process and outputs of its own."""
+MOST, MOST_UNDECIDED = 8, 4
+"""Kernels that are timed together, the latest ones, and how many of them nobody could tell from the best of their time:
+each has a process and outputs of its own."""
 NOT_TIMED = "The kept kernels were not timed together at the end"
 
 
@@ -29,29 +30,37 @@ class Run(Account, JudgedRun, Protocol):
     """A run of any graph."""
 
 
-def held(kept: tuple[Best, ...], state: Run, node_context: NodeContext) -> tuple[tuple[Best, ...], Final]:
+def held(
+    kept: tuple[Best, ...], undecided: tuple[Best, ...], state: Run, node_context: NodeContext
+) -> tuple[tuple[Best, ...], Final]:
     """What is kept after the final, the result last, and the final. Nothing is left where no kernel got through it.
 
-    `kept` are the kernels that were the best once, the latest last. A machine that cannot time them together, as where
-    their outputs do not fit its memory, leaves them as they are.
+    `kept` are the kernels that were the best once, the latest last; of the `undecided` ones each is the result that is
+    surely faster than that. A machine that cannot time them together, as where their outputs do not fit its memory,
+    leaves them as they are.
     """
-    if len(kept) < 2:
+    waiting = undecided[-MOST_UNDECIDED:]
+    room = MOST - len(waiting)
+    entered = (*kept[:-room], *waiting, *kept[-room:])
+    if not kept or len(entered) < 2:
         return kept, Final()
-    if why := _no_time(kept, state, node_context.settings):
+    if why := _no_time(entered, state, node_context.settings):
         return kept, Final(note=f"{NOT_TIMED}: {why}")
     lost = dict[str, str]()
     try:
-        contest, failure = _contest(kept, state, node_context, lost), ""
+        contest, failure = _contest(entered, state, node_context, lost), ""
     except CutegenError as error:
         contest, failure = Contest(), f"{NOT_TIMED}: {error.problem}"
-    through = [_timed(each, contest) for each in kept if each.candidate.digest not in lost]
+    through = [_timed(each, contest) for each in entered if each.candidate.digest not in lost]
     result = _result(through, contest, state, node_context, lost)
     notes = (*lost.values(), failure, _said(result, contest) if result else "")
     final = Final(standings=contest.standings, withdrawn=tuple(lost), note=" ".join(filter(None, notes)))
     if result is None:
         return (), final
-    before = itertools.takewhile(lambda each: each.candidate.digest != result.candidate.digest, through)
-    return (*(each for each in before if each.candidate.digest not in lost), result), final
+    known = {each.candidate.digest for each in kept} - set(lost)
+    before = [each for each in through if each.candidate.digest in known]
+    left = itertools.takewhile(lambda each: each.candidate.digest != result.candidate.digest, before)
+    return (*left, result), final
 
 
 def _no_time(kept: Sequence[Best], state: Run, settings: Settings) -> str:
@@ -68,9 +77,9 @@ def _no_time(kept: Sequence[Best], state: Run, settings: Settings) -> str:
     return f"that takes about {needed_s:.0f} s, and {left_s:.0f} s were left." if needed_s > left_s else ""
 
 
-def _contest(kept: Sequence[Best], state: Run, node_context: NodeContext, lost: dict[str, str]) -> Contest:
+def _contest(entered: Sequence[Best], state: Run, node_context: NodeContext, lost: dict[str, str]) -> Contest:
     """Of those that get through it, where there are two; `lost` gets each other one's digest, and a sentence."""
-    left = [each.candidate for each in kept[-MOST:]]
+    left = [each.candidate for each in entered[-MOST:]]
     while len(left) > 1:
         contest = node_context.judge(state).contest(require(state.task, "task"), left)
         if not contest.failed:

@@ -172,7 +172,7 @@ def _ended(tried: Tried, test: Step) -> Tried:
 
 def _outcome(step: Step) -> str:
     if step.undecided:
-        return f"{say_decision(step)}: the machine was too busy to tell; it may be tried again"
+        return f"{say_decision(step)}: the machine was too busy to tell; it is not to be tried again"
     if step.candidate_speedup is not None:
         return "; ".join(filter(None, [say_decision(step), step.message]))
     return f"failed ({step.status}): {step.message}"

@@ -167,7 +167,8 @@ class Stop(Frozen):
 
 
 class Final(Frozen):
-    """The kernels that were the best once, timed at the end of the run with eager in the same rounds, oldest first.
+    """The kernels that were the best once, and those that nobody could tell from it, timed at the end of the run with
+    eager in the same rounds. The last one is the kernel that was kept last.
 
     There are no `standings` where one kernel was kept, or where this was not done; `note` says why, and what came of it
     beside the times: which kernels were `withdrawn`, by their digests, and whether an earlier one is the result.
@@ -222,7 +223,8 @@ class RunState(BaseModel):
     `final_repair` says that the run has come to its end, and that its final kernel is being repaired because a
     sanitizer found fault with it; `repairs` then counts those of the whole ending.
     `earlier` are the kernels that were the best before, the latest last: where a sanitizer finds fault with the final
-    one, they are what is left.
+    one, they are what is left. `undecided` are right, and may be faster than the best one of their time: the run's
+    final timing decides on the latest of them.
     `sweep` names the values that the candidate's constants may take, until the sweeper has chosen among them.
     `profile` belongs to the kernel that the optimizer is about to improve, `critique` is a reviewer's word on the one
     that was judged last. `seconds` is the time spent in nodes,
@@ -244,6 +246,7 @@ class RunState(BaseModel):
     verdict: Verdict | None = None
     best: Best | None = None
     earlier: tuple[Best, ...] = ()
+    undecided: tuple[Best, ...] = ()
     depth: int = 0
     attempts: int = 0
     repairs: int = 0
@@ -262,7 +265,7 @@ class RunState(BaseModel):
 
     @model_validator(mode="after")
     def _all_verdicts_are_on_its_task(self) -> Self:
-        bests = (self.best, *self.earlier, self.result.best if self.result else None)
+        bests = (self.best, *self.earlier, *self.undecided, self.result.best if self.result else None)
         verdicts = (self.verdict, *(best.verdict for best in bests if best is not None))
         if any(verdict.task != self.task_digest for verdict in verdicts if verdict is not None):
             raise ValueError("a verdict in this state is one on another task")

@@ -6,6 +6,7 @@ from harness.judging.device_lock import held_s
 from harness.nouns.candidate import Candidate
 from harness.nouns.verdict import Verdict
 from nodes.approval import Decision
+from nodes.final import MOST_UNDECIDED
 from nodes.history import head_to_head_with, outcome_against
 from nodes.node import Update
 from nodes.node_context import NodeContext
@@ -44,21 +45,27 @@ def apply_verdict(
     """What a verdict changes. A pass is one depth, except for the first kernel; only a gain replaces the best.
 
     A person's `decision` on it is held to: what is turned down is no gain.
-    What a busy machine left undecided is neither kept nor held against the move.
+    What a busy machine left undecided is neither kept nor held against the move, and no depth; the run's final timing
+    decides on it, unless a person is to approve of each kernel.
     The repair of a final kernel is no depth either: its move was counted when the kernel passed.
     """
     candidate = require(state.candidate, "candidate")
     outcome = outcome_against(verdict, state.best)
     gained = outcome == "faster" and (decision is None or decision.kept)
     best = Best(candidate=candidate, verdict=verdict) if gained else state.best
-    depth = state.depth + (verdict.passed and state.best is not None and not state.final_repair)
-    judged = {"depth": depth, "improved": gained, "undecided": outcome == "undecided", "speedup": best_speedup(best)}
+    undecided = outcome == "undecided"
+    counts = verdict.passed and state.best is not None and not state.final_repair and not undecided
+    depth = state.depth + counts
+    judged = {"depth": depth, "improved": gained, "undecided": undecided, "speedup": best_speedup(best)}
+    awaits = undecided and not settings.approve_best
+    waiting = tuple(each for each in state.undecided if each.candidate.digest != candidate.digest)
     said = decision.sentence if decision else say_failure(verdict)
     step = _step(state, candidate, verdict, said).model_copy(update=judged)
     update: Update = {
         "verdict": verdict,
         "best": best,
         "earlier": (*state.earlier, state.best) if gained and state.best else state.earlier,
+        "undecided": _most_promising((*waiting, Best(candidate=candidate, verdict=verdict))) if awaits else waiting,
         "depth": depth,
         "attempts": state.attempts + 1,
         "repairs": 0 if verdict.passed and not state.final_repair else state.repairs,
@@ -74,6 +81,18 @@ def apply_verdict(
         }
     )
     return {**update, "history": (step,), "stop_reason": after_test(after, settings)}
+
+
+def _most_promising(waiting: tuple[Best, ...]) -> tuple[Best, ...]:
+    """As many as the run's final timing takes, in their order."""
+    ranked = sorted(waiting, key=_ahead, reverse=True)[:MOST_UNDECIDED]
+    return tuple(each for each in waiting if each in ranked)
+
+
+def _ahead(undecided: Best) -> float:
+    """How far it seemed ahead of the best kernel of its time."""
+    timing = undecided.verdict.timing
+    return timing.head_to_head.speedup if timing and timing.head_to_head else 0.0
 
 
 def _step(state: RunState, candidate: Candidate, verdict: Verdict, said: str) -> Step:

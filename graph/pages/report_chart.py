@@ -54,9 +54,12 @@ def trajectory(record: RunRecord, width: int, height: int = 300) -> Markup:
     found = levels(record)
     y = _speedup_axis([found[step.candidate] for step in judged if step.candidate in found], height)
     x = _positions(len(judged), width)
-    way = _stair(judged, stair(record, found), x, y, width)
+    drawn = stair(record, found)
+    way = _stair(judged, drawn, x, y, width)
     parts = [grid(y, width, lambda value: f"{value:g}x"), reference_line(y, width), way]
-    parts += [_judged(found.get(step.candidate or ""), step, x(i), y, height) for i, step in enumerate(judged)]
+    for at, step in enumerate(judged):
+        level, won = found.get(step.candidate or ""), step.improved or step.candidate in drawn
+        parts.append(_judged(level, step, x(at), y, height, won=won))
     parts.append(_depth_labels(judged, x, height))
     parts.append(
         label_at((LEFT + width - RIGHT) / 2, height - 6, "kernels in the order they were judged, by depth", "mid")
@@ -135,7 +138,7 @@ def _stair(judged: list[Step], drawn: dict[str, float], x: Callable[[int], float
     """The best kernel's level, held until the next one beats it."""
     points: list[tuple[float, float]] = []
     for index, step in enumerate(judged):
-        if not step.improved or step.candidate not in drawn:
+        if step.candidate not in drawn:
             continue
         if points:
             points.append((x(index), points[-1][1]))
@@ -147,14 +150,14 @@ def _stair(judged: list[Step], drawn: dict[str, float], x: Callable[[int], float
     return Markup('<polyline class="best" points="{}"/>').format(path)
 
 
-def _judged(level: Level | None, step: Step, x: float, y: Axis, height: int) -> Markup:
+def _judged(level: Level | None, step: Step, x: float, y: Axis, height: int, *, won: bool) -> Markup:
     title = escape(f"depth {step.depth}: {step.move or 'first draft'}: {step.status}")
     if level is None:
         base = height - BOTTOM - 10
         cross = Markup('<path class="fail" d="M{:.1f} {}l8 8m0 -8l-8 8"><title>{}</title></path>')
         return cross.format(x - 4, base - 4, title)
     low, median, high = level.interval.low, level.speedup, level.interval.high
-    kind = "won" if step.improved else "kept"
+    kind = "won" if won else "kept"
     bar = Markup('<line class="bar {}" x1="{:.1f}" x2="{:.1f}" y1="{:.1f}" y2="{:.1f}"/>')
     dot = Markup('<circle class="dot {}" cx="{:.1f}" cy="{:.1f}" r="4.5"><title>{} ({:.2f}x)</title></circle>')
     return bar.format(kind, x, x, y.at(low), y.at(high)) + dot.format(kind, x, y.at(median), title, median)

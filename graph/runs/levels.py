@@ -48,9 +48,10 @@ def stair(record: RunRecord, found: dict[str, Level]) -> dict[str, float]:
     It does not fall: each of them beat the one before it, so a level above a later one's is within what that leaves
     open, and the kernel is drawn no higher than that.
     """
-    tests = {step.candidate: step for step in record.steps if step.agent == "tester" and step.improved}
-    path = [digest for digest in tests if digest in found]
     result = record.best.candidate.digest if record.best else None
+    tests = [step for step in record.steps if step.agent == "tester"]
+    path = [*dict.fromkeys(step.candidate for step in tests if step.improved or step.candidate == result)]
+    path = [digest for digest in path if digest in found]
     path = path[: path.index(result) + 1] if result in path else path
     drawn, least = dict[str, float](), float("inf")
     for digest in reversed(path):

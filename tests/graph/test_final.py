@@ -18,7 +18,7 @@ from harness.nouns.candidate import Candidate
 from harness.nouns.contest import Contest
 from harness.nouns.errors import MachineError
 from harness.nouns.task import Task
-from nodes.final import NOT_TIMED, held
+from nodes.final import MOST, NOT_TIMED, held
 from nodes.models.scripted import ScriptedModel
 from nodes.node_context import ModelCache, NodeContext
 from nodes.settings import Settings
@@ -127,6 +127,36 @@ def test_a_kernel_that_fails_there_is_withdrawn(loses: str) -> None:
     assert [each.candidate for each in state.result.final.standings] == [digest(RIGHT), digest(left)]
 
 
+def test_a_move_that_stayed_undecided_is_decided_by_the_final_without_a_further_question() -> None:
+    """It may be the result, from wherever in the run; what the models were asked is what they would have been."""
+    open_still = FASTER.replace("passed 3x", "passed 1.02x 20%\n// judge: finally 5x")
+    state, judges = ended(RIGHT, open_still, THIRD)
+    assert [step.undecided for step in state.history if step.agent == "tester"] == [False, True, False]
+    assert state.depth == 1, "what is undecided costs none"
+    assert contests(judges) == [digest(open_still), digest(RIGHT), digest(THIRD)]
+    assert found(state) == open_still
+    assert f"The kernel {digest(open_still)} is the result, not {digest(THIRD)}" in state.result.final.note
+    assert [held.candidate.source for held in state.earlier] == [RIGHT, THIRD]
+    assert state.undecided == ()
+
+
+def test_a_move_that_the_final_does_not_tell_from_the_best_is_not_kept() -> None:
+    open_still = FASTER.replace("passed 3x", "passed 1.02x 20%")
+    state, judges = ended(RIGHT, open_still)
+    assert contests(judges) == [digest(open_still), digest(RIGHT)]
+    assert found(state) == RIGHT
+    assert (state.earlier, state.undecided) == ((), ())
+
+
+def test_an_undecided_move_has_its_place_however_many_kernels_were_kept() -> None:
+    open_still = FASTER.replace("passed 3x", "passed 1.02x 20%\n// judge: finally 50x")
+    kept = [RIGHT.replace("passed 1x", f"passed {2 + number}x") for number in range(10)]
+    state, judges = ended(RIGHT, open_still, *kept)
+    assert contests(judges) == [digest(open_still), *map(digest, kept[-MOST + 1 :])]
+    assert found(state) == open_still
+    assert [held.candidate.source for held in state.earlier] == [RIGHT, *kept]
+
+
 class Away(ScriptedJudge):
     """A judge whose contests end as they are told to."""
 
@@ -196,6 +226,19 @@ def test_a_kernel_of_an_evolution_that_fails_there_is_withdrawn(tmp_path: Path) 
     assert end.result and "it drifted" in end.result.final.note
 
 
+def test_a_kernel_of_an_evolution_that_nobody_could_tell_from_the_best_is_timed_again(tmp_path: Path) -> None:
+    def rising(request: Request) -> str:
+        assert request.left is not None
+        at = request.left.depth
+        return answer(f"generation_{at}", "passed 1x" if at == 1 else "passed 1.02x 20%\n// judge: finally 2x")
+
+    evolved = Evolved(tmp_path, rising, generations=2, proposals=1, parents=1)
+    end = evolved.go()
+    first, second = (each.digest for each in end.pool)
+    assert contests(evolved.judges) == [second, first]
+    assert end.best and end.best.candidate.digest == second
+
+
 def test_one_kept_kernel_is_not_timed_again() -> None:
     state, judges = ended(RIGHT)
     assert contests(judges) == []
@@ -217,7 +260,7 @@ def test_a_budget_that_is_spent_leaves_it_out_and_says_so(spent: dict[str, float
     asked = len(contests(judges))
     settings = Settings(max_wall_s=100, max_device_s=60)
     context = NodeContext(settings, ModelCache(lambda spec, options: ScriptedModel()), judges)
-    kept, final = held((*state.earlier, best), state.model_copy(update={"best": best, **spent}), context)
+    kept, final = held((*state.earlier, best), (), state.model_copy(update={"best": best, **spent}), context)
     assert kept == (*state.earlier, best)
     assert final.note == f"The kept kernels were not timed together at the end: {says}"
     assert len(contests(judges)) == asked

@@ -77,18 +77,34 @@ def test_a_pass_without_a_gain_is_a_depth_and_no_more() -> None:
     )
 
 
-def test_what_noise_left_undecided_is_neither_kept_nor_counted_as_no_gain() -> None:
+def test_what_noise_left_undecided_is_neither_kept_nor_counted_and_waits_for_the_final() -> None:
     verdict = after_head_to_head(K, FIRST, 0.63, 4.35)
     state = run(**TRYING, history=(Step(depth=3, agent="optimizer", move="tiles", candidate=K.digest),))
     update = after(state, verdict, patience=1)
-    assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 4, None)
+    assert (update["best"], update["depth"], update["stop_reason"]) == (FIRST, 3, None)
+    assert update["undecided"] == (Best(candidate=K, verdict=verdict),)
     [step] = update["history"]
     assert (step.improved, step.undecided, step.head_to_head) == (
         False,
         True,
         require(verdict.timing, "timing").head_to_head,
     )
+    again = state.model_copy(update={"undecided": update["undecided"]})
+    assert after(again, verdict)["undecided"] == update["undecided"], "once, however often it is tried"
+    assert after(again, after_head_to_head(K, FIRST, 0.9, 1.0))["undecided"] == (), "it is decided"
+    assert after(state, verdict, approve_best=True)["undecided"] == (), "nobody has approved of it"
     assert after(state, after_head_to_head(K, FIRST, 0.9, 1.0), patience=1)["stop_reason"].name == "patience"
+
+
+def test_of_many_undecided_kernels_the_most_promising_wait() -> None:
+    state = run(**TRYING)
+    for number, ahead in enumerate((0.3, 0.1, 0.5, 0.2, 0.4, 0.05)):
+        made = kernel(f"{number}\n", parent=FIRST.candidate)
+        state = state.model_copy(update={"candidate": made})
+        state = state.model_copy(
+            update={"undecided": after(state, after_head_to_head(made, FIRST, 0.9, 1.1 + ahead))["undecided"]}
+        )
+    assert [each.candidate.source for each in state.undecided] == ["0\n", "2\n", "3\n", "4\n"]
 
 
 @pytest.mark.parametrize("verdict", [wrong(K), not_built(K)])

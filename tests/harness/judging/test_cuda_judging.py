@@ -74,6 +74,17 @@ def test_a_right_kernel_passes_and_is_timed_under_known_clocks(gpu, source):
     assert timing.clocks is None or timing.clocks.lowest.sm_mhz > 0
 
 
+def test_a_contest_times_kernels_and_eager_in_the_same_rounds(gpu):
+    task = describe_task(task_source(1000, 1001), name="softsign", tier=gpu.tier)
+    found = gpu.judge.contest(task, [_candidate(RIGHT), _candidate(CUTE)])
+    assert found.failed == "", found.message
+    assert len({(each.timing.baseline_ms, each.timing.rounds) for each in found.standings}) == 1
+    trap = _candidate(BROKEN["trap"][0])
+    for entered in ([trap, _candidate(RIGHT)], [_candidate(RIGHT), trap]):
+        found = gpu.judge.contest(task, entered)
+        assert (found.failed, found.standings) == (trap.digest, ())
+
+
 @pytest.mark.parametrize("name", BROKEN)
 def test_whatever_breaks_has_a_name(gpu, name):
     source, status, check, words = BROKEN[name]
