@@ -51,27 +51,25 @@ def load_suite(
     A file's leading number is its id; files without one are numbered in the order of their names. robust-kbench folders
     are task files, too, where they have the direction that is asked for. Raises `UserError`.
     """
-    folder = _folder(suite)
-    files = sorted(file for file in folder.glob("*.py") if file.name[0] not in "._" and not file.is_dir())
-    files += sorted(each for each in folder.iterdir() if each.is_dir() and is_robust_folder(each, direction))
-    if not files:
-        raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
-    for file in files:
-        if not file.is_file() and not file.is_dir():  # a pipe would be waited for, a link may lead nowhere
-            raise UserError(
-                f"{file} is no file that can be read.", "A suite's folder holds Python files, one task each."
-            )
-    numbered = _numbered(files)
-    chosen = select_ids(ids, tuple(numbered)) if ids else tuple(numbered)
+    bundled_files = bundled.tasks(suite)
+    if bundled_files is not None:
+        found: dict[str, Path | str] = dict(bundled_files)
+        suite_name = suite
+    else:
+        folder = _folder(suite)
+        found, suite_name = {file.name: file for file in _files(folder, direction)}, folder.resolve().name
+    names = _numbered(list(found))
+    chosen = select_ids(ids, tuple(names)) if ids else tuple(names)
     tasks = []
     for number in chosen:
-        task = load_task(numbered[number], direction=direction)
-        source = scaled(task.source, scale, numbered[number].name) if scale != 1.0 else task.source
-        tasks.append(SuiteTask(id=number, name=task.name, source=source))
+        name, file = names[number], found[names[number]]
+        task = load_task(file, direction=direction)
+        source = scaled(task.source, scale, name) if scale != 1.0 else task.source
+        tasks.append(SuiteTask(id=number, name=task.name if isinstance(file, Path) else name, source=source))
     twice = [name for name, times in Counter(task.name for task in tasks).items() if times > 1]
     if twice:
-        raise UserError(f"Two files of {folder} would both be called {twice[0]}.", "Rename one of them.")
-    return folder.resolve().name, tuple(tasks)
+        raise UserError(f"Two files of {suite} would both be called {twice[0]}.", "Rename one of them.")
+    return suite_name, tuple(tasks)
 
 
 def find_task(task: str, scale: float) -> TaskInput:
@@ -87,9 +85,6 @@ def find_task(task: str, scale: float) -> TaskInput:
 
 
 def _folder(suite: str) -> Path:
-    known = bundled.folder(suite)
-    if known is not None:
-        return known
     folder = Path(suite)
     if folder.is_dir():
         return folder
@@ -101,13 +96,26 @@ def _folder(suite: str) -> Path:
     )
 
 
-def _numbered(files: list[Path]) -> dict[int, Path]:
-    """The files by id. Where the names' own numbers are missing or not unique, all are counted from 1."""
-    found = [_NUMBER.match(file.name.removesuffix(".py")) for file in files]
+def _files(folder: Path, direction: Direction | None) -> list[Path]:
+    files = sorted(file for file in folder.glob("*.py") if file.name[0] not in "._" and not file.is_dir())
+    files += sorted(each for each in folder.iterdir() if each.is_dir() and is_robust_folder(each, direction))
+    if not files:
+        raise UserError(f"There is no task file in {folder}.", "Name a folder with Python files, one task each.")
+    for file in files:
+        if not file.is_file() and not file.is_dir():  # a pipe would be waited for, a link may lead nowhere
+            raise UserError(
+                f"{file} is no file that can be read.", "A suite's folder holds Python files, one task each."
+            )
+    return files
+
+
+def _numbered(names: list[str]) -> dict[int, str]:
+    """The files' names by id. Where the names' own numbers are missing or not unique, all are counted from 1."""
+    found = [_NUMBER.match(name.removesuffix(".py")) for name in names]
     own = [int(match[1]) for match in found if match]
-    if len(set(own)) < len(files):
-        own = list(range(1, len(files) + 1))
-    return dict(sorted(zip(own, files, strict=True)))
+    if len(set(own)) < len(names):
+        own = list(range(1, len(names) + 1))
+    return dict(sorted(zip(own, names, strict=True)))
 
 
 def select_ids(wanted: str, known: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,5 +1,6 @@
 """A suite's files: found, numbered, chosen by id, shrunk."""
 
+import hashlib
 import math
 import os
 from pathlib import Path
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from graph.suites.folder import create_suite, reopen_suite
 from graph.suites.tasks import SuiteTask, load_suite, scaled, scaled_size, select_ids
 from harness.nouns.errors import UserError
+from knowledge.suites import bundled
 from nodes.settings import Settings
 
 
@@ -18,6 +20,17 @@ def folder_of(tmp_path: Path, *names: str, text: str = "x = 1\n") -> Path:
     for name in names:
         (tmp_path / name).write_text(text, encoding="utf-8")
     return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("suite", "digest"),
+    [("level1", "9daef6cd4192fa08"), ("robust", "34225d0421ac2b9c"), ("sixteen_bit", "d7ac53ff5a9a6207")],
+)
+def test_a_bundled_suites_texts_are_those_of_earlier_runs(suite: str, digest: str) -> None:
+    name, tasks = load_suite(suite)
+    assert name == suite
+    assert [task.name for task in tasks] == list(bundled.tasks(suite) or ())
+    assert hashlib.sha256("".join(task.source for task in tasks).encode()).hexdigest()[:16] == digest
 
 
 def test_a_files_number_is_its_id(tmp_path: Path) -> None:
