@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 
 from harness.screen.outline import FAR, NOWHERE, Outline, owner_of
 from harness.screen.rules import words_of
@@ -29,6 +30,11 @@ _CONTROLS = words_of("for if while switch constexpr")
 _MOST = 200
 """Declarations of one name: with more than any kernel has, looking through them for each use takes too long."""
 _LITERALS = frozenset({"number", "string", "character"})
+_NO_LIBRARYS = words_of("float double bool auto > >>")
+"""Words of types that none of the functions in the rules returns: what is declared with one is no redeclaration."""
+_BUILT_IN = words_of("auto bool char double float int long short signed unsigned wchar_t")
+_ENDS_TYPES = words_of("* & && > >> ] [ ,")
+_NAMES_TYPES = words_of("class typename struct union enum using namespace")
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,8 @@ class Ownership:
         text = self._text
         if text(at - 1) in (".", "->"):
             return True
+        if self._text(at + 1) == "(" and self._is_macro(at):
+            return True
         if not self._usable(at) or self._is_foreign(at):
             return False
         declared = self._declared.get(text(at), ())
@@ -79,6 +87,22 @@ class Ownership:
         """Whether the source opens a namespace of that name."""
         return name in self._namespaces
 
+    def _is_macro(self, at: int) -> bool:
+        """Whether a macro with parameters replaces it, whatever conditions hold; rules look at what it stands for."""
+        defined, *others = self._macros.get(self._text(at), [-1])
+        used = self._outline.parents[at] != NOWHERE or at == defined + 2
+        return used and not others and 0 <= defined < at and self._outline.regions[defined] == 0
+
+    @cached_property
+    def _macros(self) -> dict[str, list[int]]:
+        """Where each macro is defined with parameters; -1 where it is without, or is undefined."""
+        found: dict[str, list[int]] = {}
+        for at, token in enumerate(self._tokens):
+            if token.kind == "directive" and self._text(at + 1) in ("define", "undef"):
+                replaces = self._text(at + 1) == "define" and self._text(at + 3) == "("
+                found.setdefault(self._text(at + 2), []).append(at if replaces else -1)
+        return found
+
     @cached_property
     def _outline(self) -> Outline:
         return Outline(self._tokens)
@@ -91,6 +115,16 @@ class Ownership:
                 declaration = self._declaration(at)
                 if declaration is not None:
                     found.setdefault(token.text, []).append(declaration)
+        return found
+
+    @cached_property
+    def _behind_types(self) -> dict[str, list[int]]:
+        """Where each name stands behind what may be a type, but for what declares types."""
+        found: dict[str, list[int]] = {}
+        for at, (before, token) in enumerate(pairwise(self._tokens), start=1):
+            typed = before.text not in _NAMES_TYPES if before.kind == "identifier" else before.text in _ENDS_TYPES
+            if token.kind == "identifier" and typed and self._usable(at):
+                found.setdefault(token.text, []).append(at)
         return found
 
     @cached_property
@@ -141,32 +175,71 @@ class Ownership:
         return _Declaration(at, member_of=opening) if listed or self._has_type(at) else None
 
     def _in_namespace(self, at: int, opening: int) -> _Declaration | None:
-        after = self._text(at + 1)
+        after, words = self._text(at + 1), self._type(at)
         variable = after in _AFTER_VARIABLES and self._text(at - 1) not in ("&", "&&")
-        if not self._has_type(at) or not (variable or (after == "(" and self._body_end(at + 1) is not None)):
-            return None
-        return _Declaration(at, namespace=self._namespace_of(opening))
+        called = after == "(" and (self._body_end(at + 1) is not None or "static" in words or self._makes_object(at))
+        return _Declaration(at, namespace=self._namespace_of(opening)) if words and (variable or called) else None
 
     def _local(self, at: int, opening: int) -> _Declaration | None:
         before, after = self._text(at - 1), self._text(at + 1)
         lambdas = after == "=" and self._text(at + 2) == "["
-        if not self._has_type(at):
+        if not self._has_type(at) and not self._is_listed(at):
             return None
         bound = after in ("=", "{", ":") if before in ("&", "&&") else after in _AFTER_VARIABLES
-        if not (lambdas or bound or (after == "(" and before not in _POINTS and self._makes_object(at))):
+        if not (lambdas or bound or (after == "(" and self._makes_object(at))):
             return None
         return _Declaration(at, at, self._outline.closes[opening])
 
+    def _is_listed(self, at: int) -> bool:
+        """Whether it is another variable of a statement that declares one: time in `int n = f(), time(n);`."""
+        k = at - 1
+        if self._text(k) != "," or self._text(at) in _IMPORTABLE:
+            return False
+        while at - k < FAR and self._text(k) not in ("", ";", "{", "}", "(", "["):
+            k = self._outline.opens.get(k, k) - 1
+        firsts = (first for first in range(k + 1, at) if self._text(first + 1) in ("=", "(", "{", ",", "["))
+        first = next(firsts, at)
+        return first < at and self._tokens[first].kind == "identifier" and self._has_type(first)
+
     def _makes_object(self, at: int) -> bool:
-        """`Timer time(3);` rather than a function's declaration: by its argument, or by a type of the source's own."""
-        argument = self._tokens[at + 2] if at + 2 < len(self._tokens) else None
-        return self._text(at - 1) in self._classes or (argument is not None and argument.kind in _LITERALS)
+        """`Timer time(3);` rather than a function's declaration: by its type, or by its first argument.
+
+        Nothing is made of a library's function, either, by a declaration with a type that no such function has.
+        """
+        words, closing = self._type(at), self._outline.closes[at + 1]
+        if self._text(at - 1) in _POINTS and _BUILT_IN.isdisjoint(words):
+            return False
+        no_librarys = not _NO_LIBRARYS.isdisjoint(words) and self._text(closing + 1) != "->"
+        return no_librarys or self._text(at - 1) in self._classes or self._is_value(at + 2)
+
+    def _is_value(self, at: int) -> bool:
+        """Whether an argument begins with what no parameter's declaration does: a literal, a variable, `x.`, `(`."""
+        token = self._tokens[at]
+        if token.kind in _LITERALS or token.text in ("(", "-", "!", "~", "&", "*"):
+            return True
+        if token.kind != "identifier" or token.text in self._outline.macros:
+            return False
+        if token.text in KEYWORDS:
+            return token.text not in _IN_TYPES and token.text not in ("decltype", "register")
+        return self._text(at + 1) in (".", "->", "+", "-", "/", "%") or self._names_variable(at)
+
+    def _names_variable(self, at: int) -> bool:
+        """Whether the source declares a parameter or a variable of that name that reaches this place."""
+        places = self._behind_types.get(self._text(at), ())
+        return len(places) <= _MOST and any(
+            (found := self._declaration(k)) is not None and self._reaches(found, at, frozenset(), strictly=False)
+            for k in places
+            if k < at
+        )
 
     def _parameter(self, at: int, opening: int) -> _Declaration | None:
         after, before = self._text(at + 1), self._text(at - 1)
-        if not self._has_type(at) or after not in (",", ")", "=", "[", ":"):
-            return None
+        if before in ("*", "&") and self._text(opening + 1) == before and self._text(at + 1) in (")", "["):
+            return self._pointer(at, opening)
         head, end = self._text(opening - 1), self._body_end(opening)
+        made = head in _CONTROLS and after == "(" and self._makes_object(at)
+        if not self._has_type(at) or not (made or after in (",", ")", "=", "[", ":")):
+            return None
         if head in _CONTROLS:
             loose = before in _POINTS and after not in ("=", ":")
             return None if loose else _Declaration(at, at, end or self._statement_end(opening))
@@ -174,6 +247,17 @@ class Ownership:
         if end is None or not (head in ("]", ")", ">") or (named and head.isidentifier())):
             return None
         return _Declaration(at, self._outline.closes[opening], end)
+
+    def _pointer(self, at: int, opening: int) -> _Declaration | None:
+        """Of `float (*time)(float)`: its scope is that of what stands around the parentheses."""
+        around, after = self._outline.parents[opening], self._text(self._outline.closes[opening] + 1)
+        if after not in ("(", "[") or around < 0 or not self._has_type(opening):
+            return None
+        if self._text(around) == "(":
+            end = self._body_end(around)
+            return None if end is None else _Declaration(at, self._outline.closes[around], end)
+        local = self._text(around) == "{" and self._outline.block(around).kind == "block"
+        return _Declaration(at, at, self._outline.closes[around]) if local else None
 
     def _binding(self, at: int, opening: int) -> _Declaration | None:
         """Of `auto& [open, time] = ...`."""
@@ -189,25 +273,31 @@ class Ownership:
 
     def _has_type(self, at: int) -> bool:
         """Whether what stands in front, from the statement's beginning on, is a type and nothing else."""
-        words, k = 0, at - 1
+        return bool(self._type(at))
+
+    def _type(self, at: int) -> list[str]:
+        """The words of that type, from the last to the first; of a template's arguments ">" alone. Empty if none."""
+        words: list[str] = []
+        k = at - 1
         while at - k < FAR:
             token = self._tokens[k] if k >= 0 else None
             if token is None or token.text in _BOUNDARIES or token.kind in ("newline", "directive"):
-                return words > 0
+                return words if any(word.isidentifier() for word in words) else []
             if token.text in (">", ">>"):
+                words.append(token.text)
                 k = self._angle(k)
                 if k < 0:
-                    return False
+                    return []
             elif token.kind == "identifier":
                 if (token.text in KEYWORDS and token.text not in _IN_TYPES) or token.text in self._outline.macros:
-                    return False
-                words += 1
+                    return []
+                words.append(token.text)
             elif token.text == "]":
                 k = self._outline.opens.get(k, -1)
             elif token.text not in _POINTS:
-                return False
+                return []
             k -= 1
-        return False
+        return []
 
     def _angle(self, at: int) -> int:
         """The place of the "<" that belongs to a ">"; -1 where none does."""
