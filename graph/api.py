@@ -188,21 +188,26 @@ def accelerate(
     out: str | Path | None = None,
     observer: Watch | None = None,
     compile_baseline: bool = True,
+    assembly: bool = False,
     **settings: Any,
 ) -> ModelResult:
     """Make a whole model faster: the regions worth a kernel, each by the agents, and kept where it gains inside.
 
     `module` is an `nn.Module` with the `inputs` that it is called with, or a file as `cutegen model` takes it. `budget`
     is the seconds of the whole wait, within which the answer comes, or 15 s later. `result.module()` is the fast one,
-    `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds. An
-    `observer` hears of each step and event, regions' included; without one a terminal or a notebook shows them.
+    `result.record` says all, with `compile_baseline` also how torch.compile does in the same rounds. Inductor compiles
+    what is around the kernels; with `assembly`, and without `compile_baseline`, the exported operations run one by one,
+    on a GPU as a CUDA graph. An `observer` hears of each step and event, regions' included; without one a terminal or a
+    notebook shows them.
     Raises `UserError` and `MachineError`.
     """
     from graph.model.door import accelerate_model  # slow to import, and a run of one kernel does without
 
     more = settings if budget is None else settings | {"max_wall_s": budget}
     asked = make_settings(more)
-    return accelerate_model(module, inputs, asked, out, observer=observer, compile_baseline=compile_baseline)
+    return accelerate_model(
+        module, inputs, asked, out, observer=observer, compile_baseline=compile_baseline, assembly=assembly
+    )
 
 
 def resume(run: str | Path, *, observer: Watch | None = None, trust: bool = False, **more: Any) -> RunResult:

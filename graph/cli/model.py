@@ -74,7 +74,8 @@ def _fresh(options: Model) -> tuple[ModelFolder, ModelManifest]:
     require_models(settings, option_of(options.settings), unattended="A model")
     choose_target(settings.target, settings.device)  # before there is a folder
     model = load_model(options.file, batch=options.batch, tokens=options.tokens)
-    model = model.model_copy(update={"compile_baseline": options.compile_baseline})
+    asked = {"compile_baseline": options.compile_baseline, "assembly": options.assembly}
+    model = model.model_copy(update=asked)
     return create_model(options.out, model, settings)
 
 

@@ -149,6 +149,14 @@ class Model:
     compile_baseline: Annotated[
         bool, typer.Option(help="Time torch.compile's versions of the whole in the same rounds.")
     ] = True
+    assembly: Annotated[
+        bool,
+        typer.Option(
+            "--assembly",
+            help="Run the exported operations one by one, on a GPU as a CUDA graph, instead of having Inductor compile "
+            "what is around the kernels.",
+        ),
+    ] = False
     settings: RunSettings
     out: Annotated[Path | None, typer.Option(help="Folder of the artifacts.", show_default="runs/<model>-<id>")] = None
     resume: Annotated[Path | None, typer.Option(help="Go on with the model in this folder.", show_default=False)] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pprint
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from graph.model.plan import Place, Plan, PlannedRegion
@@ -27,11 +27,23 @@ def cuts_of(capture: Capture, regions: Sequence[PlannedRegion]) -> tuple[RegionC
     return tuple(_cut(capture, region) for region in regions)
 
 
-def assembled(capture: Capture, plan: Plan, names: Sequence[str], *, graphs: bool = False) -> str:
-    """The file for the regions of these names; `graphs` has its calls replayed as CUDA graphs."""
+def assembled(
+    capture: Capture,
+    plan: Plan,
+    names: Sequence[str],
+    *,
+    graphs: bool = False,
+    mode: str = "",
+    told: Mapping[str, str] | None = None,
+) -> str:
+    """The file for the regions of these names; `graphs` has its calls replayed as CUDA graphs.
+
+    In a `mode` of torch.compile Inductor compiles it; `told` is what the file says of regions, by name.
+    """
     chosen = {region.name: [_place(capture, place) for place in region.places]
               for region in plan.regions if region.name in names}  # fmt: skip
     what = "with kernels in the place of some of its operations" if names else "as a CUDA graph"
+    what += ", compiled by Inductor" if mode else ""
     title = f"{plan.name} {what}."
     return rendered(
         "model_fast.py.j2",
@@ -39,6 +51,8 @@ def assembled(capture: Capture, plan: Plan, names: Sequence[str], *, graphs: boo
         regions=pprint.pformat(chosen, width=116, sort_dicts=False, compact=True),
         parts=[part.path for part in capture.parts],
         graphs=graphs,
+        mode=mode,
+        told=pprint.pformat(dict(told or {}), width=116, sort_dicts=False),
     )
 
 

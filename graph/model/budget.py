@@ -23,6 +23,9 @@ STEP_S = 45.0
 """A region's longest step, a kernel's build and its duel with the best one: none is begun within its last."""
 AGAIN = 1.5
 """torch.compile's work and what of it is done twice, as times of itself."""
+FOR_INSIDE, QUICK_S, MOST_INSIDE_S = 0.4, 30.0, 2 * COMPILE_S
+"""Of what the budget has beyond a quick one, where kernels are put into what torch.compile makes of the model: then it
+compiles the model anew for each region."""
 MORE_KERNELS = 0.1
 """What each operation behind the first adds to a region's seconds: where several kernels are one source."""
 
@@ -31,6 +34,7 @@ MORE_KERNELS = 0.1
 class End:
     """What is kept of a budget for assembly, acceptance and reports. `models` take turns on the device, ours included.
 
+    `compiled`: torch.compile's versions are baselines; `inside`: they are also what kernels are put into.
     What is left over of the regions' time is the end's as well.
     """
 
@@ -39,6 +43,7 @@ class End:
     budget_s: float
     models: int = 1
     compiled: bool = False
+    inside: bool = False
 
     def accepting_s(self, regions: int) -> float:
         """To hold a model with so many regions against eager, and for those who may have the device before."""
@@ -56,11 +61,15 @@ class End:
         can give no more than what each of them kept.
         """
         free_s = max(0.0, min(COMPILE_S, (left_s - self.accepting_s(regions)) / AGAIN))
-        return free_s if self.models == 1 else min(free_s, self._own_compile_s)
+        own_s = self._own_compile_s / (AGAIN if self.inside else 1.0)
+        return free_s if self.models == 1 else min(free_s, own_s)
 
     @property
     def _own_compile_s(self) -> float:
-        own_s = min(COMPILE_S, self._spare_s / self.models) if self.compiled else 0.0
+        if self.inside:
+            own_s = min(MOST_INSIDE_S, FOR_INSIDE * max(0.0, self.budget_s - QUICK_S) / self.models)
+        else:
+            own_s = min(COMPILE_S, self._spare_s / self.models) if self.compiled else 0.0
         return own_s if own_s >= LEAST_COMPILE_S else 0.0
 
     @property

@@ -81,13 +81,15 @@ def accelerate_model(
     *,
     observer: Observer | Callback | None = None,
     compile_baseline: bool = True,
+    assembly: bool = False,
 ) -> ModelResult:
     """From a model as people have it to the model with kernels in it. Raises `UserError` and `MachineError`.
 
     Without an `observer` a terminal or a notebook shows what happens.
     """
     since = time.monotonic()
-    model = load_model(source, inputs).model_copy(update={"compile_baseline": compile_baseline})
+    asked = {"compile_baseline": compile_baseline, "assembly": assembly}
+    model = load_model(source, inputs).model_copy(update=asked)
     folder, manifest = create_model(Path(out) if out is not None else None, model, settings)
     live = source if inputs is not None else None
     with watching(observer, ModelTerminal) as watch:

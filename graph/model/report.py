@@ -6,7 +6,7 @@ from graph.model.plan import Plan, PlannedRegion
 from graph.model.plan_table import in_times, left_out_of, places_in_words, sentences_of
 from graph.model.state import NOT_BEGUN, RegionOutcome
 from graph.pages.sheet import markdown
-from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside
+from harness.nouns.acceptance import Acceptance, BesideCompiled, Inside, compiled_in
 from harness.nouns.verdict import Interval
 
 HEAD = ("region", "where", "times", "share", "alone", "inside", "at best", "what became of it")
@@ -41,9 +41,21 @@ def verdict_of(acceptance: Acceptance | None, outcomes: tuple[RegionOutcome, ...
     return told
 
 
+def told_of(acceptance: Acceptance) -> dict[str, str]:
+    """Of each region that was put into the model what became of it there, and why."""
+    return {each.name: _inside_of(each) for each in acceptance.regions}
+
+
+def _inside_of(inside: Inside) -> str:
+    gain = _factor(inside.speedup, inside.interval)
+    places = f" at {inside.places} place{'s' if inside.places != 1 else ''}" if inside.places else ""
+    fate = f"dropped: {inside.dropped}" if inside.dropped else "kept"
+    return f"{fate}{places}{f', {gain} over the model without' if gain else ''}"
+
+
 def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
     if acceptance.speedup is None or acceptance.interval is None:
-        return [f"{stays} {acceptance.reason}"]
+        return [f"{stays} {acceptance.reason}", *_form(acceptance)]
     said = (
         f"{acceptance.speedup:.2f}x over eager (95 % interval {acceptance.interval.low:.2f} to "
         f"{acceptance.interval.high:.2f}): {acceptance.ms:.3g} ms against {acceptance.eager_ms:.3g} ms, "
@@ -52,7 +64,16 @@ def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
     told = [said if acceptance.accepted else f"{stays} {said} {acceptance.reason}"]
     if acceptance.accepted:
         told.append(f"Accepted against {' and '.join(acceptance.against)}.")
-    return [*told, *map(_beside, acceptance.compiled), *_graphs(acceptance), *_memory(acceptance)]
+    beside = map(_beside, acceptance.compiled)
+    return [*told, *_form(acceptance), *beside, *_graphs(acceptance), *_memory(acceptance)]
+
+
+def _form(acceptance: Acceptance) -> list[str]:
+    if acceptance.instead:
+        return [f"{acceptance.instead.removesuffix('.')}. So its operations run one by one around the kernels."]
+    if acceptance.form == "compiled" and acceptance.accepted:
+        return [f"It is compiled by {compiled_in(acceptance.mode)}, with the kernels inside."]
+    return []
 
 
 def _beside(compiled: BesideCompiled) -> str:

@@ -34,6 +34,17 @@ class ModelInput(Frozen):
     compile_baseline: bool = Field(
         default=True, title="Beside torch.compile", description="Time torch.compile's versions of the whole as well."
     )
+    assembly: bool = Field(
+        default=False,
+        title="Without Inductor",
+        description="Run the exported operations one by one, on a GPU as a CUDA graph, instead of compiling what is "
+        "around the kernels.",
+    )
+
+    @property
+    def compiled(self) -> bool:
+        """Whether Inductor is to compile what is around the kernels."""
+        return self.compile_baseline and not self.assembly
 
 
 class RegionTask(Frozen):
@@ -57,6 +68,11 @@ class RegionOutcome(Frozen):
     interval: Interval | None = None
     reason: SanitizedText = ""
 
+    @property
+    def undecided(self) -> bool:
+        """Whether its kernel is right, and shown to be neither faster nor slower."""
+        return not self.improved and self.interval is not None and self.interval.low <= 1.0 <= self.interval.high
+
 
 def add_outcomes(left: tuple[RegionOutcome, ...], right: tuple[RegionOutcome, ...]) -> tuple[RegionOutcome, ...]:
     """The reducer of outcomes: one a region, the latest."""
@@ -75,6 +91,7 @@ class ModelState(BaseModel):
     reads: tuple[str, ...] = ()
     only_plan: bool = False
     compile_baseline: bool = True
+    assembly: bool = False
     target: TargetName | None = None
     tier: Tier | None = None
     capture: Capture | None = None
@@ -95,6 +112,7 @@ class ModelState(BaseModel):
             reads=self.reads,
             only_plan=self.only_plan,
             compile_baseline=self.compile_baseline,
+            assembly=self.assembly,
         )
 
 

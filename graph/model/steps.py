@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from pathlib import Path
 from graph.model.assembly import FILE, REGIONS, assembled, cuts_of
 from graph.model.budget import LEAST_REGION_S, End, affordable, by_gain_a_second, too_small
 from graph.model.plan import plan_of
+from graph.model.report import told_of
 from graph.model.state import NOT_BEGUN, ModelState, RegionOutcome, RegionState, RegionTask
 from graph.model.turns import NotBegunError, Phase, allowance_of, phase_of, places_for, turn
 from graph.model.workbench import OpenWorkbench, Workbench
@@ -91,7 +92,8 @@ def cutter(state: ModelState, node_context: NodeContext, bench: Workbench, deadl
 def end_of(state: ModelState, bench: Workbench, deadline: Deadline) -> End:
     """What is kept for the end of this model's budget."""
     costs = require(state.capture, "capture").costs
-    return End(costs, bench.target, deadline.budget_s, bench.models(), state.compile_baseline)
+    asked = state.model
+    return End(costs, bench.target, deadline.budget_s, bench.models(), asked.compile_baseline, asked.compiled)
 
 
 def region(state: RegionState, node_context: NodeContext) -> Update:
@@ -167,8 +169,8 @@ def assembler(state: ModelState, node_context: NodeContext, _: Workbench, __: De
 
 
 def replayed(state: ModelState) -> bool:
-    """Whether calls may be replayed as CUDA graphs, of the model with kernels or without."""
-    return state.target == "cuda"
+    """Whether calls may be replayed as CUDA graphs, of the model with kernels or without; Inductor makes its own."""
+    return state.target == "cuda" and not state.model.compiled
 
 
 def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, deadline: Deadline) -> Update:
@@ -178,20 +180,42 @@ def acceptor(state: ModelState, node_context: NodeContext, bench: Workbench, dea
     due = deadline.before(ENDING_S)
     compile_s = end_of(state, bench, deadline).compile_s(due.left_s, len(names))
     acceptance = bench.accept(state.model, folder, FILE, names, due, compile_s)
-    write_assembled(state, folder, acceptance.kept, graphs=acceptance.accepted and acceptance.graphs)
+    write_assembled(
+        state,
+        folder,
+        acceptance.kept,
+        graphs=acceptance.accepted and acceptance.graphs,
+        mode=acceptance.mode if acceptance.form == "compiled" else "",
+        told=told_of(acceptance),
+    )
     return {"acceptance": acceptance}
 
 
 def won(state: ModelState) -> tuple[str, ...]:
-    """The regions whose kernels are faster by themselves, in the plan's order."""
-    improved = {outcome.name for outcome in state.outcomes if outcome.improved}
-    return tuple(task.name for task in state.tasks if task.name in improved)
+    """The regions whose kernels may gain inside the model, in the plan's order.
+
+    By themselves they were faster; where Inductor compiles the model around them, not shown to be slower.
+    """
+    found = {each.name for each in state.outcomes if each.improved or (state.model.compiled and each.undecided)}
+    return tuple(task.name for task in state.tasks if task.name in found)
 
 
-def write_assembled(state: ModelState, folder: Path, names: tuple[str, ...], *, graphs: bool) -> None:
-    """Write the assembled model; with neither regions in it nor CUDA graphs none lies there. Raises `MachineError`."""
+def write_assembled(
+    state: ModelState,
+    folder: Path,
+    names: tuple[str, ...],
+    *,
+    graphs: bool,
+    mode: str = "",
+    told: Mapping[str, str] | None = None,
+) -> None:
+    """Write the model with these regions, compiled where there is a `mode`, with what is `told` of each of them.
+
+    With neither regions in it nor CUDA graphs none lies there. Raises `MachineError`.
+    """
     if names or graphs:
-        text = assembled(require(state.capture, "capture"), require(state.plan, "plan"), names, graphs=graphs)
+        captured, plan = require(state.capture, "capture"), require(state.plan, "plan")
+        text = assembled(captured, plan, names, graphs=graphs, mode=mode, told=told or {})
         replace_file(folder / FILE, text)
     else:
         (folder / FILE).unlink(missing_ok=True)

@@ -25,8 +25,13 @@ from harness.wire.job import RegionCut
 from nodes.settings import Settings
 from tools.judges import choose_target
 
-MODES: dict[TargetName, tuple[str, ...]] = {"cpu": ("default",), "cuda": ("default", "max-autotune")}
-"""Of torch.compile, to be timed beside; on a processor the other one tunes nothing that the first does not."""
+MODES: dict[TargetName, tuple[str, ...]] = {
+    "cpu": ("default",), "cuda": ("default", "reduce-overhead", "max-autotune")
+}  # fmt: skip
+"""Of torch.compile, to be timed beside; on a processor the others tune nothing that the first does not."""
+WITHIN: dict[TargetName, tuple[str, ...]] = {"cpu": ("default",), "cuda": ("reduce-overhead", "default")}
+"""The modes of them that regions are tried in, the better first: as the whole runs, with its CUDA graph, without tuning
+products anew."""
 
 
 class Workbench(Protocol):
@@ -64,7 +69,7 @@ class Workbench(Protocol):
         deadline: Deadline,
         compile_s: float,
     ) -> Acceptance:
-        """The assembled model in a folder, beside eager and what torch.compile makes in `compile_s`."""
+        """The model in a folder, beside eager and what torch.compile makes in `compile_s`."""
         ...
 
 
@@ -124,6 +129,7 @@ class LocalWorkbench:
             deadline=deadline,
             modes=MODES[self.target] if model.compile_baseline else (),
             compile_s=compile_s,
+            within=WITHIN[self.target] if model.compiled else (),
         )
 
     def _on(self, model: ModelInput) -> ModelOnTarget:

@@ -38,6 +38,8 @@ LIMITS = Limits(wall_s=600.0, memory_bytes=1 << 40, processes=512, file_bytes=1 
 COMPILE_S = 150.0
 """For torch.compile's work on a whole model, in all modes together."""
 LATE = "It was not held against eager in time: the budget was over."
+FOR_OTHERS = 0.6
+"""Of it, for modes beside those that kernels are tried in: what they leave is the trials'."""
 LEAST_COMPILE_S = 10.0
 """With less there is no use in beginning."""
 
@@ -81,15 +83,19 @@ class ModelOnTarget:
         deadline: Deadline,
         modes: tuple[str, ...] = (),
         compile_s: float = COMPILE_S,
+        within: tuple[str, ...] = (),
     ) -> Acceptance:
-        """Hold the assembled model in `folder` against eager, and beside these modes of torch.compile.
+        """Hold the model in `folder` against eager, and beside these modes of torch.compile.
 
+        Kernels are put into what torch.compile makes of it in the first mode of `within` that it is compiled in; where
+        there is none, into the exported model.
         Rounds of a comparison end after about `limit_s`, and what there is by the `deadline` is the answer. What cannot
         be compiled within `compile_s`, of which the first modes have theirs first, is no baseline, and said so. Where
         its process dies, or is ended because it is late, nothing is accepted. Raises like `capture`.
         """
         order = compile_order(self._digest) if modes else None
-        late = self._compiled_ahead(order, modes, Deadline.of(compile_s)) if order else {}
+        late = self._compiled_ahead(order, modes, Deadline.of(compile_s), within) if order else {}
+        base = next((mode for mode in within if mode not in late), "")
         job = AcceptJob(
             **dict(self._job),
             folder=str(folder),
@@ -100,6 +106,8 @@ class ModelOnTarget:
             ends_at=deadline.ends_at,
             compile=order,
             modes=tuple(mode for mode in modes if mode not in late),
+            form="compiled" if base else "assembled",
+            within=base,
         )
         tell(WholeModel(doing="loading the model with its kernels"))
         with scratch_folder() as scratch:
@@ -111,13 +119,21 @@ class ModelOnTarget:
             except TimeIsOverError:
                 found = Acceptance(accepted=False, reason=LATE)
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
-        return found.model_copy(update={"compiled": (*found.compiled, *absent)})
+        unasked = found.instead if base or not within else late[within[-1]]
+        instead = unasked and f"torch.compile did not compile the model: {unasked}"
+        return found.model_copy(update={"compiled": (*found.compiled, *absent), "instead": instead})
 
-    def _compiled_ahead(self, order: CompileOrder, modes: tuple[str, ...], deadline: Deadline) -> dict[str, str]:
-        """Why the accepting child is not to try them, by mode; it finds filled caches for the others."""
+    def _compiled_ahead(
+        self, order: CompileOrder, modes: tuple[str, ...], deadline: Deadline, within: tuple[str, ...]
+    ) -> dict[str, str]:
+        """Why the accepting child is not to try them, by mode; it finds filled caches for the others.
+
+        Where kernels are tried `within` some modes, the others leave time for that.
+        """
         late: dict[str, str] = {}
         for mode in modes:
-            compile_s = deadline.left_s
+            others = bool(within) and mode not in within
+            compile_s = deadline.left_s - (1.0 - FOR_OTHERS) * deadline.budget_s * others
             if compile_s < LEAST_COMPILE_S:
                 late[mode] = "the time for compiling was over before it"
                 continue

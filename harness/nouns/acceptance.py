@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from harness.nouns.frozen import Frozen, SanitizedText
 from harness.nouns.verdict import Interval, OutputError
 
+WholeForm = Literal["compiled", "assembled"]
+"""What is made of a model and its kernels: Inductor compiles it with the kernels in its graph, or the exported
+operations run one by one, with kernels in the place of some."""
+
 
 class Inside(Frozen):
-    """A region within the model: the whole without it / the whole with it, of paired calls; why it was dropped."""
+    """A region within the model: the whole without it / the whole with it, of paired calls; why it was dropped.
+
+    `places` is how many of the compiled model's its kernel took; None where the model is assembled.
+    """
 
     name: str
+    places: int | None = None
     speedup: float | None = None
     interval: Interval | None = None
     dropped: SanitizedText = ""
@@ -30,7 +40,12 @@ class BesideCompiled(Frozen):
     @property
     def what(self) -> str:
         """The baseline as reports call it."""
-        return "torch.compile" + ("" if self.mode == "default" else f" ({self.mode})")
+        return compiled_in(self.mode)
+
+
+def compiled_in(mode: str) -> str:
+    """torch.compile in a mode, as reports call it."""
+    return "torch.compile" + ("" if mode == "default" else f" ({mode})")
 
 
 def not_faster(over_eager: Interval, compiled: tuple[BesideCompiled, ...]) -> str:
@@ -48,13 +63,16 @@ class Acceptance(Frozen):
     """The assembled model beside eager, in the same rounds. `speedup` is eager / assembled, with its 95 % interval.
 
     `accepted` where it is right, and its whole interval over eager and over each `compiled` baseline that was timed
-    lies above 1. `graphs`: it is replayed as CUDA graphs, which
-    make it faster by `graphs_speedup` (without / with). Peaks are of what PyTorch had handed out on the device,
-    weights and inputs included.
+    lies above 1. A "compiled" one is compiled by Inductor in `mode`; `instead` says why one is assembled that was to
+    be compiled. `graphs`: it is replayed as CUDA graphs, which make it faster by `graphs_speedup` (without / with).
+    Peaks are of what PyTorch had handed out on the device, weights and inputs included.
     """
 
     accepted: bool
     reason: SanitizedText = ""
+    form: WholeForm = "assembled"
+    mode: str = ""
+    instead: SanitizedText = ""
     regions: tuple[Inside, ...] = ()
     eager_ms: float | None = None
     ms: float | None = None

@@ -6,6 +6,7 @@ that both sides share, and is kept nowhere.
 
 from __future__ import annotations
 
+from harness.nouns.acceptance import WholeForm
 from harness.nouns.candidate import TargetName
 from harness.nouns.frozen import Frozen
 from harness.nouns.task import OpClass, Signature, Variant
@@ -66,8 +67,9 @@ class WholeCompileJob(ReferenceJob):
 class AcceptJob(ReferenceJob):
     """An assembled model (`folder` holds `file` and the folders of its `regions`) to be held against eager.
 
-    `modes` of torch.compile are timed beside it, where `compile` says what that may use. Rounds of a comparison end
-    after about `limit_s`, and sooner where the monotonic clock comes to `ends_at`.
+    `modes` of torch.compile are timed beside it, where `compile` says what that may use; in `form` "compiled" the
+    kernels are put into what it makes of the model in the mode `within`, where that was compiled. Rounds of a
+    comparison end after about `limit_s`, and sooner where the monotonic clock comes to `ends_at`.
     """
 
     folder: str
@@ -78,6 +80,8 @@ class AcceptJob(ReferenceJob):
     ends_at: float
     compile: CompileOrder | None = None
     modes: tuple[str, ...] = ()
+    form: WholeForm = "assembled"
+    within: str = ""
 
 
 class CompileJob(ReferenceJob):

@@ -1,5 +1,9 @@
 """The names that `model_new.py` uses."""
 
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
 from .gradients import Gradients
 from .kernel import Kernel, depends_on_mode
 from .library import Built, Library
@@ -14,6 +18,13 @@ def register_backend() -> None:
     register()
 
 
+def compiled(module: Any, folders: Sequence[Path], mode: str, regions: Mapping[str, str]) -> Any:
+    """The module compiled by Inductor in a mode, with these folders' kernels in it; `regions` says why each is."""
+    from .whole import compiled
+
+    return compiled(module, folders, mode, regions)
+
+
 __all__ = [
     "Built",
     "Gradients",
@@ -23,6 +34,7 @@ __all__ = [
     "Tensor",
     "Unfit",
     "Workload",
+    "compiled",
     "depends_on_mode",
     "register_backend",
     "require_same_arguments",

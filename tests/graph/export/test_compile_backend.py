@@ -387,10 +387,11 @@ print(json.dumps({"added": round(float((y - F.silu(a) * b).mean()), 4), "hits": 
 """
 
 
-def model_of(folder: Path, kernel: Path) -> Path:
+def model_of(folder: Path, kernel: Path, mode: str = "") -> Path:
     """A model's folder that is left with this region's kernel."""
     shutil.copytree(kernel, folder / "regions" / "gate")
-    values = {"regions": "{'gate': []}", "parts": [""], "graphs": False}
+    told = "{'gate': 'kept at 2 places'}"
+    values = {"regions": "{'gate': []}", "parts": [""], "graphs": False, "mode": mode, "told": told}
     (folder / "model_fast.py").write_text(rendered("model_fast.py.j2", title="A model.", **values))
     return folder
 

@@ -63,7 +63,7 @@ class ModelNew(Model):
         return found
 """
 BENCH = LocalWorkbench(Settings(target="cpu"))
-MODEL = ModelInput(source=SOURCE, name="toy", compile_baseline=False)
+MODEL = ModelInput(source=SOURCE, name="toy", compile_baseline=False, assembly=True)
 
 
 @pytest.fixture(scope="module")

@@ -34,7 +34,9 @@ class Net(nn.Module):
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     path = tmp_path_factory.mktemp("fast") / "model_fast.py"
-    path.write_text(rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True))
+    path.write_text(
+        rendered("model_fast.py.j2", title="net", regions="{}", parts=[""], graphs=True, mode="", told="{}")
+    )
     return load_drop_in(path)
 
 

@@ -95,7 +95,7 @@ SETTINGS = Settings(target="cpu", max_depth=0, sanitize=False)
 class ScriptedBench:
     """Two equal layers of three regions. The acceptance keeps what is not in `losing`; `fails` fails once each.
 
-    On "cuda" it finds that CUDA graphs gain.
+    On "cuda" it finds that CUDA graphs gain, or, where Inductor compiles, that max-autotune is the best mode.
     """
 
     tier: Tier = "landlock"
@@ -157,7 +157,8 @@ class ScriptedBench:
             )
             for name in regions
         )
-        graphs = self.target == "cuda"
+        graphs = self.target == "cuda" and not model.compiled
+        compiled = {"form": "compiled", "mode": "max-autotune"} if self.target == "cuda" and model.compiled else {}
         gains = graphs or any(not each.dropped for each in inside)
         beside = BesideCompiled(mode="default", ms=13.2, speedup=1.2, interval=Interval(low=1.1, high=1.3))
         absent = BesideCompiled(mode="max-autotune", failure="over its time of 150 s")
@@ -165,7 +166,7 @@ class ScriptedBench:
             accepted=gains, reason="" if gains else "No region gains inside the model.", regions=inside,
             eager_ms=22.0, ms=11.0, speedup=2.0, interval=Interval(low=1.9, high=2.1), rounds=11,
             compiled=(beside, absent), graphs=graphs, graphs_speedup=1.5, graphs_interval=Interval(low=1.4, high=1.6),
-            eager_peak_bytes=3 << 20, peak_bytes=5 << 20,
+            eager_peak_bytes=3 << 20, peak_bytes=5 << 20, **compiled,
         )  # fmt: skip
 
 
@@ -173,8 +174,8 @@ def open_judge(order: JudgeOrder) -> ScriptedJudge:
     return ScriptedJudge(order)
 
 
-def begun(folder: Path) -> None:
-    create_model(folder, ModelInput(source="class Model: ...\n", name="toy"), SETTINGS)
+def begun(folder: Path, **asked: bool) -> None:
+    create_model(folder, ModelInput(source="class Model: ...\n", name="toy", **asked), SETTINGS)
 
 
 def driven(folder: Path, bench: ScriptedBench) -> ModelRecord:
@@ -194,7 +195,8 @@ def test_each_region_has_a_run_of_its_own_and_the_winners_are_assembled(folder: 
     runs = {run.name: {file.name for file in run.iterdir()} for run in (folder / "regions").iterdir()}
     assert len(runs) == 3
     assert all({"kernel.cu", "record.json", "report.html", "run.json"} <= files for files in runs.values())
-    text = (folder / "model_fast.py").read_text()
+    text, _, told = (folder / "model_fast.py").read_text().partition("\nTOLD =")
+    assert "'norm-" in told, "the file says what became of each"
     assert text.count("'product-") == 2
     assert "'norm-" not in text, "a region that does not gain inside the model goes"
     report = (folder / "report.md").read_text()
@@ -216,7 +218,17 @@ def test_without_a_gain_inside_no_model_is_handed_out(folder: Path) -> None:
     assert not (folder / "model_fast.py").exists()
 
 
-def test_a_model_that_only_gains_as_a_cuda_graph_says_that_no_kernel_is_in_it(folder: Path) -> None:
+def test_the_model_is_compiled_in_the_mode_that_was_accepted(folder: Path) -> None:
+    assert driven(folder, ScriptedBench(losing=("norm",), target="cuda")).accepted
+    text = (folder / "model_fast.py").read_text()
+    assert 'MODE = "max-autotune"' in text
+    assert "GRAPHS = False" in text
+    assert "compiled by torch.compile (max-autotune), with the kernels inside" in (folder / "report.md").read_text()
+
+
+def test_a_model_that_only_gains_as_a_cuda_graph_says_that_no_kernel_is_in_it(tmp_path: Path) -> None:
+    folder = tmp_path / "toy"
+    begun(folder, assembly=True)
     record = driven(folder, ScriptedBench(losing=("norm", "product"), target="cuda"))
     assert record.accepted
     text = (folder / "model_fast.py").read_text()

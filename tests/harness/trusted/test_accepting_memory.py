@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from harness.trusted.models import accepting
+from harness.trusted.models import holding
 from harness.trusted.models.peak import most
 from harness.trusted.reference import Reference
 
@@ -31,7 +31,7 @@ def oracle() -> str:
     reference = Reference(SOURCE, "model")
     inputs = reference.inputs(0)
     eager = reference.run(inputs)
-    exact, said = accepting._oracle(SimpleNamespace(reference=reference), inputs, eager)  # type: ignore[arg-type]
+    exact, said = holding._oracle(SimpleNamespace(reference=reference), inputs, eager)  # type: ignore[arg-type]
     assert (exact is eager) == (said != "float64")
     return said
 
@@ -42,10 +42,10 @@ def test_where_float64_hasno_room_eager_is_the_measure(monkeypatch: pytest.Monke
 
     assert oracle() == "float64"
     with monkeypatch.context() as little:
-        little.setattr(accepting, "free_bytes", lambda _: 4 * 8 * 16)
-        assert oracle() == accepting.TOO_LARGE, "told by the sizes"
-    monkeypatch.setattr(accepting.Oracle, "run", full)
-    assert oracle() == accepting.TOO_LARGE, "found when it was tried"
+        little.setattr(holding, "free_bytes", lambda _: 4 * 8 * 16)
+        assert oracle() == holding.TOO_LARGE, "told by the sizes"
+    monkeypatch.setattr(holding.Oracle, "run", full)
+    assert oracle() == holding.TOO_LARGE, "found when it was tried"
 
 
 def test_a_peak_is_the_most_that_was_held_at_one_time() -> None:

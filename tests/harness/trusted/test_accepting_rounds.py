@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from harness.nouns.model_budget import FEWEST_ROUNDS
-from harness.trusted.models.accepting import ENOUGH_ROUNDS, _by_turns, _ratio
+from harness.trusted.models.holding import ENOUGH_ROUNDS, by_turns, ratio
 
 TRIES = 1000
 
@@ -25,11 +25,11 @@ def test_an_interval_of_few_rounds_holds_the_true_ratio_at_its_rate(rounds: int,
         disturbed = drawn.random(rounds) < (0.2 if heavy else 0.0)
         return [*np.abs(noise) * (1.0 + disturbed * drawn.exponential(3.0, rounds))]
 
-    held = sum(interval.low <= 1.0 <= interval.high for _, interval in (_ratio(times(), times()) for _ in range(TRIES)))
+    held = sum(interval.low <= 1.0 <= interval.high for _, interval in (ratio(times(), times()) for _ in range(TRIES)))
     assert held / TRIES >= 0.95 - 3 * (0.95 * 0.05 / TRIES) ** 0.5
 
 
 def test_however_little_time_there_is_the_rounds_give_an_interval() -> None:
     device: Any = SimpleNamespace(finish=lambda: None)
-    times = _by_turns({"one": lambda: None, "other": lambda: None}, device, -5.0)
+    times = by_turns({"one": lambda: None, "other": lambda: None}, device, -5.0)
     assert {name: len(each) for name, each in times.items()} == {"one": FEWEST_ROUNDS, "other": FEWEST_ROUNDS}
