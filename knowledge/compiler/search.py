@@ -13,6 +13,7 @@ from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
 from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
+from knowledge.compiler.schedule.narrow_weights import NarrowWeightsRecipe
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
 from knowledge.compiler.schedule.resizing import SizesRecipe
 from knowledge.compiler.schedule.rows.recipe import RowRecipe
@@ -33,7 +34,7 @@ WHAT_IT_WRITES = (
 # launches, each as long as some megabytes take.
 MUCH_LESS, LAUNCHES_OF_BYTES = 0.7, 16 << 20
 
-SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe())
+SINGLE: tuple[Recipe, ...] = (PointwiseRecipe(), RowRecipe(), GemmRecipe(), AttentionRecipe(), NarrowWeightsRecipe())
 
 
 _OF_ONE_SIZE: tuple[Recipe, ...] = (*SINGLE, StagesRecipe(SINGLE), LoopsRecipe())

@@ -64,5 +64,7 @@ def emulated(source: str) -> str:
 
     host, count = _LAUNCH.subn(launched, body)
     assert count and "<<<" not in host
-    machine = "".join(f'#include "{each}"\n' for each in ((MACHINE, MATRICES) if "LDSM" in host else (MACHINE,)))
+    machine = "".join(
+        f'#include "{each}"\n' for each in ((MACHINE, MATRICES) if "SM80_16x8x16" in host else (MACHINE,))
+    )
     return f"{head}{machine}{FLUSHED}{plain_functions(own_memory(host))}"

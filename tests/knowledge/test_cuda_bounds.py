@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.compiler.emit.cuda_math import LARGEST_DIVISOR, CheaperEmitter, has_cheaper
+from knowledge.compiler.emit.cuda_math import LARGEST_DIVISOR, DeviceEmitter, has_cheaper
 from knowledge.compiler.emit.elements import Emitter
 from knowledge.compiler.ir.expressions import Graph, Node
 
@@ -59,7 +59,7 @@ def test_a_reciprocal_is_taken_only_of_one_and_more_or_of_numbers_that_lose_noth
 def spelled(node: Node) -> tuple[str, str]:
     """The node's right-hand side as it is usual, and in the cheaper way."""
     texts = []
-    for emitter in (Emitter(), CheaperEmitter()):
+    for emitter in (Emitter(), DeviceEmitter(cheaper=True)):
         emitter.names |= {id(each): "x" for each in _nodes(node) if each.kind == "load"}
         emitter.emit([each for each in _nodes(node) if each.kind == "compute"])
         texts.append(emitter.spell(node))
@@ -97,3 +97,20 @@ def test_doubles_and_other_functions_are_spelled_as_usual() -> None:
     assert has_cheaper(soft) and "log1p_exp(" in spelled(soft)[1]
     one = computed(graph, "div", "float32", graph.const(1.0, "float32"), computed(graph, "exp", "float32", y))
     assert not has_cheaper(one), "e^x may be nearly 0"
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_what_is_rounded_to_16_bits_is_spelled_in_the_cheaper_way_without_a_move(dtype: str) -> None:
+    graph = Graph()
+    x = loaded(graph, dtype)
+    e = computed(graph, "exp", dtype, x)
+    sigmoid = computed(graph, "div", dtype, x, computed(graph, "add", dtype, graph.const(1.0, dtype), e))
+    emitter = DeviceEmitter()
+    emitter.names[id(x)] = "x"
+    emitter.emit(node for node in _nodes(sigmoid) if node.kind == "compute")
+    text = "\n".join(emitter.lines)
+    assert "math::power(x * 1.44" in text and "math::reciprocal(" in text and "std::" not in text
+    assert not any(has_cheaper(each) for each in _nodes(sigmoid)), "no move offers it again"
+    single = computed(graph, "exp", "float32", loaded(graph))
+    emitter.names[id(single.args[0])] = "x"
+    assert emitter.spell(single) == "std::exp(x)"

@@ -1,4 +1,6 @@
-"""Cheaper spellings of float32 arithmetic for GPUs: within 3 units of the last place, right at the special values.
+"""Cheaper spellings of arithmetic for GPUs, right at the special values.
+
+Of float32, within 3 units of the last place, as a move:
 
 | arithmetic | spelled | why that is right |
 |---|---|---|
@@ -12,15 +14,46 @@
 Instructions of an H200 for four elements, IEEE and cheaper: swish 172 and 86, selu 144 and 105, softplus 179 and 105,
 softsign 184 and 48. Memory hides most of that: 1.6e9 elements take 3.01, 3.02, 3.07 (3.3 where the power limit slows
 the clock) and 2.99 ms; all four 2.99 to 3.00 in the cheaper spelling.
+
+Of an operation whose result PyTorch rounds to 16 bits, always. There half the bytes leave half the time for arithmetic:
+a softmax in bfloat16 issued 44 instructions an element, where memory leaves time for about 25.
+
+| arithmetic | spelled | why that is right |
+|---|---|---|
+| the rows above | as above | 3 units of float32's last place are a thousandth of a unit of float16's |
+| e^x, 2^x | power(x * log2(e)) | wrong by 8e-6 where x is 88; float16 rounds by 5e-4; subnormal results become 0 |
+| x / y, y a row's number | over_row(x, y) | two roundings more; y is scaled, so that 1 / y is a normal number |
+| maximum, minimum | max.NaN, min.NaN | one instruction, the same result |
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from knowledge.compiler.emit.elements import Emitter, literal
+from knowledge.compiler.ir import dtypes
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.passes.row_program import maximum_below
 
 HELPERS = {
+    "maximum": """
+// The larger one; NaN where either is NaN.
+template <class V> inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
+template <> inline float maximum(float a, float b) {
+  float result;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+""",
+    "minimum": """
+// The smaller one; NaN where either is NaN.
+template <class V> inline V minimum(V a, V b) { return ((a < b) | (a != a)) ? a : b; }
+template <> inline float minimum(float a, float b) {
+  float result;
+  asm("min.NaN.f32 %0, %1, %2;" : "=f"(result) : "f"(a), "f"(b));
+  return result;
+}
+""",
     "reciprocal": """
 // 1 / y for y >= 1, to one unit of the last place (beyond 2^126, where it is denormal, to four).
 __device__ inline float reciprocal(float y) {
@@ -44,6 +77,21 @@ __device__ inline float power_of_two(float n) {
   float result;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(n));
   return result;
+}
+""",
+    "power": """
+// 2^x to 2^-22 of itself; subnormal results are 0.
+__device__ inline float power(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+""",
+    "over_row": """
+// x / y, where y is the same for a whole row: the compiler takes its reciprocal out of the loop over the row.
+__device__ inline float over_row(float x, float y) {
+  float const scale = std::abs(y) < 0x1p-100f ? 0x1p64f : std::abs(y) > 0x1p100f ? 0x1p-64f : 1.0f;
+  return x * scale * (1.0f / (y * scale));
 }
 """,
     "expm1": """
@@ -79,12 +127,24 @@ CHEAPER = "no IEEE division, no branch: half the instructions, within 3 units of
 LARGEST_DIVISOR = 2.0**100
 
 
-class CheaperEmitter(Emitter):
-    """Spells arithmetic in the cheaper way where there is one."""
+LOG2_E = 1.4426950408889634
+
+
+@dataclass
+class DeviceEmitter(Emitter):
+    """Spells what is rounded to 16 bits in the cheaper way, and with `cheaper` float32, too."""
+
+    cheaper: bool = False
 
     def spell(self, node: Node) -> str:
         """The right-hand side of a node's statement."""
-        if not has_cheaper(node):
+        narrow = node.kind == "compute" and node.dtype in dtypes.HALVES
+        if narrow and node.op in ("exp", "exp2"):
+            x = self.name(node.args[0])
+            return f"math::power({x})" if node.op == "exp2" else f"math::power({x} * {literal(LOG2_E, 'float32')})"
+        if narrow and node.op == "cast" and node.args[0].dtype in ("int8", "uint8", "bool"):
+            return f"static_cast<float>({self.name(node.args[0])})"  # 8 bits are exact in either type
+        if not (narrow or self.cheaper) or not _cheaper(node):
             return super().spell(node)
         if node.op == "div":
             return self._product(*node.args)
@@ -95,6 +155,8 @@ class CheaperEmitter(Emitter):
     def _product(self, above: Node, below: Node) -> str:
         if below.kind == "const":
             inverse = literal(1 / float(below.payload[0]), below.dtype)
+        elif below.kind == "gathered" and not _at_least_one(below):
+            return f"math::over_row({self.name(above)}, {self.name(below)})"
         elif below.kind == "gathered":
             # The compiler takes a division out of a loop, and an instruction of its own it does not.
             inverse = f"({literal(1.0, below.dtype)} / {self.name(below)})"
@@ -105,12 +167,18 @@ class CheaperEmitter(Emitter):
 
 
 def has_cheaper(node: Node) -> bool:
-    """Whether the node's statement has a cheaper spelling."""
-    if node.dtype != "float32" or node.kind != "compute":
+    """Whether a float32 node's statement has a cheaper spelling."""
+    return node.dtype == "float32" and _cheaper(node)
+
+
+def _cheaper(node: Node) -> bool:
+    if dtypes.computed_in(node.dtype) != "float32" or node.kind != "compute":
         return False
     if node.op == "div":
         below = node.args[1]
-        return _near(below) if below.kind == "const" else _at_least_one(below)
+        if below.kind == "const":
+            return _near(below)
+        return _at_least_one(below) or (below.kind == "gathered" and node.dtype in dtypes.HALVES)
     return node.op == "expm1" or (node.op == "log1p" and node.args[0].op == "exp")
 
 

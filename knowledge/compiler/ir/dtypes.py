@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from functools import reduce
 
 INTEGERS = ("uint8", "int8", "int16", "int32", "int64")
+HALVES = ("float16", "bfloat16")
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 _CATEGORY = {"bool": 0, **dict.fromkeys(INTEGERS, 1), **dict.fromkeys(FLOATS, 2)}
 _RANK = {"bool": 0, "uint8": 1, "int8": 1, "int16": 2, "int32": 3, "int64": 4, "float16": 5, "bfloat16": 5,
@@ -26,7 +27,7 @@ def is_float(dtype: str) -> bool:
 
 def computed_in(dtype: str) -> str:
     """The type arithmetic on `dtype` happens in: halves are computed in float32, as torch does within one op."""
-    return "float32" if dtype in ("float16", "bfloat16") else dtype
+    return "float32" if dtype in HALVES else dtype
 
 
 def pair(left: str, right: str) -> str:

@@ -132,13 +132,14 @@ class _Open:
         return (self.stepped, *self.axes, *self.anchor.reduced) if self.stepped else ()
 
 
-def fused(problem: Problem, lowered: Lowered) -> Fused:
-    """The kernels of a forward."""
-    return _Fusion(problem, lowered).result()
+def fused(problem: Problem, lowered: Lowered, worth: float = WORTH_MEMORY) -> Fused:
+    """The kernels of a forward; what is repeated for more than `worth` operations an element lies in memory."""
+    return _Fusion(problem, lowered, worth).result()
 
 
 class _Fusion:
-    def __init__(self, problem: Problem, lowered: Lowered) -> None:
+    def __init__(self, problem: Problem, lowered: Lowered, worth: float) -> None:
+        self.worth = worth
         self.graph = lowered.graph
         self.outputs = [(tensor, self._whole(tensor, node)) for tensor, node in lowered.outputs]
         self.order = _weights_first(problem, _in_turns(tuple(values(*(value for _, value in self.outputs)))))
@@ -167,7 +168,7 @@ class _Fusion:
             times = value.evaluations
             evaluations = asked[id(value)] if id(value) not in kept else times
             repeats = evaluations / max(value.numel, 1)
-            if id(value) not in kept and (repeats - 1) * cost[id(value)] > WORTH_MEMORY:
+            if id(value) not in kept and (repeats - 1) * cost[id(value)] > self.worth:
                 kept.add(id(value))
                 evaluations = value.numel
             for read in reads(*value.bodies):

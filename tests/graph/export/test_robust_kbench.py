@@ -39,6 +39,37 @@ HEAD = """
 using tvm::ffi::TensorView;
 static float* at(TensorView const& t) { return static_cast<float*>(t.data_ptr()); }
 """
+PYCUDA = """
+import torch
+
+
+class Device:
+    count = staticmethod(torch.cuda.device_count)
+
+    def __init__(self, number):
+        self.facts = torch.cuda.get_device_properties(number)
+
+    def name(self):
+        return self.facts.name
+
+    def compute_capability(self):
+        return self.facts.major, self.facts.minor
+
+    def total_memory(self):
+        return self.facts.total_memory
+
+    def get_attributes(self):
+        return {}
+
+
+class _Names(type):
+    def __getattr__(cls, name):
+        return name
+
+
+class device_attribute(metaclass=_Names):
+    pass
+"""
 FORWARD = (
     HEAD
     + """
@@ -146,6 +177,15 @@ def one_setting(place: Path) -> Path:
     return place
 
 
+def without_pycuda(folder: Path) -> Path:
+    """A folder of packages where robust-kbench finds of pycuda what it reports of the device, told by PyTorch."""
+    package = folder / "pycuda"
+    package.mkdir(parents=True)
+    for name, text in (("__init__", ""), ("autoinit", ""), ("driver", PYCUDA)):
+        (package / f"{name}.py").write_text(text)
+    return folder
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(find_gpu() is None, reason="no NVIDIA GPU answers here")
 @pytest.mark.timeout(600)
@@ -159,6 +199,7 @@ def test_its_evaluator_accepts_kernels(
     monkeypatch.setenv("TORCH_CUDA_ARCH_LIST", number.replace("90a", "9.0a").replace("100a", "10.0a"))
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
     monkeypatch.setenv("PYTHONPATH", str(checkout("CUTEGEN_ROBUST_KBENCH", "robust-kbench")), prepend=os.pathsep)
+    monkeypatch.setenv("PYTHONPATH", str(without_pycuda(tmp_path / "packages")), prepend=os.pathsep)
     place, begun = one_setting(tmp_path / "mnist_linear_relu"), time.monotonic()
 
     def say(direction: Direction, text: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 
 from knowledge.compiler.emit import cuda_frame as frame
+from knowledge.compiler.emit.cuda_math import DeviceEmitter
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, REDUCERS, literal
 from knowledge.compiler.emit.source_text import indented
 from knowledge.compiler.ir.index import Axis
@@ -186,7 +187,7 @@ class KernelText(cpu.KernelText):
     ) -> None:
         made, self.who = chosen(nest, graph)
         super().__init__(name, Choice(made, None, 1), stems, scalars, device)
-        self.statements.emitter.exact = False
+        self.statements.emitter = DeviceEmitter()
 
     def text(self, parameters: str) -> str:
         """The kernel."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from knowledge.compiler.emit import cuda_frame as frame
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.cuda_frame import Operand
-from knowledge.compiler.emit.cuda_math import CHEAPER, CheaperEmitter, has_cheaper
-from knowledge.compiler.emit.elements import ELEMENT_TYPES, Emitter
+from knowledge.compiler.emit.cuda_math import CHEAPER, DeviceEmitter, has_cheaper
+from knowledge.compiler.emit.elements import ELEMENT_TYPES
 from knowledge.compiler.emit.source_text import indented, tensor_names
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.lower.lowering import Lowered
@@ -86,7 +86,7 @@ class PassText:
 
     def arithmetic(self) -> list[str]:
         """The function that computes one element of each output."""
-        emitter = CheaperEmitter() if self.knobs.exact else Emitter()
+        emitter = DeviceEmitter(cheaper=self.knobs.exact)
         parameters = []
         for node, operand in zip(self.part.loads, self.loads, strict=True):
             emitter.names[id(node)] = f"r{operand.name}"

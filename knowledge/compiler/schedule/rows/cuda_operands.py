@@ -74,9 +74,9 @@ def part_type(node: Node) -> str:
 
 
 def total_type(node: Node) -> str:
-    """The type partial results are joined in: sums of floats one size up."""
+    """The type partial results are joined in: sums of float32 one size up, not what is rounded to 16 bits after."""
     kind = part_type(node)
-    return "double" if kind == "float" and node.op in ("sum", "prod") else kind
+    return "double" if node.args[0].dtype == "float32" and node.op in ("sum", "prod") else kind
 
 
 def neutral(node: Node) -> str:

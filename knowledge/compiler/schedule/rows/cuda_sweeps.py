@@ -6,14 +6,14 @@ import re
 from collections.abc import Callable
 
 from knowledge.compiler.emit import cuda_frame as frame
-from knowledge.compiler.emit.cuda_math import CheaperEmitter
+from knowledge.compiler.emit.cuda_math import DeviceEmitter
 from knowledge.compiler.emit.elements import ELEMENT_TYPES, REDUCERS, Emitter
 from knowledge.compiler.emit.source_text import indented
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.schedule.rows.cuda_operands import RowOperands, neutral, neutral_total, part_type, total_type
 from knowledge.compiler.schedule.rows.text import Sweep
 
-# Steps of a long sweep after which partial sums move to a wider type.
+# Steps of a long sweep after which partial sums move to the thread's total.
 FLUSH = 32
 
 
@@ -46,7 +46,7 @@ class RowSweeps(RowOperands):
         ]
 
     def _emitter(self) -> Emitter:
-        return CheaperEmitter() if self.cuda.exact else Emitter()
+        return DeviceEmitter(cheaper=self.cuda.exact)
 
     def _defined(self, head: str, body: list[str]) -> list[str]:
         return frame.function(f"__device__ inline {head}", body)
@@ -81,7 +81,7 @@ class RowSweeps(RowOperands):
     def _flushed(self, each: Node) -> bool:
         """Whether a thread's partial sum is long enough to lose digits."""
         packs = -(-self._count // (self.vector * self.cuda.group * self.cuda.cluster * self.cuda.split))
-        return total_type(each) != part_type(each) and packs > 2 * FLUSH
+        return part_type(each) == "float" and each.op in ("sum", "prod") and packs > 2 * FLUSH
 
     def _join(self, each: Node, slot: int) -> list[str]:
         name, kind = self.reduction_name[id(each)], total_type(each)
