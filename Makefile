@@ -61,7 +61,7 @@ gpu-check: .make/test
 
 # After a prompt has changed: the recorded answers, put to the prompts of today.
 recordings: .make/run
-	PYTHONPATH=tests $(BIN)/python -m bench.recorded examples/recorded/*/
+	PYTHONPATH=tests:tests/support $(BIN)/python -m bench.recorded examples/recorded/*/
 	PYTHONPATH=tests $(BIN)/python -m bench.agents_page
 
 format: .make/test

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Literal
 
 from knowledge.compiler.kernels.source import Exemplar, load, names
+from knowledge.topics import Topic
 
 Target = Literal["cpu", "cuda"]
 
@@ -20,22 +21,29 @@ _GUIDES = files("knowledge") / "guides"
 _WORD = re.compile(r"\w+")
 # Too frequent to tell one section from another.
 _FILLERS = re.compile(r"an?|and|at|by|do(es)?|for|from|how|in|is|it|of|on|or|the|to|what|when|why|with")
-Extent = Literal["whole", "changing", "mending", "brief"]
-"""How much of a guide on writing: all for who begins; without how one begins for who changes a kernel; for who mends
-one also without what other classes of operations need; little beside a long exemplar."""
-
 _FOR_BEGINNERS = ("Order of work", "Order of work on the processor", "The layers of a kernel")
-_OF_OTHERS = {
-    "elementwise": ("Products",),
-    "reduction": ("Products",),
-    "gemm": ("Functions in vectors",),
-    "other": ("Threads",),
+"""Of the guides on writing: for who begins a kernel, and nobody else."""
+_OF_TOPICS: dict[str, Topic] = {
+    "Products": "products",
+    "Arithmetic": "products",
+    "Functions in vectors": "functions",
 }
-"""What a class of operations needs least for its repairs; of what has no class, its longest guide's last part."""
-_OF_BOTH = "debugging"
+"""Sections of the guides on writing that a task without such operations does not need."""
+Failure = Literal["build_failed", "refused", "wrong", "crashed", "timed_out", "sanitizer", "memory"]
+_PAGES: dict[Failure, tuple[str, ...]] = {
+    "build_failed": ("It does not compile", "It does not compile on the processor"),
+    "refused": ("Refused before it ran",),
+    "wrong": ("It computes the wrong thing",),
+    "crashed": ("It crashes", "It crashes on the processor"),
+    "timed_out": ("It crashes", "It crashes on the processor"),
+    "sanitizer": ("What compute-sanitizer says", "What the sanitizers say on the processor"),
+    "memory": ("It runs out of memory",),
+}
+"""Where the guides on failures tell what a kind of them means; a hang is told with the crashes."""
+_UNSTEADY = ("Races and stages", "It is wrong or slow on the processor only sometimes")
+_OF_BOTH, _PROCEDURE = "debugging", "Procedure"
+_ON_WRITING: dict[Target, str] = {"cpu": "cpu", "cuda": "cute"}
 _OF_THE_PROCESSOR = frozenset(("cpu", "debugging_cpu", "optimize_cpu"))
-_OF_A_GPU = frozenset(("Copies", "Arithmetic", "Launching"))
-_BRIEF = ("Asynchronous copies and barriers",)
 _OF_A_CLASS = {
     "elementwise": "Moves for streams of elements on the processor",
     "reduction": "Moves for reductions on the processor",
@@ -77,21 +85,23 @@ def guide_names() -> tuple[str, ...]:
     return tuple(sorted(file.name.removesuffix(".md") for file in _GUIDES.iterdir() if file.name.endswith(".md")))
 
 
-def writing(target: Target, op_class: str, extent: Extent = "whole") -> str:
-    """How a kernel is written with CuTe."""
-    introduction, *parts = guide("cute" if target == "cuda" else "cpu")
-    if extent == "brief":
-        return _joined((introduction, *(part for part in parts if part.title in _BRIEF)))
-    left_out: dict[Extent, tuple[str, ...]] = {
-        "changing": _FOR_BEGINNERS,
-        "mending": (*_FOR_BEGINNERS, *_OF_OTHERS.get(op_class, ())),
-    }
-    return _joined((introduction, *(part for part in parts if part.title not in left_out.get(extent, ()))))
+def writing(target: Target, topics: Collection[Topic]) -> str:
+    """How a kernel is written with CuTe, as far as whoever changes a kernel for a task of these topics needs it."""
+    left_out = {title for title, topic in _OF_TOPICS.items() if topic not in topics}
+    parts = (part for part in guide(_ON_WRITING[target]) if part.title not in {*left_out, *_FOR_BEGINNERS})
+    return _joined(tuple(parts))
 
 
-def debugging(target: Target) -> str:
-    """From a failure's kind to its cause: what holds everywhere, then what the target adds."""
-    return _joined((*guide("debugging"), *guide(f"debugging_{target}")))
+def beginning(target: Target) -> str:
+    """What the guide on writing tells beyond that to who begins a kernel."""
+    return _joined(tuple(part for part in guide(_ON_WRITING[target]) if part.title in _FOR_BEGINNERS))
+
+
+def debugging(target: Target, failure: Failure, *, moving: bool = False) -> str:
+    """From a kind of failure to its cause; also where results that are `moving` between calls come from."""
+    titles = (*_PAGES[failure], *(_UNSTEADY if moving else ()))
+    introduction, *parts = (*guide(_OF_BOTH), *guide(f"debugging_{target}"))
+    return _joined((introduction, *(part for part in parts if part.title in (_PROCEDURE, *titles))))
 
 
 def moves(op_class: str, target: Target) -> str:
@@ -156,13 +166,6 @@ def known_errors() -> tuple[KnownError, ...]:
         KnownError(re.compile(entry["pattern"], re.IGNORECASE | re.DOTALL), tuple(entry["causes"]), entry["section"])
         for entry in entries
     )
-
-
-def messages(target: Target) -> tuple[KnownError, ...]:
-    """What compilers and runtimes of the target say, where no section of `debugging` tells it already."""
-    told = {part.title for name in ("debugging", "debugging_cpu", "debugging_cuda") for part in guide(name)}
-    elsewhere = told | {part.title for part in guide("cpu")} if target == "cuda" else told | _OF_A_GPU
-    return tuple(known for known in known_errors() if known.section not in elsewhere)
 
 
 def likely_causes(message: str, limit: int = 2) -> tuple[KnownError, ...]:

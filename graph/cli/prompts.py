@@ -101,7 +101,7 @@ def prompt_of(request: Request) -> Prompt:
         role=request.role,
         text=parts.text,
         tokens=estimated_tokens(parts.text),
-        steady_tokens=estimated_tokens(parts.rules + parts.task),
+        steady_tokens=estimated_tokens(parts.shared + parts.role),
     )
 
 

@@ -1,4 +1,4 @@
-"""From a request to the messages that a model gets: rules first, then the question, rendered strictly."""
+"""From a request to the messages that a model gets, rendered strictly: the steadier a part, the earlier it stands."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from harness.profile.render import render
 from knowledge import library
 from knowledge.compiler.kernels.source import Exemplar, representative
+from knowledge.topics import topics_of
 from nodes.assessment import Assessment
 from nodes.diagnosis import Diagnosis
 from nodes.history import failed_elsewhere, led_to, said_by_user, tried_from
@@ -25,39 +26,46 @@ from tools.wording import say_verdict
 
 MAX_TRIED = 12
 MAX_EARLIER_LINES = 200
-
-LONG_EXEMPLAR_CHARS = 9000
-"""An exemplar above this shows by itself what most of the guide explains, and leaves little room for both."""
+MAX_KERNELS_CHARS = 24_000
+"""Of a kernel and an exemplar beside it."""
 
 
 @dataclass(frozen=True)
 class Parts:
     """A prompt in the order in which it is sent, the steadiest part first.
 
-    `rules` are the same for every kernel of a role, target and op class; `task` for every question of a run;
-    `question` is what changes from call to call.
+    `rules` say what a kernel is and how one is written: the same for every role and question on tasks of a target and
+    of the same topics. `task` is the task and the machine, the same for every role and question of a run. `role` says
+    what the role does; `question` is what changes from call to call.
     """
 
     rules: str
     task: str
+    role: str
     question: str
+
+    @property
+    def shared(self) -> str:
+        """What all roles of a run have in common."""
+        return self.rules + self.task
 
     @property
     def text(self) -> str:
         """All of it."""
-        return self.rules + self.task + self.question
+        return self.shared + self.role + self.question
 
 
 def messages_for(request: Request) -> tuple[BaseMessage, ...]:
-    """The role's rules as the system's message, and the question with the request attached as the human's.
+    """The rules as the system's message, all else as the human's, with the request attached.
 
-    What changes from call to call comes last, so that a server's prompt cache can keep what stands before it.
+    A server's prompt cache keeps what stands before the first difference to an earlier prompt: so all roles share their
+    beginning, to the byte, and what changes from call to call comes last.
     """
     parts = parts_of(request)
     return (
         SystemMessage(parts.rules),
         HumanMessage(
-            (parts.task + parts.question).strip() + "\n",
+            (parts.task + parts.role + parts.question).strip() + "\n",
             additional_kwargs={"request": request},
         ),
     )
@@ -65,10 +73,12 @@ def messages_for(request: Request) -> tuple[BaseMessage, ...]:
 
 def parts_of(request: Request) -> Parts:
     """The rendered prompt. Raises jinja2's `UndefinedError` where a template names what nobody gives."""
+    facts = _facts(request)
     template = _templates().get_template(f"{request.role}.md.j2")
-    context = template.new_context(_facts(request))
-    rules, task, question = ("".join(template.blocks[name](context)).strip() for name in ("rules", "task", "question"))
-    return Parts(f"{rules}\n", f"{task}\n", f"\n{question}\n" if question else "")
+    context = template.new_context(facts)
+    rules, task = (_templates().get_template(f"_{name}.md.j2").render(facts).strip() for name in ("rules", "task"))
+    role, question = ("".join(template.blocks[name](context)).strip() for name in ("role", "question"))
+    return Parts(f"{rules}\n", f"{task}\n", f"\n{role}\n", f"\n{question}\n" if question else "")
 
 
 def _facts(request: Request) -> dict[str, Any]:
@@ -135,7 +145,7 @@ def _kernel(request: Request) -> dict[str, Any]:
         "report": report,
         "share": share,
         "unbuilt": unbuilt,
-        "undiagnosed": unbuilt and request.diagnosis is None,
+        "undiagnosed": request.role == "repairer" and unbuilt and request.diagnosis is None,
         "likely": library.likely_causes(report),
         "remarks": verdict.build.remarks if verdict and verdict.build else (),
         "led_here": led_to(request.history, digest)[-MAX_TRIED:],
@@ -155,31 +165,45 @@ def _beginning(source: str) -> str:
 
 def _knowledge(request: Request) -> dict[str, Any]:
     """The guides that the role reads, and a finished kernel for those who write whole ones."""
-    exemplar = _exemplar(request)
     return {
-        "how_to_write": library.writing(request.target, request.task.op_class, _extent(request, exemplar)),
-        "how_to_debug": library.debugging(request.target),
+        "how_to_write": library.writing(request.target, topics_of(request.task)),
+        "how_to_begin": library.beginning(request.target) if _begins(request) else "",
+        "how_to_debug": _page(request) if request.role == "diagnoser" else "",
         "moves": library.moves(request.task.op_class, request.target),
         "metrics": library.metrics(request.target),
-        "messages": library.messages(request.target),
-        "exemplar": exemplar,
+        "exemplar": _exemplar(request),
     }
 
 
-def _extent(request: Request, exemplar: str) -> library.Extent:
-    if _begins(request):
-        return "whole"
-    if request.role not in ("optimizer", "proposer"):
-        return "mending"
-    return "brief" if len(exemplar) > LONG_EXEMPLAR_CHARS else "changing"
+def _page(request: Request) -> str:
+    """What the guides say of the kind of failure at hand."""
+    verdict = request.verdict
+    if verdict is None or verdict.status == "passed":
+        return library.debugging(request.target, "wrong")
+    named: dict[str, library.Failure] = {"sanitizer": "sanitizer", "memory": "memory"}
+    trials = verdict.correctness.trials if verdict.correctness else ()
+    moving = any(trial.repeatable is False for trial in trials)
+    return library.debugging(request.target, named.get(verdict.check, verdict.status), moving=moving)
 
 
 def _exemplar(request: Request) -> str:
-    """A finished kernel: a plain one for who begins, the best one for who optimizes."""
+    """A finished kernel: a plain one for who begins, the best one for who changes a kernel that does not descend from
+    it yet."""
     if request.role not in ("generator", "optimizer", "proposer"):
         return ""
     shown = _chosen(request, plain=_begins(request))
-    return shown.shown if shown else ""
+    if shown is None or (request.role == "optimizer" and _known(request, shown)):
+        return ""
+    return shown.shown
+
+
+def _known(request: Request, shown: Exemplar) -> bool:
+    """Whether an author of the kernel has seen the exemplar, or the two are too long for one prompt."""
+    source = request.candidate.source if request.candidate else ""
+    descends = shown == _chosen(request, plain=True) or (
+        request.candidate is not None and led_to(request.history, request.candidate.digest)
+    )
+    return bool(descends) or len(source) + len(shown.shown) > MAX_KERNELS_CHARS
 
 
 def _begins(request: Request) -> bool:

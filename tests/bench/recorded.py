@@ -1,7 +1,7 @@
 """Recorded conversations under `examples/recorded`: play one through the whole graph, or record it anew.
 
 A folder holds `task.py`, `recording.json` (the settings, and the steps that the run took) and `conversation.jsonl`.
-After prompts have changed, `python -m bench.recorded FOLDER...` puts the old answers to the prompts of today.
+After prompts have changed, `make recordings` puts the old answers to the prompts of today.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from brief_judge import brief_here
 from pydantic import ValidationError
 
 from graph.api import RunResult, answer, load_task, optimize
@@ -91,11 +92,12 @@ _AGAIN = "Answer it yourself: cutegen optimize --model manual, then cutegen answ
 
 
 def main(folders: Annotated[list[Path], typer.Argument(help="Folders of examples/recorded.")]) -> None:
-    """Record conversations anew."""
+    """Record conversations anew. What a busy machine leaves undecided goes by its ratio: it shall not change a way."""
 
     def work() -> int:
-        for folder in folders:
-            record_anew(folder)
+        with brief_here():
+            for folder in folders:
+                record_anew(folder)
         return IMPROVED
 
     raise typer.Exit(guarded(work, as_json=False))

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from bench.agents_page import CONVERSATION, MARK, PAGE, with_prompts
+from knowledge import library
 from nodes.models.conversation import Exchange, Said
 from nodes.models.replay import ReplayModel
 from nodes.roles import Speaker
@@ -32,16 +33,28 @@ def test_the_last_prompt_of_each_agent_is_shown_and_closes_no_block() -> None:
     assert "### The optimizer" not in page
 
 
-def test_a_section_that_was_shown_before_is_not_repeated_and_rules_are_listed() -> None:
-    rules = Said(type="system", content="You write.\n\n## Headers\n\nInclude.\n\n## Your answer\n\nOne block.\n")
-    texts = ("## The task\n\nSum.\n\n## The kernel\n\nOld.\n", "## The task\n\nSum.\n\n## The kernel\n\nNew.\n")
-    exchanges = tuple(
-        Exchange(index=0, role=role, prompt_sha256="", prompt=(rules, Said(type="human", content=text)), answer="a")
-        for role, text in zip(("generator", "diagnoser"), texts, strict=True)
+def test_a_section_that_was_shown_before_is_not_repeated_and_guides_are_named() -> None:
+    moves = library.moves("elementwise", "cpu").rstrip()
+    texts = tuple(f"## The task\n\nSum.\n\n{moves}\n\n## The kernel\n\n{kernel}\n" for kernel in ("Old.", "New."))
+    page = with_prompts(f"About.\n{MARK}", (said("generator", 0, texts[0], "a"), said("diagnoser", 1, texts[1], "b")))
+    shown = page.partition("### The generator")[2]
+    assert shown.count("Sum.") == 1 and "## The task (as above)" in shown and "Old." in shown and "New." in shown
+    assert "# Moves on the processor (from the guides)" in shown and "Register tile" not in page
+
+
+def test_the_table_has_the_tokens_of_each_section_and_what_all_roles_begin_with() -> None:
+    texts = (
+        "## The task\n\nSum it up.\n\n```python\n# no heading\n## none\n```\n\n# Your part: one\n\nWrite.\n",
+        "## The task\n\nSum it up.\n\n```python\n# no heading\n## none\n```\n\n# Your part: two\n\nFind it.\n",
     )
-    page = with_prompts(f"About.\n{MARK}", exchanges)
-    assert page.count("Sum.") == 1 and "## The task (as above)" in page and "Old." in page and "New." in page
-    assert "tokens: headers, your answer.\n" in page and "Include." not in page
+    page = with_prompts(f"About.\n{MARK}", (said("generator", 0, texts[0], "a"), said("diagnoser", 1, texts[1], "b")))
+    rows = [line.split(" | ") for line in page.splitlines() if line.startswith("|")]
+    assert [row[0] for row in rows] == [
+        "| section", "|---|---|---|", "| rules", "| The task", "| **the same for all of them**", "| Your part: one",
+        "| Your part: two", "| **all**",
+    ]  # fmt: skip
+    assert rows[3][1] == rows[3][2].rstrip(" |") and int(rows[3][1]) > 0
+    assert rows[5][2].rstrip(" |") == "" and rows[6][1] == ""
 
 
 def test_a_long_kernel_with_line_numbers_is_cut() -> None:

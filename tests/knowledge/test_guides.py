@@ -2,8 +2,8 @@
 
 import re
 import subprocess
-from itertools import chain
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from goldens import Golden
@@ -11,6 +11,7 @@ from goldens import Golden
 from harness.building.toolchain import cuda_compiler, headers, host_compiler
 from harness.nouns.errors import MachineError
 from knowledge import library
+from knowledge.topics import Topic
 
 FENCE = re.compile(r"^```cpp (?P<place>device|host)\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
 ANY_FENCE = re.compile(r"^```\S", re.MULTILINE)
@@ -92,29 +93,31 @@ def test_each_class_and_target_has_its_moves() -> None:
     on_cpu = {name: library.moves(name, "cpu") for name in ("gemm", "elementwise", "reduction", "other")}
     assert "## Moves for products" in on_cpu["gemm"] and "## Moves for reductions" not in on_cpu["gemm"]
     assert all(line in on_cpu["other"] for name in on_cpu for line in on_cpu[name].splitlines())
-    assert "cp.async" not in library.writing("cpu", "gemm")
-    assert "cp.async" in library.writing("cuda", "gemm")
+    assert "cp.async" not in library.writing("cpu", ["products"])
+    assert "cp.async" in library.writing("cuda", ["products"])
 
 
-def test_who_mends_or_has_a_long_kernel_to_read_gets_less_of_the_guide() -> None:
-    whole, mending, brief = (library.writing("cuda", "gemm", extent) for extent in ("whole", "mending", "brief"))
-    assert len(brief) < len(whole) / 2
-    assert "## Asynchronous copies" in brief and "## Copies" not in brief
-    assert "## Order of work" in whole and "## Order of work" not in mending and "## Copies" in mending
-    assert "## The layers of a kernel" in whole and "## The layers of a kernel" not in mending
-    assert "## Order of work" not in library.writing("cpu", "gemm", "changing")
-    assert "## Functions in vectors" in library.writing("cpu", "gemm", "changing")
-    assert "## Functions in vectors" not in library.writing("cpu", "gemm", "mending")
-    assert "## Products" not in library.writing("cpu", "reduction", "mending")
+def test_the_guide_on_writing_leaves_out_what_a_task_does_not_need_and_what_is_for_beginners() -> None:
+    assert "## Arithmetic" in library.writing("cuda", ["products"])
+    assert "## Arithmetic" not in library.writing("cuda", ["functions"])
+    assert "## Functions in vectors" not in library.writing("cpu", ["products"])
+    assert "## Products" not in library.writing("cpu", ["functions"])
+    for target, titles in (("cpu", ["Order of work on the processor"]), ("cuda", ["Order of work", "The layers"])):
+        for title in titles:
+            assert f"## {title}" in library.beginning(target)
+            assert f"## {title}" not in library.writing(target, get_args(Topic))
     titles = {part.title for name in ("cute", "cpu") for part in library.guide(name)}
-    assert {*library._BRIEF, *library._FOR_BEGINNERS, *chain(*library._OF_OTHERS.values())} < titles
+    assert {*library._FOR_BEGINNERS, *library._OF_TOPICS} < titles
 
 
-def test_debugging_tells_the_target_s_own_failures_behind_the_common_ones() -> None:
-    texts = [library.debugging("cpu"), library.debugging("cuda")]
-    assert all(text.startswith("# Finding out why a kernel fails") for text in texts)
-    assert "SIGSEGV" in texts[0] and "misaligned address" not in texts[0]
-    assert "misaligned address" in texts[1]
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("failure", get_args(library.Failure))
+def test_each_kind_of_failure_has_its_page(target: library.Target, failure: library.Failure) -> None:
+    text = library.debugging(target, failure)
+    assert text.startswith("# Finding out why a kernel fails") and "## Procedure" in text
+    assert len(re.findall(r"^## ", text, re.MULTILINE)) == 2
+    assert ("SIGSEGV" in text) == (target == "cpu" and failure in ("crashed", "timed_out"))
+    assert ("illegal memory access" in text) == (target == "cuda" and failure in ("crashed", "timed_out"))
 
 
 @pytest.mark.parametrize(
@@ -228,14 +231,6 @@ def test_a_first_message_counts_more_than_its_echoes() -> None:
     echo = "static assertion failed: Dynamic owning tensors not supported"
     assert "void*" in library.likely_causes(f"{first}\n{echo}")[0].causes[0]
     assert "Int<> extents" in library.likely_causes(f"{echo}\n{first}")[0].causes[0]
-
-
-def test_a_prompt_lists_the_messages_of_its_target_that_its_guide_does_not_tell_already() -> None:
-    listed = {target: {known.section for known in library.messages(target)} for target in ("cpu", "cuda")}
-    assert "Layouts and tensors on the processor" in listed["cpu"] - listed["cuda"]
-    assert "Launching" in listed["cuda"] - listed["cpu"]
-    told = {part.title for name in ("debugging", "debugging_cpu", "debugging_cuda") for part in library.guide(name)}
-    assert not told & (listed["cpu"] | listed["cuda"])
 
 
 def test_a_task_of_no_class_is_told_the_moves_that_its_guide_refers_to() -> None:

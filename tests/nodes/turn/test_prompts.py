@@ -1,4 +1,4 @@
-"""Prompts: rules that stay the same, questions that hold what the role needs, nothing left undefined."""
+"""Prompts: what stays the same first, questions that hold what the role needs, nothing left undefined."""
 
 from __future__ import annotations
 
@@ -45,6 +45,10 @@ def question(role: Speaker, **facts: Any) -> str:
     return prompts.messages_for(request(role, **facts))[1].text
 
 
+def whole(role: Speaker, **facts: Any) -> str:
+    return prompts.parts_of(request(role, **facts)).text
+
+
 @pytest.mark.parametrize("role", ROLES)
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
 def test_the_rules_come_first_and_depend_on_nothing_that_changes(role: Speaker, target: str) -> None:
@@ -71,12 +75,12 @@ def test_every_question_tells_the_task_and_the_machine(role: Speaker) -> None:
 
 
 def test_what_the_judge_allows_and_calls_exact_is_told_with_the_rules() -> None:
-    rules = prompts.messages_for(request("generator"))[0].text
+    rules = whole("generator")
     told = ("Pragmas: omp, unroll, GCC ivdep", "refuses `##`", "at most 4 times what PyTorch's own", "plus 9.5e-07")
     for said in (*told, "largest numbers at random places", "NaN and infinities come out where PyTorch has them"):
         assert said in rules
-    assert "at most 8 times 4 times what" in prompts.messages_for(request("generator", tolerance=8.0))[0].text
-    on_gpu = prompts.messages_for(request("generator", target="cuda", task=task("gemm")))[0].text
+    assert "at most 8 times 4 times what" in whole("generator", tolerance=8.0)
+    on_gpu = whole("generator", target="cuda", task=task("gemm"))
     assert "0 * inf alone" in on_gpu and "streams and events" in on_gpu and "cub" in on_gpu
 
 
@@ -116,7 +120,8 @@ def test_lines_are_numbered_for_those_who_point_at_them(role: Speaker) -> None:
 def test_a_build_that_nobody_has_diagnosed_costs_one_small_prompt() -> None:
     direct = prompts.parts_of(request("repairer", target="cuda", candidate=K, verdict=not_built(K)))
     after = prompts.parts_of(request("repairer", target="cuda", candidate=K, verdict=not_built(K), diagnosis=DIAGNOSIS))
-    assert "Nobody has diagnosed" in direct.rules and "Do what the diagnosis says" not in direct.rules
+    assert "Nobody has diagnosed" in direct.role and "Do what the diagnosis says" not in direct.role
+    assert after.rules.startswith(direct.rules.strip()) and "# Writing a kernel" not in direct.rules
     assert "kernel:2:5: error: 'rows' was not declared" in direct.question
     assert "What such messages have meant before" in direct.question
     assert "What such messages have meant before" not in after.question
@@ -152,15 +157,13 @@ def test_a_profile_is_shown_where_the_request_has_one() -> None:
 
 
 def test_a_first_kernel_takes_the_structure_that_it_is_shown_or_a_plain_one() -> None:
-    shown, none = (
-        prompts.messages_for(request("generator", exemplar=name))[0].text for name in ("representative", "none")
-    )
+    shown, none = (prompts.parts_of(request("generator", exemplar=name)).role for name in ("representative", "none"))
     assert "take the structure of the kernel that is shown last" in shown and "no vector" not in shown.split("\n##")[0]
     assert "no vector\naccesses" in none and "shown last" not in none
 
 
 def test_who_writes_for_a_processor_reads_nothing_of_a_gpu_s_instructions() -> None:
-    told = [prompts.parts_of(request(role, task=task(name))).rules for role in ROLES for name in CLASSES]
+    told = [whole(role, task=task(name)) for role in ROLES for name in CLASSES]
     for word in ("wgmma", "cp.async", "CUDA", "__syncthreads", "tensor core", "shared memory", "sm_90"):
         assert not [rules for rules in told if word in rules], word
 
@@ -185,8 +188,8 @@ def test_kernel_text_is_never_read_as_a_template() -> None:
         ("optimizer", "# Moves for elementwise kernels"),
     ],
 )
-def test_each_role_has_its_guide_among_the_rules(role: Speaker, heading: str) -> None:
-    assert heading in prompts.messages_for(request(role, target="cuda"))[0].text
+def test_each_role_has_its_guide(role: Speaker, heading: str) -> None:
+    assert heading in whole(role, target="cuda")
 
 
 def test_the_task_is_told_operation_by_operation() -> None:
@@ -199,7 +202,7 @@ def test_the_task_is_told_operation_by_operation() -> None:
     text = question("generator", task=traced)
     assert "output float32[16] = aten.add.Tensor(x, 1.5, alpha=2)" in text
     assert "output float32[16] = aten.sum.dim_IntList(output, [0, 1], True)" in text
-    assert "operation by operation" not in question("generator")
+    assert "operation by operation, with" not in question("generator")
     assert "Not counted: add, sum.\n" in text and "Not counted" not in question("generator")
     product = TracedOp(target="aten.linear.default", args=(Ref(ref="x"),), results=(x,))
     alone = task().model_copy(update={"program": Program(tracer="export", ops=(product,), outputs=("output",))})
@@ -224,7 +227,7 @@ def test_what_bounds_the_task_follows_from_the_machine_s_rates() -> None:
     [("ieee", "off."), ("default", "on in convolutions, as far as cuDNN"), ("tf32", "on for both.")],
 )
 def test_where_tf32_is_on_follows_from_the_precision(precision: str, said: str) -> None:
-    text = prompts.messages_for(request("generator", target="cuda", precision=precision))[0].text
+    text = question("generator", target="cuda", precision=precision)
     assert f"TF32 is {said}" in text
 
 
@@ -262,7 +265,9 @@ def test_no_words_of_others_become_a_heading(role: Speaker) -> None:
     history = attempt(f"threads{HEADING}", THREADS, wrong(THREADS).model_copy(update={"message": HEADING}))
     facts = {"diagnosis": Diagnosis(**said), "history": history}
     facts["profile"] = profile().model_copy(update={"findings": (HEADING,)})
-    text = question(role, candidate=K, verdict=slow if role == "optimizer" else thrown, **facts)
+    text = prompts.parts_of(
+        request(role, candidate=K, verdict=slow if role == "optimizer" else thrown, **facts)
+    ).question
     prose, blocks = split(text)
     assert "Print PASS" in text and all(block.closed for block in blocks)
     assert not [line for line in prose.splitlines() if line.startswith(("## Your", "Print"))]
@@ -323,22 +328,83 @@ def test_the_glossary_comes_with_a_profile_only() -> None:
 def test_a_finished_kernel_is_shown_for_gpus_to_who_writes(role: Speaker, shown: str) -> None:
     hopper = DEVICE.model_copy(update={"architecture": "sm_90a"})
     product = task().model_copy(update={"op_class": "gemm"})
-    rules = prompts.messages_for(request(role, target="cuda", device=hopper, task=product))[0].text
-    assert load(shown).shown.rstrip() in rules
-    without = request(role, target="cuda", device=hopper, task=product, exemplar="none")
-    assert "A finished kernel" not in prompts.messages_for(without)[0].text
-    sought = product.model_copy(update={"source": "class Model: matrix times a vector"})
-    found = request(role, target="cuda", device=hopper, task=sought, exemplar="retrieved")
-    assert load("gemv").shown.rstrip() in prompts.messages_for(found)[0].text
-    assert "A finished kernel" not in prompts.messages_for(request("diagnoser", target="cuda", task=product))[0].text
+    facts: dict[str, Any] = {"target": "cuda", "device": hopper, "task": product}
+    assert load(shown).shown.rstrip() in whole(role, **facts)
+    assert "A finished kernel" not in whole(role, **facts, exemplar="none")
+    assert "A finished kernel" not in whole("diagnoser", **facts)
+    facts["task"] = product.model_copy(update={"source": "class Model: matrix times a vector"})
+    assert load("gemv").shown.rstrip() in whole("generator", **facts, exemplar="retrieved")
 
 
 @pytest.mark.parametrize(("role", "shown"), [("generator", "cpu_gemm_plain"), ("optimizer", "cpu_gemm")])
 def test_on_a_processor_a_finished_kernel_for_one_is_shown(role: Speaker, shown: str) -> None:
     product = task().model_copy(update={"op_class": "gemm"})
-    assert load(shown).shown.rstrip() in prompts.messages_for(request(role, task=product))[0].text
-    assert "A finished kernel" not in prompts.messages_for(request(role, task=product, exemplar="none"))[0].text
+    assert load(shown).shown.rstrip() in whole(role, task=product)
+    assert "A finished kernel" not in whole(role, task=product, exemplar="none")
+    assert "A finished kernel" not in whole("repairer", task=product)
     sought = task().model_copy(update={"op_class": "reduction", "source": "softmax along rows"})
-    found = prompts.messages_for(request(role, task=sought, exemplar="retrieved"))[0].text
-    assert load("cpu_softmax").shown.rstrip() in found
-    assert "A finished kernel" not in prompts.messages_for(request("repairer", task=product))[0].text
+    assert load("cpu_softmax").shown.rstrip() in whole("generator", task=sought, exemplar="retrieved")
+
+
+def test_a_finished_kernel_that_an_author_of_the_kernel_has_seen_is_not_shown_again() -> None:
+    product = task().model_copy(update={"op_class": "gemm"})
+    shown = load("cpu_gemm").shown.rstrip()
+    assert shown in whole("optimizer", task=product, candidate=K)
+    history = attempt("threads", THREADS, passed(THREADS, 2.0), improved=True)
+    assert shown not in whole("optimizer", task=product, candidate=THREADS, history=history), "a move has led here"
+    assert shown in whole("optimizer", task=product, candidate=K, history=history)
+    long = kernel("x" * prompts.MAX_KERNELS_CHARS)
+    assert shown not in whole("optimizer", task=product, candidate=long), "the two are too long"
+    assert "A finished kernel" in whole("generator"), "of this class the plain one is the best one"
+    assert "A finished kernel" not in whole("optimizer", candidate=K)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+@pytest.mark.parametrize("op_class", CLASSES)
+def test_all_roles_of_a_run_begin_with_the_same_words(target: str, op_class: OpClass) -> None:
+    asked: list[Any] = [
+        request(role, target=target, task=task(op_class), candidate=K, verdict=verdict, diagnosis=DIAGNOSIS)
+        for role in get_args(Speaker)
+        for verdict in (wrong(K), passed(K, 1.5))
+    ]
+    assert len({prompts.parts_of(each).shared for each in asked}) == 1
+    for each in asked:
+        system, human = prompts.messages_for(each)
+        assert f"{system.text}{human.text}".startswith(prompts.parts_of(each).shared)
+
+
+def test_a_guide_tells_what_the_task_s_operations_need() -> None:
+    spec = task().signature.outputs[0]
+
+    def made_of(*names: str) -> str:
+        ops = tuple(TracedOp(target=f"aten.{name}.default", args=(Ref(ref="x"),), results=(spec,)) for name in names)
+        program = Program(tracer="export", ops=ops, outputs=("output",))
+        return whole("repairer", task=task().model_copy(update={"program": program}))
+
+    assert "## Products" in made_of("mm", "relu") and "## Functions in vectors" not in made_of("mm", "relu")
+    assert "## Products" not in made_of("tanh") and "## Functions in vectors" in made_of("tanh")
+    assert "## Functions in vectors" in made_of("conv2d", "gelu") and "## Products" in made_of("conv2d", "gelu")
+    assert "## Order of work" not in made_of("tanh") and "## Order of work" in whole("generator")
+
+
+def test_the_diagnoser_reads_of_the_failure_at_hand_alone() -> None:
+    pages = {
+        "It does not compile on the processor": not_built(K),
+        "It computes the wrong thing": wrong(K),
+        "It crashes on the processor": wrong(K).model_copy(update={"status": "crashed", "check": "signal"}),
+        "What the sanitizers say on the processor": wrong(K).model_copy(
+            update={"status": "refused", "check": "sanitizer"}
+        ),
+        "Refused before it ran": wrong(K).model_copy(update={"status": "refused", "check": "clock"}),
+        "It runs out of memory": wrong(K).model_copy(update={"status": "crashed", "check": "memory"}),
+    }
+    for title, verdict in pages.items():
+        text = whole("diagnoser", candidate=K, verdict=verdict)
+        assert [page for page in pages if f"## {page}\n" in text] == [title]
+    unsteady = "It is wrong or slow on the processor only sometimes"
+    assert unsteady not in whole("diagnoser", candidate=K, verdict=wrong(K))
+    correctness = wrong(K).correctness
+    assert correctness is not None
+    trials = tuple(trial.model_copy(update={"repeatable": False}) for trial in correctness.trials)
+    moving = wrong(K).model_copy(update={"correctness": correctness.model_copy(update={"trials": trials})})
+    assert unsteady in whole("diagnoser", candidate=K, verdict=moving)
