@@ -43,7 +43,7 @@ class Choice:
         alike = torch.stack([self._alike(found, value) for value in wanted]).any(0)
         alike &= chosen == index  # a NaN, a number with a fraction, or one out of bounds is none
         if self.distinct:
-            alike &= ~_repeated(chosen, self.dim)
+            alike &= ~repeated(chosen, self.dim)
         return ~alike.reshape(got.shape)
 
     def _alike(self, found: torch.Tensor, wanted: torch.Tensor) -> torch.Tensor:
@@ -57,7 +57,7 @@ class Choice:
         return index if index.ndim == self.operand.ndim else index.unsqueeze(self.dim)
 
 
-def _repeated(chosen: torch.Tensor, dim: int) -> torch.Tensor:
+def repeated(chosen: torch.Tensor, dim: int) -> torch.Tensor:
     """Which of the indices stand in their row before already."""
     ordered, places = chosen.sort(dim=dim, stable=True)
     count = ordered.shape[dim] - 1

@@ -183,6 +183,7 @@ def _nearest(result: torch.Tensor, expected: Expected, others: Sequence[torch.Te
     chosen = expected.oracle.double()
     for other in others:
         nearer = (result.double() - other).abs() < (result.double() - chosen).abs()
+        nearer |= _same(result.double(), other) & ~_same(result.double(), chosen)  # as infinities and NaN are
         chosen = torch.where(nearer, other.double(), chosen)
     return replace(expected, oracle=chosen)
 
@@ -381,7 +382,10 @@ def _wrong_exactly(got: torch.Tensor, expected: Expected) -> torch.Tensor:
     further = expected.further()
     if further.choice:
         return further.choice.wrong(got, *sides)
-    return torch.stack([got != side for side in (*sides, *further.others)]).all(0)
+    wrong = torch.stack([got != side for side in (*sides, *further.others)]).all(0)
+    if wrong.any() and further.explained:
+        wrong &= torch.stack([wrong, *(got != side for side in further.explained())]).all(0)
+    return wrong
 
 
 def _error_of_exact(name: str, wrong: torch.Tensor) -> OutputError:

@@ -1,18 +1,22 @@
 """An oracle for one result: the float64 oracle, with what a last bit decides as that result has it.
 
-Found by least squares over all outputs together: each decision changes them in a way of its own. What no decision
-explains stays an error.
+Decisions are first taken as somebody does who goes through equals in order; then by least squares over all outputs
+together, for each decision changes them in a way of its own; then by trying: many at once, in patterns of
+which each has its own, and those that change what is wrong in halves. What no decision explains stays an error.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import torch
 
-from harness.checks.errors import floor_of, scale_of
-from harness.trusted.undecided import Tensors, Undecided
+from harness.checks.errors import DOUBTFUL, floor_of, scale_of
+from harness.trusted.open_decisions import Open
+from harness.trusted.undecided import Order, Tensors, Undecided
 
 ROUNDS = 12
 """Of linear equations: shares have ends, and decisions that lie behind each other change the results together."""
@@ -24,43 +28,166 @@ SOLVED = 1e-16
 """Of the first slope squared: what is left is rounding."""
 PROBE = 2.0**-10
 """How far shares are moved to see what a direction changes."""
+SIGNS, SEEDS = 60, 2
+TRIES, TRIES_S = 256, 2.0
+"""By halves; seconds of a processor, which are the same on a busy machine."""
 
-Distance = Callable[[Tensors], torch.Tensor]
-
-
-def explained(function: Undecided, got: Sequence[torch.Tensor]) -> Tensors:
-    """The results in float64 by those decisions that come nearest to what somebody got."""
-    if function.sides:
-        _forget_what_changes_nothing(function)
-    distance = _distance(function.own, got)
-    best, least = function.own, _largest(distance(function.own))
-    shares = function.even() if function.sides else torch.zeros(0)
-    enough = max(floor_of(each.dtype) for each in got)
-    before = math.inf
-    for turn in range(ROUNDS if function.sides else 0):
-        if least <= enough or (turn > PATIENCE and least > before / 2):
-            break
-        before = least
-        shares = (shares + _step(function, distance, shares)).clamp(0, 1)
-        for tried in (shares.round(), shares):
-            with torch.no_grad():
-                found = function(tried)
-            if (error := _largest(distance(found))) < least:
-                best, least = found, error
-    return [each.detach() for each in best]
+Distance = Callable[[Sequence[torch.Tensor | Open]], torch.Tensor]
 
 
-def _distance(exact: Tensors, got: Sequence[torch.Tensor]) -> Distance:
-    """What results are off by, scaled, in one row; whole numbers and what is not finite count for nothing."""
+def explained(function: Undecided, got: Sequence[torch.Tensor], enough: Sequence[float] = ()) -> Tensors:
+    """The results in float64 by those decisions that come nearest to what somebody got.
+
+    Errors up to `enough` (scaled, by output) are what rounding explains.
+    """
+    if not function.sides:
+        return function.own
+    search = _Search(function, got, enough or [DOUBTFUL * floor_of(each.dtype) for each in got])
+    for way in (search.in_order, search.by_shares, *[search.by_signs] * SEEDS, search.by_trying):
+        if search.least[0] > 0:
+            with suppress(RuntimeError, IndexError, TypeError, NotImplementedError):  # shares cannot always be followed
+                way()
+    return search.best
+
+
+class _Search:
+    """Decisions that come nearer and nearer; `least` is how many elements are off, and their squares."""
+
+    def __init__(self, function: Undecided, got: Sequence[torch.Tensor], enough: Sequence[float]) -> None:
+        self._function = function
+        self._distance = _distance(function.own, got, enough)
+        self._order: Order | None = None
+        self._seed = 0
+        self._which = torch.cat([torch.zeros_like(side.at, dtype=torch.bool) for side in function.sides])
+        self.best = function.own
+        self.least = _badness(self._distance(self.best))
+
+    def in_order(self) -> None:
+        """As those have it who take equals by their indices, upwards or downwards."""
+        for order in ((False, False), (True, True), (True, False), (False, True)):
+            if self.least[0] and self._keep(self._function.taken(self._which, order)):
+                self._order = order
+
+    def by_shares(self) -> None:
+        """As least squares have it, where results can be differentiated.
+
+        Of more decisions than there are elements, all acting together, nobody can tell which were taken, nor of sums
+        that are equal but for their last bits: there any shares will do.
+        """
+        many = len(self._which) > self.least[0] or not self._function.equals
+        for sides, shared in _sharing(self._function, self._distance):
+            for which in sides:
+                if self._keep(self._function.taken(which)):
+                    self._which, self._order = which, None
+            if many and shared:
+                self._keep(shared)
+            if not self.least[0]:
+                return
+
+    def by_signs(self) -> None:
+        """As each tells of itself: all are tried at once, each by a pattern of its own, which shows in what it sets
+        right."""
+        here = self._function.taken(self._which, self._order)
+        if _badness(self._distance(here)) > self.least:
+            return  # shares of decisions explain more
+        units = self._function.units
+        self._seed += 1
+        signs = self._function.signs(SIGNS, torch.Generator(units.device).manual_seed(self._seed))
+        count = signs.shape[1]
+        off = self._distance(here).abs() > 1
+        right = []
+        for sign in signs:
+            found = self._function.taken(self._which ^ sign[units], self._order)
+            right.append(self._distance(found)[off].abs() <= 1)
+        powers = 2 ** torch.arange(SIGNS, device=units.device).unsqueeze(1)
+        told, order = (signs * powers).sum(0).sort()
+        seen = (torch.stack(right) * powers).sum(0)
+        place = torch.searchsorted(told, seen).clamp_(max=count - 1)
+        flipped = torch.zeros(count, dtype=torch.bool, device=units.device)
+        flipped[order[place[told[place] == seen]]] = True
+        which = self._which ^ flipped[units]
+        if self._keep(self._function.taken(which, self._order)):
+            self._which = which
+
+    def by_trying(self) -> None:
+        """As trying has it: sides of decisions that change nothing of what is off are left as they are."""
+        until = time.thread_time() + TRIES_S
+        here = self._function.taken(self._which, self._order)
+        if _badness(self._distance(here)) > self.least:
+            return
+        units = self._function.units
+        waiting, start, since = list[torch.Tensor](), torch.arange(int(units.max()) + 1, device=units.device), math.inf
+        for _ in range(TRIES):
+            if not waiting:  # what was set right shows what else is to be
+                if self.least[0] >= since:
+                    return
+                waiting, since = [start], self.least[0]
+            if not self.least[0] or time.thread_time() > until:
+                return
+            part = waiting.pop()
+            which = self._which ^ torch.isin(units, part)
+            found, before = self._function.taken(which, self._order), self._distance(self.best)
+            moved = bool((self._distance(found) != before)[before.abs() > 1].any())
+            if self._keep(found):
+                self._which = which
+            if moved and len(part) > 1:
+                waiting += [*part.tensor_split(2)][::-1]
+
+    def _keep(self, found: Tensors) -> bool:
+        off = _badness(self._distance(found))
+        better = off < self.least
+        if better:
+            self.best, self.least = [each.detach() for each in found], off
+        return better
+
+
+def _sharing(function: Undecided, distance: Distance) -> Iterator[tuple[Tensors, Tensors]]:
+    """Sides that are taken, as least squares have them, nearer each time, and the results by the shares themselves."""
+    changing = _changing(function)
+    followed = function.only(changing)
+    if not followed.sides:
+        return
+    shares, before = followed.even(), math.inf
+    for turn in range(ROUNDS):
+        shares = (shares + _step(followed, distance, shares)).clamp(0, 1)
+        with torch.no_grad():
+            found = followed(shares)
+        which = [torch.zeros_like(changing) for _ in range(1 + function.orders)]
+        for together, each in enumerate(which):
+            each[changing] = followed.nearest(shares, together=bool(together))
+        plain = all(each.is_floating_point() for each in function.own)
+        yield which, found if plain else []  # type: ignore[misc]
+        error = float(distance(found).abs().max())
+        if turn > PATIENCE and error > before / 2:
+            return
+        before = min(error, before)
+
+
+def _badness(errors: torch.Tensor) -> tuple[int, float]:
+    return int((errors.abs() > 1).sum()), float(errors.square().clamp_(max=1e60).sum())
+
+
+def _distance(exact: Tensors, got: Sequence[torch.Tensor], enough: Sequence[float]) -> Distance:
+    """What results are off by, as multiples of what rounding explains, in one row; what is not finite has to agree."""
     weights = []
-    for own, other in zip(exact, got, strict=True):
-        counted = torch.isfinite(own) & torch.isfinite(other) & own.is_floating_point()
-        weights.append(torch.where(counted, 1 / (own.double().abs() + scale_of(own)), 0.0))
-    wanted = [*map(_finite, got)]
+    for own, each in zip(exact, enough, strict=True):
+        size = _finite(own).abs().add_(scale_of(own)) if own.is_floating_point() else own.new_ones(own.shape).double()
+        weights.append(1 / (size * (each or 0.5)))
+    wanted = [*zip(got, map(_finite, got), strict=True)]
 
-    def distance(found: Tensors) -> torch.Tensor:
+    def off(found: torch.Tensor | Open, want: tuple[torch.Tensor, torch.Tensor], weight: torch.Tensor) -> torch.Tensor:
+        raw, finite = want
+        if isinstance(found, Open):
+            return found.off(raw) * weight
+        error = (_finite(found) - finite) * weight
+        if raw.is_floating_point():
+            unlike = found.isinf() & raw.isinf() & (found != raw) | (found.isfinite() != raw.isfinite())
+            error = torch.where(unlike, error.detach() + 4.0, error)
+        return error
+
+    def distance(found: Sequence[torch.Tensor | Open]) -> torch.Tensor:
         triples = zip(found, wanted, weights, strict=True)
-        return torch.cat([((_finite(each) - want) * weight).reshape(-1) for each, want, weight in triples])
+        return torch.cat([off(*each).reshape(-1) for each in triples])
 
     return distance
 
@@ -73,6 +200,8 @@ def _step(function: Undecided, distance: Distance, at: torch.Tensor) -> torch.Te
     here = at.detach().requires_grad_()
     with torch.enable_grad():
         error = distance(function(here))
+    if not error.requires_grad:
+        return torch.zeros_like(at)
 
     slope = torch.autograd.grad(error, here, -error.detach(), retain_graph=True)[0]
     free = ~(((at <= 0) & (slope < 0)) | ((at >= 1) & (slope > 0)))
@@ -101,21 +230,18 @@ def _step(function: Undecided, distance: Distance, at: torch.Tensor) -> torch.Te
     return moved
 
 
-def _forget_what_changes_nothing(function: Undecided) -> None:
-    """A decision that only says which of several zeros is taken."""
+def _changing(function: Undecided) -> torch.Tensor:
+    """Which sides' elements change results in a way that can be followed: not those of several zeros that are equal."""
     here = function.even().requires_grad_()
     generator = torch.Generator(here.device).manual_seed(2)
     with torch.enable_grad():
-        found = [_finite(each) for each in function(here) if each.requires_grad]
+        numbers = (each.number if isinstance(each, Open) else each for each in function(here))
+        found = [_finite(each) for each in numbers if each.requires_grad]
         drawn = (torch.rand(each.shape, generator=generator, dtype=each.dtype, device=each.device) for each in found)
         probe = sum(torch.vdot(each.reshape(-1), draw.reshape(-1)) for each, draw in zip(found, drawn, strict=True))
     slope = torch.autograd.grad(probe, here)[0] if isinstance(probe, torch.Tensor) else torch.zeros_like(here)
-    function.keep(slope != 0)
+    return slope != 0
 
 
 def _finite(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.double().nan_to_num(0.0, 0.0, 0.0)
-
-
-def _largest(errors: torch.Tensor) -> float:
-    return float(errors.abs().max())

@@ -69,9 +69,7 @@ class Observed(TorchDispatchMode):  # type: ignore[no-untyped-call]
         return (*args[:first], moved, *args[first + 1 :])
 
     def _note(self, name: str, func: Any, args: Any, kwargs: Any, result: Any) -> None:
-        names = [argument.name for argument in func._schema.arguments]
-        given = {argument.name: argument.default_value for argument in func._schema.arguments}
-        given |= dict(zip(names, args, strict=False)) | kwargs
+        given = given_to(func, args, kwargs)
         if "dim" not in given and name not in ("argmax", "argmin"):
             return  # the largest of two tensors, or of all elements: no index
         if given.get("stable"):
@@ -91,6 +89,14 @@ class Observed(TorchDispatchMode):  # type: ignore[no-untyped-call]
             self._chosen[id(result)] = (result, chosen)
         elif name in RESHAPING and result.numel() == args[0].numel():
             self._chosen[id(result)] = (result, chosen)
+
+
+def given_to(func: Any, args: Any, kwargs: Any) -> dict[str, Any]:
+    """An operation's arguments by their names, with what it takes where none is given."""
+    names = [argument.name for argument in func._schema.arguments]
+    given: dict[str, Any] = {argument.name: argument.default_value for argument in func._schema.arguments}
+    given.update(zip(names, args, strict=False), **kwargs)
+    return given
 
 
 def choice_of(exact: Choice | None, rounded: Choice | None, tolerance: float) -> Choice | None:

@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from harness.checks.errors import Further, scaled_error
+from harness.checks.errors import Further, explained_error, floor_of, scaled_error
 from harness.checks.threads import one_thread
 from harness.nouns.errors import UserError
 from harness.nouns.task import OpClass
@@ -136,7 +136,10 @@ class Oracle:
                     lambda *given: self._whole(wide, filled(given)), [*map(_wide, tensors)],
                     lambda *given: self._reference.run(filled(given), model), tensors, tolerance,
                 )  # fmt: skip
-                found = [explained(undecided, results) for results in theirs]
+                own = explained(undecided, theirs[0])
+                errors = map(explained_error, theirs[0], own)
+                enough = [tolerance * max(error, floor_of(each.dtype)) for error, each in zip(errors, own, strict=True)]
+                found = [own, *(explained(undecided, results, enough) for results in theirs[1:])]
         except Exception:  # noqa: BLE001 (a forward that cannot be traced, or differentiated twice, in whatever way)
             return [[] for _ in theirs[0]]
         return [[*oracles] for oracles in zip(*found, strict=True)]
