@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from math import prod
-from typing import Protocol
+from typing import Protocol, Self
 
 from knowledge.compiler.problem import Problem
 
@@ -39,6 +39,16 @@ class Plan:
     def with_knobs(self, **knobs: int | str) -> Plan:
         """The same plan with some knobs set."""
         return Plan(self.recipe, {**self.knobs, **knobs})
+
+    def part(self, number: int, recipe: str) -> Plan:
+        """The plan of one of several kernels, whose knobs stand under its number."""
+        prefix = f"{number}."
+        own = {knob.removeprefix(prefix): value for knob, value in self.knobs.items() if knob.startswith(prefix)}
+        return Plan(recipe, own)
+
+    def with_part(self, number: int, part: Plan) -> Plan:
+        """With the knobs of one of several kernels."""
+        return self.with_knobs(**{f"{number}.{knob}": value for knob, value in part.knobs.items()})
 
     @property
     def more_exact(self) -> Plan | None:
@@ -118,6 +128,26 @@ class Recipe(Protocol):
     def render(self, problem: Problem, plan: Plan) -> str:
         """The kernel's source: complete, CuTe, carrying `plan.comment()`."""
         ...
+
+
+def settled(recipe: Recipe, problem: Problem, plan: Plan) -> tuple[Plan, list[str]]:
+    """The plan after every move that is sure to gain, and their names."""
+    made: list[str] = []
+    while move := next((each for each in recipe.moves(problem, plan) if each.sure), None):
+        plan = move.plan
+        made.append(move.name)
+    return plan, made
+
+
+@dataclass(frozen=True)
+class PlanKnobs:
+    """A schedule's knobs: a field for each, with the value that it has where a plan does not set it."""
+
+    @classmethod
+    def of(cls, plan: Plan) -> Self:
+        """The knobs of a plan."""
+        names = [each.name for each in fields(cls) if each.name in plan.knobs]
+        return cls(**{name: type(getattr(cls, name))(plan.knobs[name]) for name in names})
 
 
 _CONSTANT = re.compile(r"\s*(?:using|constexpr \w+) (?P<name>\w+) = (?:Int<)?\d+>?;")

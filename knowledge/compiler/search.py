@@ -8,7 +8,7 @@ from itertools import product
 
 from knowledge.compiler.lower.front import OPERATIONS
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, base_name
-from knowledge.compiler.plan import PLAN_MARK, Decline, Draft, Move, Plan, Recipe, swept, within
+from knowledge.compiler.plan import PLAN_MARK, Decline, Draft, Move, Plan, Recipe, settled, swept, within
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.attention.recipe import AttentionRecipe
 from knowledge.compiler.schedule.gemm.recipe import GemmRecipe
@@ -56,7 +56,7 @@ def first_draft(problem: Problem) -> Draft | Decline:
     for recipe in recipes_for(problem):
         plan = recipe.first_plan(problem)
         if isinstance(plan, Plan) and not _outdone(recipe, problem):
-            plan, made = _settled(recipe, problem, plan)
+            plan, made = settled(recipe, problem, plan)
             what = f"with {', '.join(made)}" if made else "plain and correct"
             return Draft(recipe.render(problem, plan), "first kernel", f"{what}, by the {recipe.name} recipe")
         reason = plan.reason.rstrip(".") if isinstance(plan, Decline) else reason
@@ -105,15 +105,6 @@ def next_draft(
 
 def _code(source: str) -> list[str]:
     return [line for line in source.splitlines() if not line.startswith(PLAN_MARK)]
-
-
-def _settled(recipe: Recipe, problem: Problem, plan: Plan) -> tuple[Plan, list[str]]:
-    """The plan after every move that is sure to gain, and their names."""
-    made: list[str] = []
-    while move := next((each for each in recipe.moves(problem, plan) if each.sure), None):
-        plan = move.plan
-        made.append(move.name)
-    return plan, made
 
 
 def _kernel(recipe: Recipe, problem: Problem, move: Move, max_sweep: int) -> str | None:

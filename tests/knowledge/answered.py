@@ -6,7 +6,7 @@ import torch
 from evaluation import Values, evaluate, replayed
 from ir_evaluation import meaning
 
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Plan, Recipe
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.stages import stages_of
@@ -29,7 +29,7 @@ def _by(recipe: Recipe, problem: Problem, tensors: Values) -> list[torch.Tensor]
     if recipe.name == "gemm":
         return replayed(problem, tensors)
     if recipe.name == "loops":
-        return meaning(problem, traced(problem), tensors)
+        return meaning(problem, staged(problem), tensors)
     if recipe.name != "stages":
         return evaluate(problem, lower_problem(problem), tensors)
     known = dict(tensors)

@@ -24,7 +24,7 @@ from graph.cli.prompt_samples import H200
 from harness.trusted.reference import DTYPES
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.search import first_draft
@@ -196,7 +196,7 @@ def judged(sample: Sample, *, written: bool) -> str:
     if strange:
         return f"declined: elements of {min(strange)}"
     try:
-        lowered = traced(problem)
+        lowered = staged(problem)
     except UnwritableError as reason:
         return f"declined: {reason}"
     verify(node for _, node in lowered.outputs)

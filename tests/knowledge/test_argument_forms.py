@@ -19,8 +19,8 @@ from schemas_of_torch import text
 from traced import assert_close, trace
 
 from knowledge.compiler.ir.expressions import UnwritableError
-from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.schemas import FILE
+from knowledge.compiler.passes.staging import staged
 
 ROWS, COLUMNS = 6, 8
 LEFT_OUT = object()
@@ -288,7 +288,7 @@ def agrees(forward: Callable[..., torch.Tensor], tensors: tuple[torch.Tensor, ..
         return  # PyTorch itself takes no such call
     problem = trace(forward, *tensors)
     try:
-        lowered = traced(problem)
+        lowered = staged(problem)
     except UnwritableError:
         return
     named = dict(zip((each.name for each in problem.inputs), tensors, strict=True))

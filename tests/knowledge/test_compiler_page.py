@@ -6,12 +6,12 @@ import inspect
 from pathlib import Path
 
 import torch
+from shown import shown, shown_kernels
 from torch import nn
 from torch.nn import functional
 from traced import trace
 
-from knowledge.compiler.lower.front import traced
-from knowledge.compiler.passes.show import shown, shown_kernels
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
 from knowledge.compiler.search import first_draft
@@ -45,7 +45,7 @@ def parts() -> dict[str, str]:
     return {
         "module": inspect.getsource(Block),
         "trace": "\n".join(f"{op.results[0].name} = {op.target}" for op in problem.ops),
-        "values": shown(node for _, node in traced(problem).outputs),
+        "values": shown(node for _, node in staged(problem).outputs),
         "kernels": shown_kernels(compiled(problem).fused),
         "source": first[: first.index("\n}") + 2],
         "sizes": "\n".join(of_sizes.splitlines()[:2]),

@@ -36,7 +36,7 @@ def test_its_tiles_fit_shared_memory_and_lead_to_each_other():
     assert move.plan == short.first_plan() and [each.name for each in RECIPE.moves(problem, move.plan)] == [narrow.name]
     for plan in (wide.plan, narrow.plan):
         held = 128 * 64 * 8 + int(plan.knobs["bn"]) * 32 * 8 * int(plan.knobs["stages"]) + 32768
-        assert held + 1024 <= H200.shared_bytes and "C 32768 bytes" in short.describe(form, plan)[1]
+        assert held + 1024 <= H200.shared_bytes and "C 32768 bytes" in short.describe(problem, form, plan)[1]
         assert f"using BLK_N = Int<{plan.knobs['bn']}>;" in RECIPE.render(problem, plan)
 
 

@@ -43,7 +43,7 @@ def chain(form: Form) -> list[Plan]:
 
 
 def knobs(form: Form, plan: Plan) -> dict[str, str]:
-    text = simt.knobs_text(form, plan)
+    text = simt.knobs_text(product(1, 1, 1), form, plan)
     return dict(re.findall(r"(\w+) = (?:Int<)?(\d+)", text))
 
 
@@ -77,8 +77,8 @@ def test_odd_extents_are_copied_and_stored_one_by_one():
 
 
 def test_header_tells_the_shared_memory():
-    form = form_of(product(4096, 4096, 4096))
-    told = [simt.describe(plan)[1] for plan in chain(form)]
+    form = form_of(problem := product(4096, 4096, 4096))
+    told = [simt.describe(problem, form, plan)[1] for plan in chain(form)]
     assert [re.findall(r"= (\d+) bytes", line)[0] for line in told] == ["4224", "16896", "25344", "24576"]
 
 

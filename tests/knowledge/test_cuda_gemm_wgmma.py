@@ -65,14 +65,16 @@ def test_where_k_is_short_a_second_block_shares_the_multiprocessor():
 
 @pytest.mark.parametrize(("a", "b", "copies"), [("N", "N", (4, 1)), ("N", "T", (4, 4)), ("T", "N", (1, 1))])
 def test_only_k_major_operands_are_split_by_vectors(a, b, copies):
-    found = knobs(wgmma.knobs_text(form_of(shaped(4096, 4096, 4096, a, b)), wgmma.first_plan()))
+    problem = shaped(4096, 4096, 4096, a, b)
+    found = knobs(wgmma.knobs_text(problem, form_of(problem), wgmma.first_plan()))
     assert (found["CopyA"], found["CopyB"], found["StoreC"]) == (*copies, 2)
-    odd = knobs(wgmma.knobs_text(form_of(shaped(4095, 4095, 4095, a, b)), wgmma.first_plan()))
+    problem = shaped(4095, 4095, 4095, a, b)
+    odd = knobs(wgmma.knobs_text(problem, form_of(problem), wgmma.first_plan()))
     assert {odd[name] for name in ("CopyA", "CopyB", "StoreC")} == {1}
 
 
 def test_header_tells_shared_memory_and_scratch():
-    lines = wgmma.describe(form_of(LEVEL1[8]), wgmma.first_plan())
+    lines = wgmma.describe(LEVEL1[8], form_of(LEVEL1[8]), wgmma.first_plan())
     assert "98304 bytes, B 128 x 32 x 2 x 3 x 4 = 98304 bytes" in lines[1]
     # 8205 rows take 66 tiles in clusters of two, 5921 columns 47, 2949 k's 93.
     assert f"{8 * (66 + 47) * 128 * 93 * 32} bytes" in lines[2]

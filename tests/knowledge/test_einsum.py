@@ -12,7 +12,7 @@ from traced import trace
 
 from knowledge.compiler.ir.verify import verify
 from knowledge.compiler.lower import einsum
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 
 SIZES = {"a": 1, "b": 2, "c": 3, "d": 4, "e": 5}
 
@@ -38,7 +38,7 @@ def test_random_equations_mean_what_torch_computes(equation: str) -> None:
         return torch.einsum(equation, *operands)
 
     problem = trace(function, x)
-    lowered = traced(problem)
+    lowered = staged(problem)
     verify(node for _, node in lowered.outputs)
     (got,) = meaning(problem, lowered, {"a": x})
     torch.testing.assert_close(got, function(x), msg=equation)

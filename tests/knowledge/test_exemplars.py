@@ -64,6 +64,9 @@ def test_a_kernel_that_shares_sections_with_others_is_loaded_whole(tmp_path, mon
     assert load("products").computes == "Products: here of two, in float32."
     assert load("powers").text == header.replace("Sums", "Powers") + knobs
     assert load("roots").text == header.replace("Sums", "Roots") + knobs
+    (tmp_path / "roots.cpp").write_text(header + "// begin _own\nint r = 2;\n// end _own\n")
+    (tmp_path / "powers.cpp").write_text(header + "// _own: as in roots.cpp\n")
+    assert load("powers").text == load("roots").text == header + "int r = 2;\n"
     (tmp_path / "products.cu").write_text(header + "// more: as in sums.cu\n")
     with pytest.raises(ValueError, match="no section 'more'"):
         load("products")

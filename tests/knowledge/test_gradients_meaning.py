@@ -14,7 +14,7 @@ from harness.trusted.facts.tracing import trace
 from harness.trusted.reference import Reference
 from knowledge.compiler.ir.nodes import Element
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.recipe import compiled
@@ -117,7 +117,7 @@ def posed(case: Pass) -> tuple[Reference, Problem]:
 
 def assert_means(reference: Reference, problem: Problem) -> None:
     """What the front makes of it gives autograd's gradients."""
-    lowered = traced(problem)
+    lowered = staged(problem)
     verify(node for _, node in lowered.outputs)
     values = reference.inputs(seed=3)
     given = dict(zip((each.name for each in problem.inputs), values, strict=True)) | reference.parameters()

@@ -9,7 +9,7 @@ from ir_evaluation import meaning
 from traced import assert_close, trace
 
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 
 
 def outputs_of(made: object) -> tuple[torch.Tensor, ...]:
@@ -25,7 +25,7 @@ def oracle_of(case: Case) -> tuple[torch.Tensor, ...]:
 
 def assert_means_the_same(name: str, case: Case) -> None:
     problem = trace(case.function, *case.inputs)
-    lowered = traced(problem)
+    lowered = staged(problem)
     verify(node for _, node in lowered.outputs)
     given = dict(zip((each.name for each in problem.inputs), case.inputs, strict=True))
     wanted = outputs_of(case.function(*case.inputs))

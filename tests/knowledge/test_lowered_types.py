@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from ir_evaluation import meaning
 from traced import trace
 
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.problem import Problem
 
 Case = Callable[[torch.Tensor], torch.Tensor | tuple[torch.Tensor, ...]]
@@ -150,7 +150,7 @@ def accepted(case: Case, operand: torch.Tensor) -> bool:
 def agree(problem: Problem, tensors: tuple[torch.Tensor, ...], wanted: dict[str, torch.Tensor]) -> None:
     """The values' outputs are those wanted, one a name."""
     names = [given.name for given in problem.inputs]
-    made = meaning(problem, traced(problem), dict(zip(names, tensors, strict=True)))
+    made = meaning(problem, staged(problem), dict(zip(names, tensors, strict=True)))
     for got, (name, expected) in zip(made, wanted.items(), strict=True):
         tolerance = TOLERANCE.get(expected.dtype, 0.0)
         label = f"{name}: {{}}".format

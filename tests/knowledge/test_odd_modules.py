@@ -14,8 +14,9 @@ from torch import nn
 from traced import trace
 
 from harness.nouns.aten import ALIASING
-from knowledge.compiler.lower.front import OPERATIONS, traced
+from knowledge.compiler.lower.front import OPERATIONS
 from knowledge.compiler.lower.views import VIEWS
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Decline, Draft, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.pointwise.recipe import PointwiseRecipe
@@ -56,7 +57,7 @@ def written(function: Forward, *given: torch.Tensor) -> None:
 def lowered(function: Forward, given: torch.Tensor) -> None:
     """The values of a function are right, whether or not one kernel can have them all."""
     problem = trace(function, given)
-    made = meaning(problem, traced(problem), {problem.inputs[0].name: given})
+    made = meaning(problem, staged(problem), {problem.inputs[0].name: given})
     for got, expected in zip(made, outputs(function(given)), strict=True):
         torch.testing.assert_close(got, expected, rtol=1e-5, atol=1e-6, equal_nan=True)
 

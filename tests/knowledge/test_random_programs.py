@@ -12,7 +12,7 @@ from ir_evaluation import meaning
 from traced import scaled_error, trace
 
 from knowledge.compiler.ir.expressions import UnwritableError
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.schedule.strided_reading import lower_problem
 
 Step = Callable[[list[torch.Tensor]], torch.Tensor]
@@ -153,7 +153,7 @@ def test_what_is_lowered_is_what_torch_computes(program: tuple[Drawn, torch.Tens
             event("over strides")
         except UnwritableError as refusal:
             event(f"over indices: {str(refusal).split('(')[0]}")
-            mine = meaning(problem, traced(problem), tensors)
+            mine = meaning(problem, staged(problem), tensors)
     except UnwritableError as refusal:
         event(f"declined: {str(refusal).split('(')[0]}")
         return

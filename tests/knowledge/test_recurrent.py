@@ -15,7 +15,7 @@ from traced import Compiler, assert_close, call, trace
 
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.front import traced
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe, compiled
@@ -91,7 +91,7 @@ BUILT = ("lstm both ways", "lstm from nothing", "gru both ways", "rnn of relu")
 def test_what_is_traced_means_what_torch_computes(name: str) -> None:
     posed = CASES[name]
     problem = posed.problem("cpu")
-    lowered = traced(problem)
+    lowered = staged(problem)
     verify(node for _, node in lowered.outputs)
     given = dict(zip((each.name for each in problem.inputs), posed.inputs, strict=True)) | posed.state
     for got, (theirs, oracle) in zip(meaning(problem, lowered, given), posed.wanted(), strict=True):
@@ -126,4 +126,4 @@ def test_a_layer_takes_one_product_and_one_kernel_for_all_steps_both_ways() -> N
 )
 def test_what_has_no_place_is_declined_by_name(reason: str, options: dict[str, Any]) -> None:
     with pytest.raises(UnwritableError, match=f"lstm.input with {reason}"):
-        traced(case("lstm", 3, 2, 4, 5, 0, **options).problem("cpu"))
+        staged(case("lstm", 3, 2, 4, 5, 0, **options).problem("cpu"))

@@ -4,7 +4,7 @@
 |---|---|
 | source | an argument's own |
 | map | its body at the axes i0, i1, ... |
-| reduce | the sum, product, maximum, ... of its body over the axes r0, r1, ... |
+| reduce | the sum, product, maximum, ... of its body over the axes r0, r1, ..., or where its maximum is |
 | scan | the same over all of its body up to there, along one of its axes |
 | sort | the place r0 of the element of its body that comes there in the order, along one of its axes; NaN is largest |
 | steps | its body, at one step i1 after the other: of its states i0, over the sums of its `sums` over r0, r1, ... |
@@ -31,18 +31,18 @@ from math import prod
 from knowledge.compiler.ir import dtypes
 from knowledge.compiler.ir.expressions import Graph, Node, UnwritableError, ordered
 from knowledge.compiler.ir.index import Axis, Data, Index, along, axes, linear, number, unravelled
-from knowledge.compiler.ir.sizes import Size
 from knowledge.compiler.ir.strides import broadcast_shape, packed_strides, resolve
 from knowledge.compiler.problem import Tensor
 
-REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all")
+PLACES = ("argmax", "argmin")
+REDUCTIONS = ("sum", "prod", "amax", "amin", "any", "all", *PLACES)
 SCANS = ("sum", "prod", "amax", "amin")
 ORDERS = ("ascending", "descending")
 RANGES: dict[str, tuple[int, int]] = {"bool": (0, 1), "uint8": (0, 255)} | {
     f"int{bits}": (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64)
 }
-# Elements of a column that are worth a thread.
-LEAST_OF_A_COLUMN = 256
+
+
 # No axis is longer; positions beyond it need 64 bits.
 FAR = 2**31 - 1
 
@@ -63,6 +63,8 @@ def neutral(op: str, dtype: str) -> float | int | bool:
 class Value(Node):
     """A tensor that is defined element by element. Of a scan or a sort, `dim` is the dimension that it runs along.
 
+    A reduction over the `taps` of a pool's window says so.
+
     Of steps, the shape is the states, the steps and the rest; `sums` are what is summed over `reduced` at every step,
     in the body the totals s0, s1, ...
     """
@@ -72,6 +74,7 @@ class Value(Node):
     body: Node | None = None
     dim: int = 0
     sums: tuple[Node, ...] = ()
+    taps: bool = False
 
     @property
     def bodies(self) -> tuple[Node, ...]:
@@ -106,15 +109,6 @@ class Element(Node):
     partial: bool = False
 
 
-def columns(shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> bool:
-    """Whether neighbouring results are sums of neighbours in memory."""
-    if not shape or shape[-1] < 32:
-        return False
-    last, steps = axes("i", shape)[-1], axes("r", over)
-    summed = [each for each in reads(body) if any(index.uses(axis) for index in each.indices for axis in steps)]
-    return bool(summed) and all(each.indices[-1].alone == last for each in summed)
-
-
 def children(node: Node) -> Iterator[Node]:
     """The elements that an element is made of, those that its indices are computed from too."""
     yield from node.args
@@ -140,20 +134,7 @@ def values(*roots: Value) -> Iterator[Value]:
 
 
 class Values(Graph):
-    """Builds values and elements, the same one for the same definition.
-
-    A reduction to less than `few` elements over `many` or more is made in two stages: as many parts as make `few`
-    elements of the first, each over the same elements whoever computes it, then the parts in their order. Products
-    are made in shares that are `tiles` of results for blocks of threads. Columns have a thread
-    each, and fewer than `threads` are few.
-    """
-
-    def __init__(self, few: int = 0, many: int = 1, tiles: int = 0, threads: int = 0) -> None:
-        super().__init__()
-        self.few = few
-        self.many = many
-        self.tiles = tiles
-        self.threads = threads
+    """Builds values and elements, the same one for the same definition."""
 
     def load(self, tensor: Tensor) -> Value:
         """An argument."""
@@ -165,37 +146,11 @@ class Values(Graph):
 
     def fold(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> Value:
         """The body reduced over `axes("r", over)` at every place of a shape."""
-        outputs, count = max(prod(shape), 1), prod(over)
-        parts = min(self.few // outputs, count // self.many)
-        if self.threads and columns(shape, over, body):
-            wanted = min(self.threads // outputs, count // LEAST_OF_A_COLUMN)
-            parts = max(parts, 1 << wanted.bit_length() >> 1)  # which mostly leaves no rest
-        if parts < 2:
-            return self.value("reduce", op, body.dtype, shape, body, over=over)
-        return self._in_parts(op, shape, over, body, parts)
+        return self.value("reduce", op, body.dtype, shape, body, over=over)
 
     def window(self, op: str, shape: tuple[int, ...], size: tuple[int, ...], body: Node) -> Value:
         """The same over the taps of a pool's window."""
-        return self.fold(op, shape, size, body)
-
-    def _in_parts(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node, parts: int) -> Value:
-        """The outermost axes, as many as it takes, are cut: f = part * chunk + step runs over all of them."""
-        cut = next(count for count in range(1, len(over) + 1) if prod(over[:count]) >= parts)
-        whole = prod(over[:cut])
-        chunk = -(-whole // parts)
-        parts = parts if isinstance(chunk, Size) else -(-whole // chunk)  # of a size known later some may be empty
-        first, *kept = axes("i", (parts, *shape))
-        step, *rest = axes("r", (chunk, *over[cut:]))
-        place = along(first) * chunk + along(step)
-        old = (*axes("i", shape), *axes("r", over))
-        new = (*map(along, kept), *unravelled(place, over[:cut]), *map(along, rest))
-        part = self.rewritten(body, dict(zip(old, new, strict=True)), lambda read: read)
-        none = self.const(neutral(op, body.dtype), body.dtype)
-        part = self.element("select", body.dtype, self.within(place, whole), part, none)
-        made = self.value("reduce", op, body.dtype, (parts, *shape), part, over=(chunk, *over[cut:]))
-        (last,) = axes("r", (parts,))
-        joined = self.read(made, (along(last), *map(along, axes("i", shape))))
-        return self.value("reduce", op, body.dtype, shape, joined, over=(parts,))
+        return self.value("reduce", op, body.dtype, shape, body, over=size, taps=True)
 
     def scan(self, op: str, operand: Node, dim: int) -> Value:
         """Running sums, products or extrema along one dimension."""
@@ -295,12 +250,13 @@ class Values(Graph):
         """A reduction over `dims` (non-negative, sorted)."""
         if operand.uniform:
             raise UnwritableError("a reduction over a constant")
-        if op in ("argmax", "argmin"):
-            return self._arg(op, operand, dims, keepdim)
         kept, over, body = self.reduction(operand, dims)
-        if body.dtype != dtype:
-            body = self.element("cast", dtype, body)
-        made = self.fold(op, kept, over, body)
+        if op in PLACES:
+            if not prod(over):
+                raise UnwritableError(f"{self.origin} over no elements")
+            made = self.value("reduce", op, "int64", kept, body, over)
+        else:
+            made = self.fold(op, kept, over, body if body.dtype == dtype else self.element("cast", dtype, body))
         return self.keeping(made, operand, dims) if keepdim else made
 
     def reduction(self, operand: Node, dims: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], Node]:
@@ -316,22 +272,6 @@ class Values(Graph):
         shape = tuple(1 if dim in dims else size for dim, size in enumerate(operand.shape))
         kept = tuple(along(axis) for dim, axis in enumerate(axes("i", shape)) if dim not in dims)
         return self.map(shape, self.read(reduced, kept))
-
-    def _arg(self, op: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
-        """The least position among those that hold the extremum; of the first NaN where there is one."""
-        extents = tuple(operand.shape[dim] for dim in dims)
-        if not prod(extents):
-            raise UnwritableError(f"{self.origin} over no elements")
-        best = self.reduce("amax" if op == "argmax" else "amin", operand.dtype, operand, dims, keepdim=True)
-        mine = axes("i", operand.shape)
-        place = linear((along(mine[dim]) for dim in dims), packed_strides(extents))
-        x, top = self.spread(operand, operand.shape), self.spread(best, operand.shape)
-        found = self.element("or", "bool", self.element("eq", "bool", x, top), self.element("ne", "bool", x, x))
-        near = "int32" if prod(extents) < FAR else "int64"
-        here = self.position(place) if near == "int64" else self.element("cast", near, self.position(place))
-        candidates = self.map(operand.shape, self.element("select", near, found, here, self.const(prod(extents), near)))
-        first = self.reduce("amin", near, candidates, dims, keepdim)
-        return first if near == "int64" else self.compute("cast", "int64", first)
 
     def expand(self, node: Node, shape: tuple[int, ...]) -> Node:
         """Broadcast to `shape`."""
@@ -355,14 +295,14 @@ class Values(Graph):
 
     def value(
         self, kind: str, op: str, dtype: str, shape: tuple[int, ...], body: Node | None = None,
-        over: tuple[int, ...] = (), dim: int = 0, sums: tuple[Node, ...] = (),
+        over: tuple[int, ...] = (), dim: int = 0, sums: tuple[Node, ...] = (), taps: bool = False,
     ) -> Value:  # fmt: skip
         """The one value of this definition."""
-        key = (kind, op, dtype, shape, id(body), over, dim, tuple(map(id, sums)))
+        key = (kind, op, dtype, shape, id(body), over, dim, tuple(map(id, sums)), taps)
         if key not in self._nodes:
             self._nodes[key] = Value(
                 kind, op, dtype, shape, origin=self.origin, axes=axes("i", shape), reduced=axes("r", over),  # type: ignore[arg-type]
-                body=body, dim=dim, sums=sums,
+                body=body, dim=dim, sums=sums, taps=taps,
             )  # fmt: skip
         return self._nodes[key]  # type: ignore[return-value]
 

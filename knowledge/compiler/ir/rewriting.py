@@ -1,4 +1,4 @@
-"""Elements rewritten: with what is not kept computed where it is read, and over loops split where reshapes run."""
+"""Elements rewritten: with what is not kept computed where it is read, over split loops, and values made anew."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import gcd
 
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Index, Quotient, Remainder, along
-from knowledge.compiler.ir.nodes import Element, Value, Values
+from knowledge.compiler.ir.nodes import Element, Value, Values, reads, values
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Loops:
         Raises `UnwritableError` where one is cut into pieces of different sizes.
         """
         made = self
-        while cut := next(_cuts(addresses(made)), None):
+        while cut := next(cuts(addresses(made)), None):
             made = made._halved(graph, *cut)
         return made
 
@@ -47,7 +47,7 @@ class Loops:
         )
 
 
-def _cuts(addresses: Iterable[Index]) -> Iterator[tuple[Axis, int]]:
+def cuts(addresses: Iterable[Index]) -> Iterator[tuple[Axis, int]]:
     """Loops under a quotient or a remainder, each with what it has to be split by."""
     for index in addresses:
         for atom in index.atoms():
@@ -92,3 +92,26 @@ class Inliner:
         for index, extent in zip(read.indices, value.shape, strict=True):
             inside = self.graph.element("and", "bool", self.graph.within(index, extent), inside)
         return self.graph.element("select", body.dtype, inside, body, self.graph.const(0, body.dtype))
+
+
+def renewed(graph: Values, roots: Iterable[Node], change: Callable[[Value], Value]) -> list[Node]:
+    """The roots with every value as `change` makes it of operands that have been changed before it."""
+    roots, made = tuple(roots), dict[int, Value]()
+
+    def read(element: Element) -> Node:
+        operand = made.get(id(element.value))
+        return element if operand is None else graph.read(operand, element.indices, partial=element.partial)
+
+    for value in values(*(root for root in roots if isinstance(root, Value))):
+        graph.origin, own = value.origin, value
+        if any(id(each.value) in made for each in reads(*value.bodies)):
+            body, *sums = (graph.rewritten(each, {}, read) for each in (value.body, *value.sums) if each is not None)
+            graph.origin = value.origin
+            own = graph.value(
+                value.kind, value.op, value.dtype, value.shape, body, tuple(axis.extent for axis in value.reduced),
+                value.dim, tuple(sums), value.taps,
+            )  # fmt: skip
+        graph.origin = value.origin
+        if (new := change(own)) is not value:
+            made[id(value)] = new
+    return [made.get(id(root), root) for root in roots]

@@ -7,7 +7,7 @@ from math import prod
 
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis
-from knowledge.compiler.ir.nodes import ORDERS, REDUCTIONS, SCANS, Element, Value, elements, values
+from knowledge.compiler.ir.nodes import ORDERS, PLACES, REDUCTIONS, SCANS, Element, Value, elements, values
 from knowledge.compiler.ir.primitives import COMPARISONS, PRIMITIVES
 
 
@@ -32,7 +32,7 @@ def _problems(value: Value) -> Iterator[str]:
         yield f"no scan {value.op!r} along dimension {value.dim}"
     if value.kind == "sort" and (value.op not in ORDERS or value.dim >= len(value.shape) or len(value.reduced) != 1):
         yield f"no sort {value.op!r} along dimension {value.dim}"
-    own = "int64" if value.kind == "sort" else value.body.dtype
+    own = "int64" if value.kind == "sort" or value.op in PLACES else value.body.dtype
     if tuple(axis.extent for axis in value.axes) != value.shape or own != value.dtype:
         yield "its axes or its body's type are not its own"
     if value.kind == "steps" and (len(value.shape) < 2 or any(each.dtype != value.dtype for each in value.sums)):

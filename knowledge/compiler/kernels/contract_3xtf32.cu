@@ -276,6 +276,7 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
   }
 }
 
+// begin _checks
 void granted(cudaError_t error) {
   if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "shared memory: " << cudaGetErrorString(error); }
 }
@@ -291,6 +292,7 @@ template <class P>
 void launch(P const& p, char* held, cudaStream_t stream) {
   auto* const steps = reinterpret_cast<int4*>(held);
   auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
+// end _checks
   int const blocks = int(std::min<int64_t>(std::max<int64_t>(PackedElements<P>, PaddedK<P>) / kThreads + 1, 1024));
   prepare<P><<<blocks, kThreads, 0, stream>>>(p, packed, steps);
   constexpr int tiles = TilesM<P> * TilesN<P> * P::Batches, threads = Threads<P>, bytes = SharedBytes<P>;
@@ -301,6 +303,7 @@ void launch(P const& p, char* held, cudaStream_t stream) {
 // end engine
 
 // begin kernel
+// begin _contract
 // What to contract: the operands' elements by batch, m, n and k, and where a sum goes.
 struct Contract0 {
   float const* pX;
@@ -309,6 +312,7 @@ struct Contract0 {
   static constexpr int M = 128, N = 50176, K = 576, Batches = 1;
   using BLK_M = Int<128>;
   using BLK_N = Int<128>;
+// end _contract
   using WARP_M = Int<32>;
   using WARP_N = Int<64>;
   static constexpr int Stages = 4, MinBlocks = 1;
@@ -324,6 +328,7 @@ struct Contract0 {
   };
   CUTE_DEVICE float const* right_start() const { return pX; }
   CUTE_DEVICE float const* left_start(int) const { return pWeight; }
+// begin _image
   CUTE_DEVICE float left(int, int m, int k) const {
     int const channel = k / 144 * 16 + k % 16, tap = k / 16 % 9;
     return pWeight[m * 576 + channel * 9 + tap];
@@ -349,6 +354,7 @@ struct Contract0 {
 // require: as in pointwise.cu
 
 // launched: as in pointwise.cu
+// end _image
 
 }  // namespace kernels
 
@@ -356,12 +362,14 @@ using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {
+// begin _entry
   require(X, "X", {16, 64, 56, 56}, {200704, 3136, 56, 1}, kDLFloat, 32);
   require(Weight, "Weight", {128, 64, 3, 3}, {576, 9, 3, 1}, kDLFloat, 32);
   require(Out, "Out", {16, 128, 56, 56}, {401408, 3136, 56, 1}, kDLFloat, 32);
 
   cudaStream_t const stream = stream_of(Out);
   auto* const pOut = static_cast<float*>(Out.data_ptr());
+// end _entry
   contract::check_aligned(pOut);
   auto const* const pX = static_cast<float const*>(X.data_ptr());
   Contract0 const p{pX, static_cast<float const*>(Weight.data_ptr()), pOut};

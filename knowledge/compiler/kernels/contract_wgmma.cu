@@ -377,21 +377,7 @@ contract(P const p, T const* __restrict__ packed, int4 const* __restrict__ steps
   }
 }
 
-void granted(cudaError_t error) {
-  if (error != cudaSuccess) { TVM_FFI_THROW(RuntimeError) << "shared memory: " << cudaGetErrorString(error); }
-}
-
-// For what is read or written four elements at a time.
-void check_aligned(void const* start) {
-  if (reinterpret_cast<uintptr_t>(start) % 16 == 0) return;
-  TVM_FFI_THROW(ValueError) << "an operand is not aligned to 16 bytes";
-}
-
-// `held` are HeldBytes<P>, aligned to 16.
-template <class P>
-void launch(P const& p, char* held, cudaStream_t stream) {
-  auto* const steps = reinterpret_cast<int4*>(held);
-  auto* const packed = reinterpret_cast<T*>(held + StepBytes<P>);
+// _checks: as in contract_3xtf32.cu
   int const some = int(std::min<int64_t>(PackedTiles<P> * Left<P>::part / kThreads + 1, 1024));
   prepare<P><<<some, kThreads, 0, stream>>>(p, packed, steps);
   constexpr int bytes = sizeof(Shared<P>), threads = Threads, blocks = std::min(Works<P>, P::Blocks);
@@ -402,14 +388,7 @@ void launch(P const& p, char* held, cudaStream_t stream) {
 // end engine
 
 // begin kernel
-// What to contract: the operands' elements by batch, m, n and k, and where a sum goes.
-struct Contract0 {
-  float const* pX;
-  float const* pWeight;
-  float* pOut;
-  static constexpr int M = 128, N = 50176, K = 576, Batches = 1;
-  using BLK_M = Int<128>;
-  using BLK_N = Int<128>;
+// _contract: as in contract_3xtf32.cu
   static constexpr int Stages = 3, Blocks = 132;  // at once: the multiprocessors
   static constexpr int Products = 3;  // of float32; 1 is plain TF32
   static constexpr int Columns = 4;  // neighbours stored
@@ -420,31 +399,7 @@ struct Contract0 {
     int at0, at1;
     bool kept;
   };
-  CUTE_DEVICE float left(int, int m, int k) const {
-    int const channel = k / 144 * 16 + k % 16, tap = k / 16 % 9;
-    return pWeight[m * 576 + channel * 9 + tap];
-  }
-  CUTE_DEVICE Row row(int, int n) const {
-    int const image = n / 3136, row = n / 56 % 56, column = n % 56;
-    return {pX + (image * 200704 + row * 56 + column - 57), row - 1, column - 1, n < N};
-  }
-  CUTE_DEVICE int4 step(int k) const {
-    int const channel = k / 144 * 16 + k % 16, row = k / 48 % 3, column = k / 16 % 3;
-    return make_int4(channel * 3136 + row * 56 + column, row, column, 0);
-  }
-  CUTE_DEVICE static bool inside(Row const& row, int4 const& step) {
-    return row.kept && uint32_t(row.at0 + step.y) < 56 && uint32_t(row.at1 + step.z) < 56;
-  }
-  CUTE_DEVICE void store(int, int m, int n, float const (&x)[4]) const {
-    int const image = n / 3136, place = n % 3136;
-    *reinterpret_cast<float4*>(pOut + (image * 401408 + m * 3136 + place)) = make_float4(x[0], x[1], x[2], x[3]);
-  }
-};
-// end kernel
-
-// require: as in pointwise.cu
-
-// launched: as in pointwise.cu
+// _image: as in contract_3xtf32.cu
 
 }  // namespace kernels
 
@@ -452,12 +407,7 @@ using namespace kernels;
 
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Weight, tvm::ffi::TensorView Out) {
-  require(X, "X", {16, 64, 56, 56}, {200704, 3136, 56, 1}, kDLFloat, 32);
-  require(Weight, "Weight", {128, 64, 3, 3}, {576, 9, 3, 1}, kDLFloat, 32);
-  require(Out, "Out", {16, 128, 56, 56}, {401408, 3136, 56, 1}, kDLFloat, 32);
-
-  cudaStream_t const stream = stream_of(Out);
-  auto* const pOut = static_cast<float*>(Out.data_ptr());
+// _entry: as in contract_3xtf32.cu
   background::check_aligned(pOut);
   auto const* const pX = static_cast<float const*>(X.data_ptr());
   Contract0 const p{pX, static_cast<float const*>(Weight.data_ptr()), pOut};

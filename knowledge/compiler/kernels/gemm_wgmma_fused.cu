@@ -45,6 +45,7 @@ constexpr bool Even = false;  // a triangle's tiles go from long sums to short o
 constexpr bool SkipZeros = false;  // look first which k's of each band of A and of B are not all zero
 // end knobs
 
+// begin _tiles
 using BLK_M = _128;
 using BLK_K = _32;
 constexpr int Consumers = BLK_M{} / _64{}, Threads = Producers + 128 * Consumers;
@@ -52,6 +53,7 @@ constexpr int Consumers = BLK_M{} / _64{}, Threads = Producers + 128 * Consumers
 constexpr int ProducerRegisters = Producers == 128 ? 120 : 72, ConsumerRegisters = Producers == 128 ? 192 : 184;
 constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
 constexpr int Batches = size<2>(LayoutC{});
+// end _tiles
 constexpr int64_t Works = int64_t(TilesM) * TilesN * Batches * Splits;
 static_assert(Triangle != 0 || !Even, "only the tiles of a triangle differ in length");
 static_assert(Splits == 1 || !SkipZeros, "a tile whose range is found at run time is not shared");
@@ -129,6 +131,7 @@ CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& pi
   CUTE_UNROLL
   for (int i = 0; i < size(tCrC); i += 2) {
     int const m = piece.tile.m * BLK_M{} + get<0>(tCcC(i)), n = piece.tile.n * BLK_N{} + get<1>(tCcC(i));
+// begin _piece
     if (m >= M{} || n >= N{}) continue;
     T x[2];
     CUTE_UNROLL
@@ -139,6 +142,7 @@ CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& pi
         x[j] = plain_sum(A + LayoutA{}(m, 0, piece.l), B + LayoutB{}(n + j, 0, piece.l), piece.first * BLK_K{},
                          min(piece.last * BLK_K{}, K{}));
       }
+// end _piece
       if (Splits == 1) x[j] = epilogue(x[j], m, n + j, piece.l);
     }
     constexpr bool pairs = Splits == 1 ? StoreC == 2 : N::value % 2 == 0;
@@ -310,6 +314,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
       if (wave * gridDim.x + place < Works) work(Piece(int(wave * gridDim.x + place), spans));
     }
   };
+// begin _roles
   if (threadIdx.x < Producers) {
     cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
     produce(shared, A, B, for_each_piece);
@@ -318,6 +323,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
     consume(shared, A, B, C, partial, epilogue, for_each_piece);
   }
 }
+// end _roles
 
 // As many blocks as run at once.
 dim3 grid() { return dim3(int(min(Works, int64_t(Blocks)))); }

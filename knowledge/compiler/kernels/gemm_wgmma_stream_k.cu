@@ -40,13 +40,7 @@ constexpr int CopyB = 1;
 constexpr int StoreC = 2;     // elements one store writes
 // end knobs
 
-using BLK_M = _128;
-using BLK_K = _32;
-constexpr int Consumers = BLK_M{} / _64{}, Threads = Producers + 128 * Consumers;
-// Registers a thread, once producers have handed theirs over: 65536 in all.
-constexpr int ProducerRegisters = Producers == 128 ? 120 : 72, ConsumerRegisters = Producers == 128 ? 192 : 184;
-constexpr int TilesM = ceil_div(M{}, BLK_M{}), TilesN = ceil_div(N{}, BLK_N{}), TilesK = ceil_div(K{}, BLK_K{});
-constexpr int Batches = size<2>(LayoutC{});
+// _tiles: as in gemm_wgmma_fused.cu
 constexpr int Tiles = TilesM * TilesN * Batches, Waves = Tiles < 2 * Blocks ? 0 : Tiles / Blocks - 1;
 constexpr int FirstShared = Waves * Blocks;                             // the first tile of C that may be shared
 constexpr int64_t Steps = int64_t(Tiles - FirstShared) * TilesK;        // tiles of K of those, in one row
@@ -107,16 +101,7 @@ CUTE_DEVICE void write(Fragment const& tCrC, Places const& tCcC, Piece const& pi
   for (int i = 0; i < size(tCrC); i += 2) {
     int const m_in = get<0>(tCcC(i)), n_in = get<1>(tCcC(i));
     int const m = piece.tile.m * BLK_M{} + m_in, n = piece.tile.n * BLK_N{} + n_in;
-    if (m >= M{} || n >= N{}) continue;
-    T x[2];
-    CUTE_UNROLL
-    for (int j = 0; j < 2; ++j) {
-      x[j] = tCrC(i + j);
-      if (n + j >= N{}) continue;
-      if (!isfinite(x[j])) {
-        x[j] = plain_sum(A + LayoutA{}(m, 0, piece.l), B + LayoutB{}(n + j, 0, piece.l), piece.first * BLK_K{},
-                         min(piece.last * BLK_K{}, K{}));
-      }
+// _piece: as in gemm_wgmma_fused.cu
       if (whole) x[j] = epilogue(x[j], m, n + j, piece.l);
     }
     T* const to = whole ? C + LayoutC{}(m, n, piece.l) : mP + m_in * BLK_N{} + n_in;
@@ -139,14 +124,7 @@ gemm(T const* __restrict__ A, T const* __restrict__ B, T* __restrict__ C, T* __r
   auto const for_each_piece = [&](auto const& work) {
     for (Pieces pieces; pieces.more();) work(pieces.take());
   };
-  if (threadIdx.x < Producers) {
-    cutlass::arch::warpgroup_reg_dealloc<ProducerRegisters>();
-    produce(shared, A, B, for_each_piece);
-  } else {
-    cutlass::arch::warpgroup_reg_alloc<ConsumerRegisters>();
-    consume(shared, A, B, C, partial, epilogue, for_each_piece);
-  }
-}
+// _roles: as in gemm_wgmma_fused.cu
 
 // The tile of C in which block blockIdx.x + 1 begins, where no earlier block begins in it too: the sum of what the
 // blocks that share it have left, in the order of K.

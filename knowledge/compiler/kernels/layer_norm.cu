@@ -66,6 +66,7 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   Tensor mWeight = make_tensor(make_gmem_ptr(packs<V>(pWeight)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
   Tensor mBias = make_tensor(make_gmem_ptr(packs<V>(pBias)),  // (4096/V,8192)
+// begin _first_sweep
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
   Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
@@ -105,6 +106,7 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   UNROLL
   for (int k = 1; k < V; ++k) { totalSum0 = JoinSum0{}(totalSum0, double(partSum0[k])); }
   totalSum0 = reduced<0>(totalSum0, JoinSum0{}, turn);
+// end _first_sweep
   float const vSum0 = float(totalSum0);  // aten.layer_norm
   float const v1 = vSum0 / 4096.0f;  // aten.layer_norm
   // sweep 1

@@ -42,45 +42,7 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float const* p
   Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (4096/V,8192)
       Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
   Tensor mWeight = make_tensor(make_gmem_ptr(packs<V>(pWeight)),  // (4096/V,8192)
-      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<0 / V>>>{});
-  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (4096/V,8192)
-      Layout<Shape<Int<4096 / V>, Int<8192>>, Stride<_1, Int<4096 / V>>>{});
-  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
-  constexpr int kPacks = kItems / V;  // of a row in a thread's registers
-  Index const start = rank * (kPacks * kGroup) + thread;
-  int const turn = 0;
-  Index const row = Index(blockIdx.x / kShares) * kRows + threadIdx.x / kGroup;
-  [[maybe_unused]] constexpr bool inside = true;
-  Index const r = row;
-  Pack<float, V> rX[kPacks];
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
-      rX[u] = load<kOnce>(&mX(i, r));
-    }
-  }
-  // sweep 0
-  float partSum0[V];
-  UNROLL
-  for (int k = 0; k < V; ++k) { partSum0[k] = float(0); }
-  UNROLL
-  for (int u = 0; u < kPacks; ++u) {
-    [[maybe_unused]] Index const i = start + u * kGroup;
-    {
-      UNROLL
-      for (int k = 0; k < V; ++k) {
-        float vSum0;
-        sweep0(rX[u].lane[k], vSum0);
-        partSum0[k] = JoinSum0{}(partSum0[k], vSum0);
-      }
-    }
-  }
-  double totalSum0 = double(partSum0[0]);
-  UNROLL
-  for (int k = 1; k < V; ++k) { totalSum0 = JoinSum0{}(totalSum0, double(partSum0[k])); }
-  totalSum0 = reduced<0>(totalSum0, JoinSum0{}, turn);
+// _first_sweep: as in layer_norm.cu
   float const vSum0 = float(totalSum0);  // aten.rms_norm
   float const v1 = vSum0 / 4096.0f;  // aten.rms_norm
   float const v2 = v1 + 1e-06f;  // aten.rms_norm

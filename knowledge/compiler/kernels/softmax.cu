@@ -127,6 +127,7 @@ __device__ inline T reduced(T value, Join join, [[maybe_unused]] int turn) {
 // end reduce
 
 // begin arithmetic
+// begin _maximum
 namespace math {
 // The larger one; NaN where either is NaN.
 template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
@@ -135,6 +136,7 @@ template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a 
 __device__ inline void sweep0(float rX, float& rAmax0) {
   rAmax0 = rX;
 }
+// end _maximum
 __device__ inline void sweep1(float rX, float vAmax0, float& rSum1, float& rKept0) {
   float const v2 = rX - vAmax0;  // aten.softmax.int
   float const v3 = std::exp(v2);  // aten.softmax.int
@@ -156,6 +158,7 @@ struct JoinSum1 {
 // begin kernel
 template <int V>
 __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const* pX, float* pOut) {
+// begin _tensors
   Index const kCount = Index(393216 / V);  // packs a row
   [[maybe_unused]] Index const kRowCount = 4096;
   Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (393216/V,4096)
@@ -164,6 +167,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
       Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
   [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
   [[maybe_unused]] Index const rank = blockIdx.x % kShares;
+// end _tensors
   constexpr int kPacks = kItems / V;  // of a row in a thread's registers
   Index const start = rank * (kPacks * kGroup) + thread;
   extern __shared__ __align__(128) char staged[];
@@ -289,6 +293,7 @@ __global__ void __launch_bounds__(kThreads) __cluster_dims__(8) rows(float const
 
 using namespace kernels;
 
+// begin _end
 // begin entry
 void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   require(X, "X", {4096, 393216}, {393216, 1}, kDLFloat, 32);
@@ -298,6 +303,7 @@ void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
   auto const* pX = static_cast<float const*>(X.data_ptr());
   auto* pOut = static_cast<float*>(Out.data_ptr());
   if (aligned<kVector>(pX, pOut)) {
+// end _end
     cudaFuncSetAttribute(rows<kVector>, cudaFuncAttributeMaxDynamicSharedMemorySize, kStaged);
     rows<kVector><<<2736, kThreads, kStaged, stream>>>(pX, pOut);
   } else {

@@ -36,14 +36,7 @@ using Index = int;
 // reduce: as in softmax.cu
 
 // begin arithmetic
-namespace math {
-// The larger one; NaN where either is NaN.
-template <class V> __device__ inline V maximum(V a, V b) { return ((a > b) | (a != a)) ? a : b; }
-}  // namespace math
-
-__device__ inline void sweep0(float rX, float& rAmax0) {
-  rAmax0 = rX;
-}
+// _maximum: as in softmax.cu
 __device__ inline void sweep1(float rX, float vAmax0, float vSum1, float& rOut) {
   float const v3 = rX - vAmax0;  // aten.softmax.int
   float const v4 = std::exp(v3);  // aten.softmax.int
@@ -80,14 +73,7 @@ struct JoinRunning {
 // begin kernel
 template <int V>
 __global__ void __launch_bounds__(kThreads) rows(float const* pX, float* pOut) {
-  Index const kCount = Index(393216 / V);  // packs a row
-  [[maybe_unused]] Index const kRowCount = 4096;
-  Tensor mX = make_tensor(make_gmem_ptr(packs<V>(pX)),  // (393216/V,4096)
-      Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
-  Tensor mOut = make_tensor(make_gmem_ptr(packs<V>(pOut)),  // (393216/V,4096)
-      Layout<Shape<Int<393216 / V>, Int<4096>>, Stride<_1, Int<393216 / V>>>{});
-  [[maybe_unused]] Index const thread = threadIdx.x % kGroup;
-  [[maybe_unused]] Index const rank = blockIdx.x % kShares;
+// _tensors: as in softmax.cu
   constexpr int kPacks = kItems;  // in flight a thread
   Index const start = rank * kGroup + thread;
   Index const kStep = kGroup * kShares;
@@ -191,15 +177,7 @@ __global__ void __launch_bounds__(kThreads) rows(float const* pX, float* pOut) {
 
 using namespace kernels;
 
-// begin entry
-void run(tvm::ffi::TensorView X, tvm::ffi::TensorView Out) {
-  require(X, "X", {4096, 393216}, {393216, 1}, kDLFloat, 32);
-  require(Out, "Out", {4096, 393216}, {393216, 1}, kDLFloat, 32);
-
-  cudaStream_t const stream = stream_of(Out);
-  auto const* pX = static_cast<float const*>(X.data_ptr());
-  auto* pOut = static_cast<float*>(Out.data_ptr());
-  if (aligned<kVector>(pX, pOut)) {
+// _end: as in softmax.cu
     rows<kVector><<<4096, kThreads, 0, stream>>>(pX, pOut);
   } else {
     rows<1><<<4096, kThreads, 0, stream>>>(pX, pOut);

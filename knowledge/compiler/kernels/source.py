@@ -4,7 +4,8 @@ A section is what stands between the lines `// begin NAME` and `// end NAME`. Th
 sentence on what the kernel computes; its indented lines are facts, `//   name: text`, deeper lines going on.
 
 What several kernels share is written once: a line `// NAME: as in FILE.cu` stands for that section of the other kernel,
-and is loaded as the section itself. Kernels for a GPU are `.cu` files, those for the processor `.cpp`.
+and is loaded as the section itself. Where the name begins with `_` the section is no recipe's: it is loaded without its
+marks. Kernels for a GPU are `.cu` files, those for the processor `.cpp`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ _FACT = re.compile(r"(?P<name>[a-z][\w ]*): (?P<text>.+)")
 _SHARED = re.compile(r"^// (?P<section>\w+): as in (?P<name>\w+)\.(?:cu|cpp)$", re.MULTILINE)
 _BEGIN = re.compile(r"^// begin (\w+)$", re.MULTILINE)
 _MARKER = re.compile(r"^// (?:begin|end) \w+\n", re.MULTILINE)
+_UNMARKED = re.compile(r"^// (?:begin|end) _\w+\n", re.MULTILINE)
 _ARCHITECTURE = re.compile(r"sm_(?P<number>\d+)(?P<suffix>[af]?)")
 
 PROCESSOR = "cpu"
@@ -91,10 +93,7 @@ def names() -> tuple[str, ...]:
 
 def load(name: str) -> Exemplar:
     """One exemplar. Raises ValueError where there is none of that name, or its header is incomplete."""
-    files = _files()
-    if name not in files:
-        raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
-    text = _whole(files[name].read_text(encoding="utf-8"))
+    text = _UNMARKED.sub("", _whole(name))
     computes, facts = _read_header(_find(text, "header")[2])
     missing = {"op class", "architecture"} - facts.keys()
     if missing:
@@ -113,14 +112,17 @@ def _files() -> dict[str, Path]:
     return {path.stem: path for pattern in ("*.cu", "*.cpp") for path in _FOLDER.glob(pattern)}
 
 
-def _whole(text: str) -> str:
-    """The kernel that a file stands for: every shared section in its place."""
+def _whole(name: str) -> str:
+    """The kernel that a file stands for: every shared section in its place. Raises ValueError where there is none."""
+    files = _files()
+    if name not in files:
+        raise ValueError(f"There is no exemplar {name!r}; there are {', '.join(names())}.")
 
     def shared(line: re.Match[str]) -> str:
-        name = line["section"]
-        return f"// begin {name}\n{load(line['name']).section(name)}// end {name}"
+        section, text = line["section"], _find(_whole(line["name"]), line["section"])[2]
+        return text.removesuffix("\n") if section.startswith("_") else f"// begin {section}\n{text}// end {section}"
 
-    return _SHARED.sub(shared, text)
+    return _SHARED.sub(shared, files[name].read_text(encoding="utf-8"))
 
 
 def _find(text: str, name: str) -> tuple[int, int, str]:

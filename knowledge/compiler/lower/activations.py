@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from inspect import signature
 
 from knowledge.compiler.ir import dtypes
 from knowledge.compiler.ir.expressions import Node, UnwritableError
@@ -49,29 +51,25 @@ def _parameter(state: Lowering, op: Op, position: int, name: str) -> float:
     return _number(state.argument(op, position, name), op)
 
 
+def formula(made: Callable[..., Node]) -> Lower:
+    """The operation that a formula makes of its terms and operand, then of its parameters by their names."""
+    names = tuple(signature(made).parameters)[2:]
+
+    def lower(state: Lowering, op: Op) -> Node:
+        f, x = _start(state, op)
+        return made(f, x, *(_parameter(state, op, place, name) for place, name in enumerate(names, 1)))
+
+    return lower
+
+
 def logistic(f: Terms, x: Node) -> Node:
     """1 / (1 + exp(-x))."""
     return f("div", 1.0, f("add", 1.0, f("exp", f("neg", x))))
 
 
-def _relu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("maximum", x, 0)
-
-
-def _relu6(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("minimum", f("maximum", x, 0), 6)
-
-
 def _hardtanh(state: Lowering, op: Op) -> Node:
     _, x = _start(state, op)
     return clamp(state, x, state.argument(op, 1, "min_val"), state.argument(op, 2, "max_val"))
-
-
-def _leaky_relu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("select", f("gt", x, 0.0), x, f("mul", x, _parameter(state, op, 1, "negative_slope")))
 
 
 def _prelu(state: Lowering, op: Op) -> Node:
@@ -89,25 +87,14 @@ def _channel(vector: Node, like: Node) -> tuple[int, ...]:
     return (*vector.shape, *(1,) * (len(like.shape) - 2))
 
 
-def _elu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    alpha, scale, inner = (
-        _parameter(state, op, k, name) for k, name in enumerate(("alpha", "scale", "input_scale"), 1)
-    )
-    low = f("mul", f("expm1", x if inner == 1 else f("mul", x, inner)), alpha * scale)
+def _elu(f: Terms, x: Node, alpha: float, scale: float, input_scale: float) -> Node:
+    low = f("mul", f("expm1", x if input_scale == 1 else f("mul", x, input_scale)), alpha * scale)
     return f("select", f("gt", x, 0.0), x if scale == 1 else f("mul", x, scale), low)
 
 
-def _selu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
+def _selu(f: Terms, x: Node) -> Node:
     low = f("mul", f("expm1", x), SELU_ALPHA * SELU_SCALE)
     return f("select", f("gt", x, 0.0), f("mul", x, SELU_SCALE), low)
-
-
-def _celu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    alpha = _parameter(state, op, 1, "alpha")
-    return f("select", f("gt", x, 0.0), x, f("mul", f("expm1", f("div", x, alpha)), alpha))
 
 
 def _gelu(state: Lowering, op: Op) -> Node:
@@ -120,66 +107,29 @@ def _gelu(state: Lowering, op: Op) -> Node:
     return f("mul", half, f("add", 1.0, f("erf", f("mul", x, math.sqrt(0.5)))))
 
 
-def _silu(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("div", x, f("add", 1.0, f("exp", f("neg", x))))
-
-
-def _sigmoid(state: Lowering, op: Op) -> Node:
-    return logistic(*_start(state, op))
-
-
-def _mish(state: Lowering, op: Op) -> Node:
+def _mish(f: Terms, x: Node) -> Node:
     """With e = exp(x), tanh(log(1 + e)) is n / (n + 2) for n = e (e + 2): one exponential, nothing cancels.
 
     From 20 on the quotient is 1 in float32 and float64 alike, so capping x there keeps n finite.
     """
-    f, x = _start(state, op)
     power = f("exp", f("minimum", x, 20.0))
     n = f("mul", power, f("add", power, 2.0))
     return f("mul", x, f("div", n, f("add", n, 2.0)))
 
 
-def _softplus(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    beta, threshold = _parameter(state, op, 1, "beta"), _parameter(state, op, 2, "threshold")
+def _softplus(f: Terms, x: Node, beta: float, threshold: float) -> Node:
     scaled = x if beta == 1 else f("mul", x, beta)
     soft = f("log1p", f("exp", scaled))
     return f("select", f("gt", scaled, threshold), x, soft if beta == 1 else f("div", soft, beta))
 
 
-def _log_sigmoid(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("sub", f("minimum", x, 0.0), f("log1p", f("exp", f("neg", f("abs", x)))))
+def _to_six(f: Terms, x: Node) -> Node:
+    return f("minimum", f("maximum", f("add", x, 3.0), 0.0), 6.0)
 
 
-def _hardsigmoid(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("div", f("minimum", f("maximum", f("add", x, 3.0), 0.0), 6.0), 6.0)
-
-
-def _hardswish(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("div", f("mul", x, f("minimum", f("maximum", f("add", x, 3.0), 0.0), 6.0)), 6.0)
-
-
-def _threshold(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    return f("select", f("le", x, _number(op.args[1], op)), f.number(_number(op.args[2], op)), x)
-
-
-def _hardshrink(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    edge = _parameter(state, op, 1, "lambd")
-    inside = f("and", f("ge", x, -edge), f("le", x, edge))
-    return f("select", inside, f.number(0.0), x)
-
-
-def _softshrink(state: Lowering, op: Op) -> Node:
-    f, x = _start(state, op)
-    edge = _parameter(state, op, 1, "lambd")
-    low = f("select", f("lt", x, -edge), f("add", x, edge), f("mul", x, 0.0))
-    return f("select", f("gt", x, edge), f("sub", x, edge), low)
+def _softshrink(f: Terms, x: Node, lambd: float) -> Node:
+    low = f("select", f("lt", x, -lambd), f("add", x, lambd), f("mul", x, 0.0))
+    return f("select", f("gt", x, lambd), f("sub", x, lambd), low)
 
 
 def _logit(state: Lowering, op: Op) -> Node:
@@ -243,11 +193,26 @@ def _batch_norm(state: Lowering, op: Op) -> Node:
     return result if bias is None else f("add", result, channel(bias))
 
 
-ACTIVATIONS: dict[str, Lower] = {
-    "relu": _relu, "relu6": _relu6, "hardtanh": _hardtanh, "leaky_relu": _leaky_relu, "prelu": _prelu, "elu": _elu,
-    "selu": _selu, "celu": _celu, "gelu": _gelu, "silu": _silu, "sigmoid": _sigmoid, "mish": _mish,
-    "softplus": _softplus, "log_sigmoid": _log_sigmoid, "log_sigmoid_forward": _log_sigmoid,
-    "hardsigmoid": _hardsigmoid, "hardswish": _hardswish, "threshold": _threshold, "hardshrink": _hardshrink,
-    "softshrink": _softshrink, "logit": _logit, "xlogy": _xlogy, "logaddexp": _logaddexp,
-    "nan_to_num": _nan_to_num, "batch_norm": _batch_norm, "_native_batch_norm_legit_no_training": _batch_norm,
+_FORMULAS: dict[str, Callable[..., Node]] = {
+    "relu": lambda f, x: f("maximum", x, 0),
+    "relu6": lambda f, x: f("minimum", f("maximum", x, 0), 6),
+    "leaky_relu": lambda f, x, negative_slope: f("select", f("gt", x, 0.0), x, f("mul", x, negative_slope)),
+    "elu": _elu,
+    "selu": _selu,
+    "celu": lambda f, x, alpha: f("select", f("gt", x, 0.0), x, f("mul", f("expm1", f("div", x, alpha)), alpha)),
+    "silu": lambda f, x: f("div", x, f("add", 1.0, f("exp", f("neg", x)))),
+    "sigmoid": logistic,
+    "mish": _mish,
+    "softplus": _softplus,
+    "log_sigmoid": lambda f, x: f("sub", f("minimum", x, 0.0), f("log1p", f("exp", f("neg", f("abs", x))))),
+    "hardsigmoid": lambda f, x: f("div", _to_six(f, x), 6.0),
+    "hardswish": lambda f, x: f("div", f("mul", x, _to_six(f, x)), 6.0),
+    "threshold": lambda f, x, threshold, value: f("select", f("le", x, threshold), f.number(value), x),
+    "hardshrink": lambda f, x, lambd: f("select", f("and", f("ge", x, -lambd), f("le", x, lambd)), f.number(0.0), x),
+    "softshrink": _softshrink,
+}
+ACTIVATIONS: dict[str, Lower] = {name: formula(made) for name, made in _FORMULAS.items()} | {
+    "hardtanh": _hardtanh, "prelu": _prelu, "gelu": _gelu, "logit": _logit, "xlogy": _xlogy, "logaddexp": _logaddexp,
+    "log_sigmoid_forward": formula(_FORMULAS["log_sigmoid"]), "nan_to_num": _nan_to_num, "batch_norm": _batch_norm,
+    "_native_batch_norm_legit_no_training": _batch_norm,
 }  # fmt: skip

@@ -18,31 +18,14 @@ from knowledge.compiler.lower.windows import each_of
 from knowledge.compiler.problem import Argument, Op, Ref
 
 Indices = tuple[Index, ...]
-# Results of a block, and products that are worth one of its own.
-TILE, LEAST_SHARE = 64 * 64, 512
 
 
 def contracted(
     graph: Values, shape: tuple[int, ...], over: Sequence[int], left: tuple[Node, Indices], right: tuple[Node, Indices]
 ) -> Node:
-    """The sum of products of two reads: few sums of many come in shares of the outermost loop, then these in order."""
+    """The sum of products of two reads."""
     factors = [graph.read(node, indices, partial=True) for node, indices in (left, right)]
-    body = graph.element("mul", factors[0].dtype, *factors)
-    shares = _shares(graph, shape, over)
-    if shares < 2:
-        return graph.fold("sum", shape, tuple(over), body)
-    (share, *kept), (step, *rest) = axes("i", (shares, *shape)), axes("r", (over[0] // shares, *over[1:]))
-    new = (*map(along, kept), along(share) * step.extent + along(step), *map(along, rest))
-    old = (*axes("i", shape), *axes("r", over))
-    part = graph.rewritten(body, dict(zip(old, new, strict=True)), lambda read: read)
-    made = graph.fold("sum", (shares, *shape), (step.extent, *over[1:]), part)
-    return graph.reduce("sum", made.dtype, made, (0,), keepdim=False)
-
-
-def _shares(graph: Values, shape: tuple[int, ...], over: Sequence[int]) -> int:
-    """In how many equal shares a sum is made, so that tiles of its results are enough for the device."""
-    wanted = min(graph.tiles * TILE // max(math.prod(shape), TILE), math.prod(over) // LEAST_SHARE)
-    return max((count for count in range(2, wanted + 1) if over[0] % count == 0), default=1)
+    return graph.fold("sum", shape, tuple(over), graph.element("mul", factors[0].dtype, *factors))
 
 
 def product(graph: Values, left: Node, right: Node) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.nodes import Values
 from knowledge.compiler.lower.activations import ACTIVATIONS
 from knowledge.compiler.lower.choosing import CHOOSING
@@ -39,30 +40,16 @@ OPERATIONS = _OPERATIONS | {name: by_index(_OPERATIONS[name]) for name in _BY_IN
 
 def traced(problem: Problem) -> Lowered:
     """The problem's outputs as values. Raises `UnwritableError` naming the first operation without a lowering."""
-    return _traced(ByContent.of(problem))
+    found = _traced(ByContent.of(problem))
+    if isinstance(found, str):
+        raise UnwritableError(found)
+    return found
 
 
 @lru_cache(maxsize=8)
-def _traced(key: ByContent) -> Lowered:
-    return lower(key.problem, OPERATIONS, Values(*_stages(key.problem)))
-
-
-def plainly_traced(problem: Problem) -> Lowered:
-    """The same without stages: each sum as it was spelled, as products and attention are looked for."""
-    return _plainly_traced(ByContent.of(problem))
-
-
-@lru_cache(maxsize=8)
-def _plainly_traced(key: ByContent) -> Lowered:
-    return lower(key.problem, OPERATIONS, Values())
-
-
-def _stages(problem: Problem) -> tuple[int, ...]:
-    """From how few elements on, and over how many, a reduction takes two stages: enough parts for the whole device.
-
-    Then how many tiles of a product's results, and how many threads, occupy a GPU.
-    """
-    if problem.on_gpu:
-        processors = max(problem.device.multiprocessors, 64)
-        return 4 * processors, 8 << 10, 2 * processors, 512 * processors
-    return (16 * problem.device.threads, 16 << 10) if problem.device.threads > 1 else ()
+def _traced(key: ByContent) -> Lowered | str:
+    """The refusal too, for each recipe asks."""
+    try:
+        return lower(key.problem, OPERATIONS, Values())
+    except UnwritableError as failure:
+        return str(failure)

@@ -74,30 +74,12 @@ def reduced(state: Lowering, node: Node, wanted: Argument, weights: Node | None 
     return rows.result(total if wanted == SUM else rows.f("div", total, rows.reduce("sum", weights)), False)
 
 
-def _squared(o: Operands) -> Node:
-    gap = o.gap()
-    return o.f("mul", gap, gap)
-
-
-def _absolute(o: Operands) -> Node:
-    return o.f("abs", o.gap())
-
-
 def _rounded_off(o: Operands, edge: float, slope: float) -> Node:
     """slope * (|x - y| - edge / 2), below the edge the parabola that meets it there."""
     f, gap = o.f, o.gap()
     size = f("abs", gap)
     near = f("mul", f("mul", gap, gap), 0.5 * slope / edge if edge else 0.0)
     return f("select", f("lt", size, edge), near, f("mul", f("sub", size, 0.5 * edge), slope))
-
-
-def _smooth(o: Operands) -> Node:
-    return _rounded_off(o, o.number(3, "beta"), 1.0)
-
-
-def _huber(o: Operands) -> Node:
-    delta = o.number(3, "delta")
-    return _rounded_off(o, delta, delta)
 
 
 def _divergence(o: Operands) -> Node:
@@ -131,10 +113,6 @@ def _binary_of_logits(o: Operands) -> Node:
     return _weighted(o, f("sub", f("mul", f("sub", 1.0, o.y), o.x), hit))
 
 
-def _soft_margin(o: Operands) -> Node:
-    return o.f("log1p", o.f("exp", o.f("mul", o.f("neg", o.x), o.y)))
-
-
 def _hinge_embedding(o: Operands) -> Node:
     f, zero = o.f, o.f.number(0.0)
     apart = o.at_least(f("sub", o.number(2, "margin"), o.x), 0.0)
@@ -162,9 +140,12 @@ def _poisson(o: Operands) -> Node:
 
 
 LOSSES: dict[str, Lower] = {
-    "mse_loss": loss(_squared), "l1_loss": loss(_absolute), "smooth_l1_loss": loss(_smooth),
-    "huber_loss": loss(_huber), "kl_div": loss(_divergence), "binary_cross_entropy": loss(_binary, 3),
-    "binary_cross_entropy_with_logits": loss(_binary_of_logits, 4), "soft_margin_loss": loss(_soft_margin),
+    "mse_loss": loss(lambda o: o.f("mul", o.gap(), o.gap())), "l1_loss": loss(lambda o: o.f("abs", o.gap())),
+    "smooth_l1_loss": loss(lambda o: _rounded_off(o, o.number(3, "beta"), 1.0)),
+    "huber_loss": loss(lambda o: _rounded_off(o, o.number(3, "delta"), o.number(3, "delta"))),
+    "kl_div": loss(_divergence), "binary_cross_entropy": loss(_binary, 3),
+    "binary_cross_entropy_with_logits": loss(_binary_of_logits, 4),
+    "soft_margin_loss": loss(lambda o: o.f("log1p", o.f("exp", o.f("mul", o.f("neg", o.x), o.y)))),
     "hinge_embedding_loss": loss(_hinge_embedding, 3), "margin_ranking_loss": loss(_ranking, 4),
     "poisson_nll_loss": loss(_poisson, 5),
 }  # fmt: skip

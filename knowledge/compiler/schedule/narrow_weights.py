@@ -24,7 +24,7 @@ from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Data, Index, along, number
 from knowledge.compiler.ir.nodes import Element, elements, reads
 from knowledge.compiler.kernels.source import load
-from knowledge.compiler.lower.front import plainly_traced
+from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.fusion import fused
 from knowledge.compiler.passes.loops import Nest, count, indices_of, nest_of
@@ -90,7 +90,7 @@ def matched(problem: Problem) -> Narrow | None:
 @lru_cache(maxsize=8)
 def _matched(key: ByContent) -> Narrow | None:
     try:
-        lowered = plainly_traced(key.problem)
+        lowered = traced(key.problem)
     except UnwritableError:
         return None
     kernels = fused(key.problem, lowered, worth=inf).kernels

@@ -22,7 +22,7 @@ from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.source_text import integers
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.sizes import STAND_INS, Size, stands_in
-from knowledge.compiler.plan import Decline, Move, Plan, Recipe
+from knowledge.compiler.plan import Decline, Move, Plan, Recipe, settled
 from knowledge.compiler.problem import Op, Problem, Scalar, Tensor
 from knowledge.compiler.schedule.loops.recipe import LoopsRecipe
 from knowledge.compiler.schedule.stages import entry_head, include_lines, part
@@ -228,21 +228,16 @@ class SizesRecipe:
         for recipe in self.recipes:
             plan = recipe.first_plan(case)
             if isinstance(plan, Plan):
-                while move := next((each for each in recipe.moves(case, plan) if each.sure), None):
-                    plan = move.plan
-                yield plan
+                yield settled(recipe, case, plan)[0]
 
     def _case(self, plan: Plan, number: int) -> tuple[Recipe, Plan]:
-        prefix = f"{number}."
-        own = {knob.removeprefix(prefix): value for knob, value in plan.knobs.items() if knob.startswith(prefix)}
-        name = own.pop("recipe")
-        return next(each for each in self.recipes if each.name == name), Plan(str(name), own)
+        knobs = plan.part(number, "").knobs
+        name = str(knobs.pop("recipe"))
+        return next(each for each in self.recipes if each.name == name), Plan(name, knobs)
 
 
 def _with_case(plan: Plan, number: int, case: Plan) -> Plan:
-    return plan.with_knobs(
-        **{f"{number}.recipe": case.recipe}, **{f"{number}.{knob}": value for knob, value in case.knobs.items()}
-    )
+    return plan.with_part(number, case.with_knobs(recipe=case.recipe))
 
 
 def _loops(problem: Problem) -> str:

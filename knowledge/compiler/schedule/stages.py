@@ -17,7 +17,7 @@ from knowledge.compiler.ir.dtypes import BYTES, DLPACK
 from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.strides import packed_strides
 from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, reads, refs
-from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe
+from knowledge.compiler.plan import PLAN_MARK, RANK, Decline, Move, Plan, Recipe, settled
 from knowledge.compiler.problem import ByContent, Op, Problem, Ref, Scalar, Tensor
 
 # Operations that one part may take in: what is longer costs seconds to cut.
@@ -260,17 +260,21 @@ class StagesRecipe:
             stages = stages_of(problem, self.recipes)
         except UnwritableError as failure:
             return Decline(str(failure))
-        return self._joined(Plan(self.name), {k: _begun(stage) for k, stage in enumerate(stages.parts, 1)})
+        plan = Plan(self.name)
+        for number, stage in enumerate(stages.parts, 1):
+            begun, _ = settled(stage.recipe, stage.problem, stage.plan)
+            plan = plan.with_part(number, begun)
+        return plan
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """The parts' moves, those of one name together. Nothing is swept: the parts' constants share their names."""
         found: dict[str, Move] = {}
         for number, stage in enumerate(stages_of(problem, self.recipes).parts, 1):
-            for move in stage.recipe.moves(stage.problem, self._part(plan, number, stage.recipe)):
+            for move in stage.recipe.moves(stage.problem, plan.part(number, stage.recipe.name)):
                 if RANK in move.sweep:
                     continue  # its values are among the moves, too
                 before = found.get(move.name, replace(move, why=f"part {number}: {move.why}", plan=plan, sweep={}))
-                after = self._joined(before.plan, {number: move.plan})
+                after = before.plan.with_part(number, move.plan)
                 found[move.name] = replace(before, plan=after, sure=before.sure and move.sure)
         return tuple(move for move in found.values() if move.plan != plan)
 
@@ -286,7 +290,7 @@ class StagesRecipe:
         """The kernel's source: the parts in namespaces of their own, and a `run` that calls one after the other."""
         stages = stages_of(problem, self.recipes)
         texts = [
-            stage.recipe.render(stage.problem, self._part(plan, number, stage.recipe))
+            stage.recipe.render(stage.problem, plan.part(number, stage.recipe.name))
             for number, stage in enumerate(stages.parts, 1)
         ]
         parts = [part(text, number) for number, text in enumerate(texts, 1)]
@@ -295,22 +299,6 @@ class StagesRecipe:
         return "\n".join(
             [*head, plan.comment(), *include_lines(problem, texts), "", *parts, BUFFER[problem.target], *entry]
         )
-
-    def _part(self, plan: Plan, number: int, recipe: Recipe) -> Plan:
-        prefix = f"{number}."
-        own = {knob.removeprefix(prefix): value for knob, value in plan.knobs.items() if knob.startswith(prefix)}
-        return Plan(recipe.name, own)
-
-    def _joined(self, plan: Plan, parts: dict[int, Plan]) -> Plan:
-        knobs = {f"{number}.{knob}": value for number, part in parts.items() for knob, value in part.knobs.items()}
-        return plan.with_knobs(**knobs)
-
-
-def _begun(stage: Stage) -> Plan:
-    plan = stage.plan
-    while move := next((each for each in stage.recipe.moves(stage.problem, plan) if each.sure), None):
-        plan = move.plan
-    return plan
 
 
 def include_lines(problem: Problem, texts: list[str]) -> list[str]:
@@ -347,13 +335,7 @@ def _entry(problem: Problem, stages: Stages) -> list[str]:
 
 def entry_head(problem: Problem, names: dict[str, str]) -> str:
     """How `run` begins."""
-    return f"void run({', '.join(_parameter(each, names[each.name]) for each in problem.arguments)}) {{"
-
-
-def _parameter(argument: Tensor | Scalar, name: str) -> str:
-    if isinstance(argument, Scalar):
-        return f"{source_text.SCALAR_TYPES[argument.type]} {name}"
-    return f"tvm::ffi::TensorView {name}"
+    return f"void run({source_text.parameter_list(problem, names)}) {{"
 
 
 def _allocated(tensor: Tensor, name: str, first: str) -> list[str]:

@@ -13,23 +13,15 @@ from functools import lru_cache, partial, reduce
 from itertools import product
 from math import prod
 
+from harness.nouns.aten import of_kinds
 from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Atom, Axis, Index, along, axes, linear, number, unravelled
-from knowledge.compiler.ir.nodes import Element, Value, Values, elements, reads, values
-from knowledge.compiler.ir.rewriting import Inliner, Loops
+from knowledge.compiler.ir.nodes import PLACES, Element, Value, Values, elements, reads, values
+from knowledge.compiler.ir.rewriting import Inliner, Loops, renewed
 from knowledge.compiler.ir.strides import packed_strides
-from knowledge.compiler.lower.activations import ACTIVATIONS
-from knowledge.compiler.lower.contracting import CONTRACTING
-from knowledge.compiler.lower.einsum import EINSUM
-from knowledge.compiler.lower.losses import LOSSES
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, Lower, Lowered, base_name, live, lower
-from knowledge.compiler.lower.moving import MOVING, REARRANGED
-from knowledge.compiler.lower.pointwise import POINTWISE
-from knowledge.compiler.lower.reductions import REDUCTIONS
-from knowledge.compiler.lower.views import VIEWS
-from knowledge.compiler.lower.windows import WINDOWS
-from knowledge.compiler.problem import ByContent, Problem, Tensor
-from knowledge.compiler.schedule.gemm.product import PRODUCTS
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, Lowered, base_name, live
+from knowledge.compiler.problem import ByContent, Op, Problem, Tensor
 
 
 def on_diagonal(graph: Values, over: tuple[int, ...], body: Node) -> Index | None:
@@ -63,59 +55,72 @@ def _gap(graph: Values, factor: Node) -> Index | None:
 MOST_TAPS = 128
 JOINED = {"amax": "maximum", "sum": "add"}
 # What may lie at strides. A forward with anything else is not looked at further.
-STRIDED: dict[str, Lower] = {
-    **POINTWISE, **ACTIVATIONS, **VIEWS, **REDUCTIONS, **LOSSES, **REARRANGED, **EINSUM,
-    **{name: lower for name, lower in WINDOWS.items() if "indices" not in name and "linear" not in name},
-    "diag": MOVING["diag"], "diag_embed": MOVING["diag_embed"],
-    **{name: CONTRACTING[name] for name in PRODUCTS if name in CONTRACTING},
-}  # fmt: skip
-KNOWN = STRIDED.keys() | WITHOUT_EFFECT
+STRIDED = of_kinds(
+    "reshape", "permute", "expand", "part", "alias", "copy", "cast", "create", "rearrange", "pointwise", "reduction",
+    "norm", "loss", "window", "resample", "product",
+) | WITHOUT_EFFECT  # fmt: skip
+# What has neither rows nor columns that lie side by side.
+LOOPS = frozenset(("cdist", "isin", "native_batch_norm"))
 
 
-class Strided(Values):
-    """Values without stages: windows are taken tap by tap, places of extrema are found in one sweep along the row.
+def _apart(op: Op) -> str:
+    """What an operation is that does not lie at strides; "" of one that may."""
+    name = base_name(op.target)
+    name = name if name in STRIDED else name.removesuffix("_")
+    if name == "batch_norm" and (op.args[3] is None or True in op.args[5:6]):
+        return f"{op.target} by a batch's own statistics, as in training"
+    return "" if name in STRIDED and name not in LOOPS else op.target
+
+
+class _Strides:
+    """Values as strides take them: windows tap by tap, of diagonals what is not 0.
 
     A sum of products of two reads is a product of matrices, and not written so; by a diagonal matrix it is a scaling,
     and with `vectors`, of a matrix and a vector a sum like any other.
     """
 
-    def __init__(self, *, vectors: bool) -> None:
-        super().__init__()
+    def __init__(self, graph: Values, *, vectors: bool) -> None:
+        self.graph = graph
         self.vectors = vectors
         self.summed: set[tuple[tuple[int, ...], ...]] = set()
 
-    def window(self, op: str, shape: tuple[int, ...], size: tuple[int, ...], body: Node) -> Value:
+    def of(self, value: Value) -> Value:
+        """The value. Raises `UnwritableError` on products of matrices, and what no loops have in common."""
+        if value.kind in ("source", "map") or value.body is None:
+            return value
+        if value.kind != "reduce":
+            raise UnwritableError(value.origin)
+        over = tuple(axis.extent for axis in value.reduced)
+        if value.taps:
+            return self._tap_by_tap(value, over)
+        body = value.body
+        if value.op not in PLACES:
+            if prod(over) == 1:
+                return self.graph.map(value.shape, body)
+            if body.op == "mul" and (place := on_diagonal(self.graph, over, body)):
+                (summed,) = value.reduced
+                return self.graph.map(value.shape, self.graph.rewritten(body, {summed: place}, lambda read: read))
+            if body.op == "mul" and not (self.vectors and any(_still(read, value.shape) for read in body.args)):
+                raise UnwritableError(value.origin)
+        self._check(value)
+        return value
+
+    def _tap_by_tap(self, value: Value, size: tuple[int, ...]) -> Value:
         """The body at every tap, joined in their order."""
         if prod(size) > MOST_TAPS:
-            raise UnwritableError(f"{self.origin} over windows of more than {MOST_TAPS} elements")
-        over = axes("r", size)
-        taps = (dict(zip(over, map(number, tap), strict=True)) for tap in product(*map(range, size)))
-        found = [self.rewritten(body, tap, lambda read: read) for tap in taps]
-        return self.map(shape, reduce(partial(self.element, JOINED[op], body.dtype), found))
+            raise UnwritableError(f"{value.origin} over windows of more than {MOST_TAPS} elements")
+        assert value.body is not None
+        taps = (dict(zip(value.reduced, map(number, tap), strict=True)) for tap in product(*map(range, size)))
+        found = [self.graph.rewritten(value.body, tap, lambda read: read) for tap in taps]
+        self.graph.origin = value.origin
+        return self.graph.map(value.shape, reduce(partial(self.graph.element, JOINED[value.op], value.dtype), found))
 
-    def fold(self, op: str, shape: tuple[int, ...], over: tuple[int, ...], body: Node) -> Value:
-        """In one stage, of one element none. Raises `UnwritableError` on products of matrices."""
-        if prod(over) == 1:
-            return self.map(shape, body)
-        if body.op == "mul" and (place := on_diagonal(self, over, body)):
-            (summed,) = axes("r", over)
-            return self.map(shape, self.rewritten(body, {summed: place}, lambda read: read))
-        if body.op == "mul" and not (self.vectors and any(_still(read, shape) for read in body.args)):
-            raise UnwritableError(self.origin)
-        self._check(shape, over)
-        return super().fold(op, shape, over, body)
-
-    def _check(self, shape: tuple[int, ...], over: tuple[int, ...]) -> None:
+    def _check(self, value: Value) -> None:
         """Raise `UnwritableError` where this sum can have no rows and columns in common with another: at once."""
-        self.summed.add(tuple(tuple(extent for extent in each if extent != 1) for each in (shape, over)))
+        loops = (value.axes, value.reduced)
+        self.summed.add(tuple(tuple(axis.extent for axis in each if axis.extent != 1) for each in loops))
         if len(self.summed) > 1:
-            raise UnwritableError(f"reductions over different dimensions or shapes ({self.origin})")
-
-    def _arg(self, op: str, operand: Node, dims: tuple[int, ...], keepdim: bool) -> Node:
-        kept, over, body = self.reduction(operand, dims)
-        self._check(kept, over)
-        found = self.value("reduce", op, "int64", kept, body, over)
-        return self.keeping(found, operand, dims) if keepdim else found
+            raise UnwritableError(f"reductions over different dimensions or shapes ({value.origin})")
 
 
 def _still(read: Node, shape: tuple[int, ...]) -> bool:
@@ -145,14 +150,14 @@ class _Reading:
     """The values of a forward, on their way to nodes. Every method raises `UnwritableError` where there is none."""
 
     def __init__(self, problem: Problem) -> None:
-        for op in live(problem):
-            if KNOWN.isdisjoint((base_name(op.target), base_name(op.target).removesuffix("_"))):
-                raise UnwritableError(op.target)
+        if other := next(filter(None, map(_apart, live(problem))), None):
+            raise UnwritableError(other)
         if empty := next((tensor.name for tensor in problem.outputs if not tensor.numel), None):
             raise UnwritableError(f"an output without elements ({empty})")
-        self.graph = Strided(vectors=problem.on_gpu)
-        made = lower(problem, STRIDED, self.graph)
-        self.outputs, self.operations = made.outputs, made.operations
+        made = traced(problem)
+        self.graph, self.operations = made.graph, made.operations
+        roots = renewed(self.graph, (node for _, node in made.outputs), _Strides(self.graph, vectors=problem.on_gpu).of)
+        self.outputs = tuple((tensor, root) for (tensor, _), root in zip(made.outputs, roots, strict=True))
         self.given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.inliner = Inliner(self.graph, lambda value: value.kind != "map")
         self.sums: list[Value] = []

@@ -21,7 +21,7 @@ from knowledge.compiler.ir.expressions import Node, UnwritableError
 from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along, linear, number
 from knowledge.compiler.ir.nodes import Element, Value, Values, reads
 from knowledge.compiler.ir.rewriting import Inliner
-from knowledge.compiler.lower.front import plainly_traced
+from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import base_name
 from knowledge.compiler.problem import ByContent, Problem, Tensor
 from knowledge.compiler.schedule.attention.masks import Band, band_of
@@ -158,7 +158,7 @@ class _Search:
     """Looks for it from the result on: `product` is the last one, of weights and values, `last` the read of it."""
 
     def __init__(self, problem: Problem) -> None:
-        lowered = plainly_traced(problem)
+        lowered = traced(problem)
         self.graph = lowered.graph
         self.given = {each.name: each for each in (*problem.inputs, *problem.parameters) if isinstance(each, Tensor)}
         self.inliner = Inliner(self.graph, lambda value: value.kind != "map")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import ceil
+from typing import Protocol
 
 from knowledge.compiler.plan import Decline, Move, Plan
 from knowledge.compiler.problem import Device, Problem
@@ -19,6 +20,21 @@ from knowledge.compiler.schedule.gemm.form import NARROW, Form
 
 # K from which sharing it pays: below, the plain kernel is done before a second one has begun. A cluster has none.
 _SHARED_K, _CLUSTERED_K = 256, 64
+
+
+class Driver(Protocol):
+    """A module that knows an instruction's exemplars: what stands in their section `knobs`, and in their header."""
+
+    def knobs_text(self, problem: Problem, form: Form, plan: Plan) -> str: ...
+
+    def describe(self, problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]: ...
+
+
+_DRIVERS: dict[str, Driver] = {
+    narrow.KERNEL: narrow, hopper.KERNEL: hopper, decode.KERNEL: decode, tensor.KERNEL: tensor, tensor.CLUSTER: tensor,
+    fused.KERNEL: fused, fused.STREAM_K: fused, wgmma.KERNEL: wgmma, short.KERNEL: short,
+    **dict.fromkeys(simt.KERNELS, simt),
+}  # fmt: skip
 
 
 def first_plan(problem: Problem, form: Form) -> Plan | Decline:
@@ -57,24 +73,10 @@ def moves(problem: Problem, form: Form, plan: Plan) -> tuple[Move, ...]:
 
 def render(problem: Problem, form: Form, plan: Plan) -> str:
     """The kernel of this plan."""
-    if plan.knobs["kernel"] == narrow.KERNEL:
-        return render_exemplar(problem, form, plan, narrow.knobs_text(form, plan), narrow.describe(plan))
-    if plan.knobs["kernel"] == hopper.KERNEL:
-        return render_exemplar(
-            problem, form, plan, hopper.knobs_text(problem, form, plan), hopper.describe(problem, form, plan)
-        )
-    if plan.knobs["kernel"] == decode.KERNEL:
-        return render_exemplar(problem, decode.turned(form), plan, decode.knobs_text(plan), decode.describe(plan))
-    if plan.knobs["kernel"] in (tensor.KERNEL, tensor.CLUSTER):
-        return render_exemplar(problem, form, plan, tensor.knobs_text(form, plan), tensor.describe(form, plan))
-    if plan.knobs["kernel"] in (fused.KERNEL, fused.STREAM_K):
-        lines = fused.describe(problem, form, plan)
-        return render_exemplar(problem, form, plan, fused.knobs_text(problem, form, plan), lines)
-    if plan.knobs["kernel"] == wgmma.KERNEL:
-        return render_exemplar(problem, form, plan, wgmma.knobs_text(form, plan), wgmma.describe(form, plan))
-    if plan.knobs["kernel"] == short.KERNEL:
-        return render_exemplar(problem, form, plan, short.knobs_text(problem, form, plan), short.describe(form, plan))
-    return render_exemplar(problem, form, plan, simt.knobs_text(form, plan), simt.describe(plan))
+    driver = _DRIVERS[str(plan.knobs["kernel"])]
+    form = decode.turned(form) if driver is decode else form
+    text, lines = driver.knobs_text(problem, form, plan), driver.describe(problem, form, plan)
+    return render_exemplar(problem, form, plan, text, lines)
 
 
 def _hopper(problem: Problem, form: Form) -> Plan | None:

@@ -8,9 +8,9 @@ copied alone).
 from __future__ import annotations
 
 from knowledge.compiler.plan import Move, Plan
-from knowledge.compiler.problem import Device
+from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import width
+from knowledge.compiler.schedule.gemm.cuda_text import constants, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_16bit"
@@ -81,16 +81,15 @@ def _copies(form: Form, plan: Plan) -> dict[str, int]:
     return {"CopyA": copy_a, "CopyB": copy_b, "StoreC": min(2, store)}
 
 
-def knobs_text(form: Form, plan: Plan) -> str:
+def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs = plan.knobs
     extents = {"BLK_M": knobs["bm"], "BLK_N": knobs["bn"], "BLK_K": _BK, "WarpsM": knobs["wm"], "WarpsN": knobs["wn"]}
     values = {"Stages": knobs["stages"], "MinBlocks": knobs["blocks"], "Group": knobs["group"], **_copies(form, plan)}
-    lines = [f"using {name} = Int<{value}>;" for name, value in extents.items()]
-    return "\n".join([*lines, *(f"constexpr int {name} = {value};" for name, value in values.items())])
+    return constants(extents, values)
 
 
-def describe(plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile and shared memory."""
     bm, bn, wm, wn, stages = (int(plan.knobs[name]) for name in ("bm", "bn", "wm", "wn", "stages"))
     return (

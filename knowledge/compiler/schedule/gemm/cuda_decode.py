@@ -12,7 +12,7 @@ from math import ceil
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm.cuda_hopper import BK, SHARED_BYTES, step_cycles, suits
-from knowledge.compiler.schedule.gemm.cuda_text import contiguous
+from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous
 from knowledge.compiler.schedule.gemm.form import B, C, Form, swapped
 
 KERNEL = "gemm_decode_16bit"
@@ -116,14 +116,13 @@ def moves(form: Form, plan: Plan) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def knobs_text(plan: Plan) -> str:
+def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
-    names = {"Stages": "stages", "Cluster": "cluster"}
-    lines = [f"constexpr int {name} = {plan.knobs[knob]};" for name, knob in names.items()]
-    return "\n".join([f"using BLK_N = Int<{plan.knobs['bn']}>;", *lines])
+    knobs = plan.knobs
+    return constants({"BLK_N": knobs["bn"]}, {"Stages": knobs["stages"], "Cluster": knobs["cluster"]})
 
 
-def describe(plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile and shared memory."""
     bn, stages = int(plan.knobs["bn"]), int(plan.knobs["stages"])
     return (

@@ -15,7 +15,7 @@ from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.gemm import cuda_shares as sharing
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
+from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_fused"
@@ -156,19 +156,12 @@ def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
         "Stages": knobs["stages"], "Producers": knobs["producers"], "Blocks": _blocks(problem, form, plan),
         "Group": knobs["group"], "CopyA": _copy(form, A), "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
     }  # fmt: skip
-    lines = []
+    flags: dict[str, object] = {}
     if knobs["kernel"] == KERNEL:
         half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
         values |= {"Splits": knobs["splits"], "Triangle": half, "Offset": triangle.offset if triangle else 0}
         flags = {"Even": knobs.get("even", 0), "SkipZeros": knobs["spans"]}
-        lines = [f"constexpr bool {name} = {str(bool(value)).lower()};" for name, value in flags.items()]
-    return "\n".join(
-        [
-            f"using BLK_N = Int<{knobs['bn']}>;",
-            *(f"constexpr int {name} = {value};" for name, value in values.items()),
-            *lines,
-        ]
-    )
+    return constants({"BLK_N": knobs["bn"]}, values, flags)
 
 
 def _blocks(problem: Problem, form: Form, plan: Plan) -> int:

@@ -10,7 +10,7 @@ from math import ceil
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.gemm import cuda_wgmma as wgmma
-from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
+from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_short_k"
@@ -46,8 +46,7 @@ def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
         "Stages": plan.knobs["stages"], "Blocks": problem.device.multiprocessors or 132,
         "CopyA": _copy(form, A), "CopyB": _copy(form, B),
     }  # fmt: skip
-    lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
-    return "\n".join([f"using BLK_N = Int<{plan.knobs['bn']}>;", *lines])
+    return constants({"BLK_N": plan.knobs["bn"]}, values)
 
 
 def _copy(form: Form, place: int) -> int:
@@ -55,7 +54,7 @@ def _copy(form: Form, place: int) -> int:
     return width(form, place) if contiguous(form, place) is form.k else 1
 
 
-def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile, shared memory and scratch."""
     bn, stages = (int(plan.knobs[name]) for name in ("bn", "stages"))
     deep = ceil(form.k.extent / _BK)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil
 
 from knowledge.compiler.plan import Move, Plan
-from knowledge.compiler.problem import Device
-from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
+from knowledge.compiler.problem import Device, Problem
+from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 PLAIN, VECTORIZED, MULTISTAGE, SWIZZLED = KERNELS = (
@@ -59,23 +59,23 @@ def moves(form: Form, device: Device, plan: Plan) -> tuple[Move, ...]:
     return (Move(name, why, Plan("gemm", knobs), against),)
 
 
-def knobs_text(form: Form, plan: Plan) -> str:
+def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs, kernel = plan.knobs, plan.knobs["kernel"]
     extents = {"BLK_M": "bm", "BLK_N": "bn", "BLK_K": "bk"}
-    lines = [f"using {name} = Int<{knobs[knob]}>;" for name, knob in extents.items()]
+    tiles = {name: knobs[knob] for name, knob in extents.items()}
     if kernel == PLAIN:
-        return "\n".join(lines)
+        return constants(tiles, {})
     values = {
         "MinBlocks": knobs["blocks"], "Group": knobs["group"], "CopyA": _copy(form, A, kernel == VECTORIZED),
         "CopyB": _copy(form, B, kernel == VECTORIZED), "StoreC": _four(width(form, C)),
     }  # fmt: skip
     if kernel != VECTORIZED:
         values["Stages"] = knobs["stages"]
-    return "\n".join([*lines, *(f"constexpr int {name} = {value};" for name, value in values.items())])
+    return constants(tiles, values)
 
 
-def describe(plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile, registers and shared memory."""
     kernel = str(plan.knobs["kernel"])
     bm, bn, bk = (int(plan.knobs[name]) for name in ("bm", "bn", "bk"))

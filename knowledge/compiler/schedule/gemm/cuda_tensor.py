@@ -17,7 +17,7 @@ from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm import cuda_shares as sharing
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import width
+from knowledge.compiler.schedule.gemm.cuda_text import constants, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_3xtf32"
@@ -192,30 +192,24 @@ def _orders(form: Form, plan: Plan) -> tuple[Move, ...]:
     return raster_orders(plan, (16, 4))
 
 
-def knobs_text(form: Form, plan: Plan) -> str:
+def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs = plan.knobs
     values = {
         "Stages": knobs["stages"], "MinBlocks": knobs["blocks"], "Splits": knobs["splits"],
         "CopyA": width(form, A), "CopyB": width(form, B), "StoreC": width(form, C), "Products": knobs["products"],
     }  # fmt: skip
-    lines = []
+    flags: dict[str, object] = {}
     if knobs["kernel"] == KERNEL:
         triangle = form.triangle
         half = 0 if triangle is None else 1 if triangle.half == "upper" else -1
         values |= {"Group": knobs["group"], "Triangle": half, "Offset": triangle.offset if triangle else 0}
-        lines = [f"constexpr bool SkipZeros = {'true' if knobs['spans'] else 'false'};"]
+        flags = {"SkipZeros": knobs["spans"]}
     names = {"BLK_M": "bm", "BLK_N": "bn", "BLK_K": "bk", "WARP_M": "wm", "WARP_N": "wn"}
-    return "\n".join(
-        [
-            *(f"using {name} = Int<{knobs[knob]}>;" for name, knob in names.items()),
-            *(f"constexpr int {name} = {value};" for name, value in values.items()),
-            *lines,
-        ]
-    )
+    return constants({name: knobs[knob] for name, knob in names.items()}, values, flags)
 
 
-def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile, registers and shared memory."""
     knobs = {name: value for name, value in plan.knobs.items() if isinstance(value, int)}
     bm, bn, bk, wm, wn, stages = (knobs[name] for name in ("bm", "bn", "bk", "wm", "wn", "stages"))

@@ -7,14 +7,16 @@ and Epilogue, all static. What an exemplar's section `knobs` holds is its own re
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from string import Template
 
 from knowledge.compiler.emit.cuda_math import HELPERS
+from knowledge.compiler.emit.source_text import argument_names, parameter_list
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.gemm.form import NARROW, A, Axis, B, C, Form
-from knowledge.compiler.schedule.gemm.source import bound, checks, epilogue, extents, headline, layout, parameters
+from knowledge.compiler.schedule.gemm.source import bound, checks, epilogue, extents, headline, layout
 
 ELEMENTS = {"float16": "half_t", "bfloat16": "bfloat16_t"}
 """The narrow types as CuTe calls them; float is the exemplars' own."""
@@ -63,7 +65,7 @@ def render(problem: Problem, form: Form, plan: Plan, knobs: str, lines: tuple[st
     operands = zip(form.operands[:3], widths, strict=True)
     entry = ENTRY.substitute(
         code="kDLBfloat" if form.dtype == "bfloat16" else "kDLFloat",
-        parameters=parameters(problem),
+        parameters=parameter_list(problem, argument_names(problem)),
         checks="\n".join(f"  product::require({each});" for each in checks(problem, form)),
         output=form.operands[C],
         arguments=", ".join(f'product::aligned({name}, "{name}", {elements})' for name, elements in operands),
@@ -109,6 +111,17 @@ def _quicker(text: str) -> str:
     if quick == text:
         return text
     return HELPERS["reciprocal"].strip("\n") + "\n" + quick.replace("CUTE_HOST_DEVICE", "CUTE_DEVICE")
+
+
+def constants(
+    tiles: Mapping[str, object], numbers: Mapping[str, object], flags: Mapping[str, object] | None = None
+) -> str:
+    """The section `knobs`: static integers, numbers, and what is true or not."""
+    lines = [f"using {name} = Int<{value}>;" for name, value in tiles.items()]
+    lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
+    return "\n".join(
+        [*lines, *(f"constexpr bool {name} = {str(bool(value)).lower()};" for name, value in (flags or {}).items())]
+    )
 
 
 def width(form: Form, place: int, counts: tuple[int, ...] = (4, 2)) -> int:

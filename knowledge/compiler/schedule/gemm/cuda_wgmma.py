@@ -12,7 +12,7 @@ from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.gemm import cuda_fused as fused
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
+from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_3xtf32"
@@ -100,15 +100,14 @@ def _tiles(form: Form, plan: Plan) -> tuple[Move, ...]:
     return tuple(found)
 
 
-def knobs_text(form: Form, plan: Plan) -> str:
+def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`."""
     knobs = plan.knobs
     values = {
         "Stages": knobs["stages"], "Cluster": knobs["cluster"], "Group": knobs["group"], "Blocks": knobs["blocks"],
         "CopyA": _copy(form, A), "CopyB": _copy(form, B), "StoreC": min(2, width(form, C)),
     }  # fmt: skip
-    lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
-    return "\n".join([f"using BLK_N = Int<{knobs['bn']}>;", *lines])
+    return constants({"BLK_N": knobs["bn"]}, values)
 
 
 def _copy(form: Form, place: int) -> int:
@@ -116,7 +115,7 @@ def _copy(form: Form, place: int) -> int:
     return width(form, place) if contiguous(form, place) is form.k else 1
 
 
-def describe(form: Form, plan: Plan) -> tuple[str, ...]:
+def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:
     """The header's lines on tile, shared memory and scratch."""
     bn, stages, cluster = (int(plan.knobs[name]) for name in ("bn", "stages", "cluster"))
     rows = ceil(form.m.extent / (_BM * cluster)) * _BM * cluster + ceil(form.n.extent / bn) * bn

@@ -25,13 +25,10 @@ from knowledge.compiler.ir.index import Axis, Index, along, axes, linear
 from knowledge.compiler.ir.nodes import Element, Value, elements, reads
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.ir.rewriting import Inliner, Loops
-from knowledge.compiler.lower.activations import ACTIVATIONS
 from knowledge.compiler.lower.contracting import CONTRACTING
 from knowledge.compiler.lower.einsum import EINSUM
-from knowledge.compiler.lower.front import plainly_traced
-from knowledge.compiler.lower.lowering import WITHOUT_EFFECT, aliases, base_name, live
-from knowledge.compiler.lower.pointwise import POINTWISE
-from knowledge.compiler.lower.views import VIEWS
+from knowledge.compiler.lower.front import traced
+from knowledge.compiler.lower.lowering import aliases, base_name
 from knowledge.compiler.problem import ByContent, Problem, Ref, Scalar, Tensor
 from knowledge.compiler.schedule.gemm import form as gemm_form
 from knowledge.compiler.schedule.gemm.form import BYTES, SCALAR_PREFIX, Form, Second, Triangle, UncoveredError
@@ -198,8 +195,6 @@ def _narrows(root: Node, total: Node) -> list[Node]:
 
 
 PRODUCTS = tuple(sorted(of_kinds("product") & {*CONTRACTING, *EINSUM}))
-# What may stand around a product. A forward with anything else is not looked at further.
-AROUND = frozenset((*WITHOUT_EFFECT, *POINTWISE, *ACTIVATIONS, *VIEWS, *PRODUCTS, "triu", "tril"))
 
 
 def form_of(problem: Problem) -> Form:
@@ -228,10 +223,7 @@ class _Found:
         self.names = identifiers(argument.name for argument in problem.arguments)
         _only_results_in_place(problem)
         try:
-            for op in live(problem):
-                if AROUND.isdisjoint((base_name(op.target), base_name(op.target).removesuffix("_"))):
-                    raise UnwritableError(op.target)
-            made = plainly_traced(problem)
+            made = traced(problem)
         except UnwritableError as failure:
             raise UncoveredError(f"the GEMM recipe does not cover {failure}.") from failure
         self.graph = made.graph
@@ -242,9 +234,14 @@ class _Found:
     def form(self) -> Form:
         """The form, of one product or of two."""
         sums = [read for read in reads(self.body) if read.value is not None and read.value.kind != "source"]
-        if not 1 <= len(sums) <= 2:
-            few = "the forward holds no matrix product that the output comes from."
-            raise UncoveredError(few if not sums else "more than two values of matrix products are not covered.")
+        if not sums:
+            raise UncoveredError("the forward holds no matrix product that the output comes from.")
+        for value in (each.value for each in sums):
+            if value is None or not value.contracts or base_name(value.origin).removesuffix("_") not in PRODUCTS:
+                what = value.origin if value is not None and value.origin else "what is computed"
+                raise UncoveredError(f"{what} around a product is not covered.")
+        if len(sums) > 2:
+            raise UncoveredError("more than two values of matrix products are not covered.")
         factors = [self._factors(each) for each in sums]
         totals = [self.graph.total(name, self.dtype) for name in ("x", "u")]
         if len(sums) == 1:
@@ -261,8 +258,6 @@ class _Found:
         """The two reads whose products are summed, at the sum's place, each with the numbers that it is times."""
         value = read.value
         assert isinstance(value, Value)
-        if not value.contracts or base_name(value.origin).removesuffix("_") not in PRODUCTS:
-            raise UncoveredError(f"{value.origin or 'what is computed'} around a product is not covered.")
         places = dict(zip(value.axes, read.indices, strict=True))
         body = self.graph.rewritten(self.inliner.body(value), places, lambda inner: inner)
         return [_scaled(factor) for factor in body.args]

@@ -6,13 +6,12 @@ import re
 from dataclasses import dataclass
 from string import Template
 
-from knowledge.compiler.emit.source_text import identifiers
+from knowledge.compiler.emit.source_text import argument_names, integers, parameter_list
 from knowledge.compiler.plan import Plan
 from knowledge.compiler.problem import Problem, Scalar, Tensor
 from knowledge.compiler.schedule.gemm import lanes as gemm_lanes
 from knowledge.compiler.schedule.gemm.form import BYTES, NARROW, SCALAR_PREFIX, Axis, Form
 
-SCALAR_TYPES = {"float": "double", "int": "int64_t", "bool": "bool"}
 PLACES = ("A", "B", "C")
 
 FRAME = Template("""\
@@ -153,16 +152,10 @@ def render_frame(problem: Problem, form: Form, plan: Plan, body: Body) -> str:
         layouts=body.layouts,
         epilogue=epilogue(problem, form, lanes=body.lanes if body.lane_steps else 1),
         kernel=body.code,
-        parameters=parameters(problem),
+        parameters=parameter_list(problem, argument_names(problem)),
         checks="\n".join(f"  require({each});" for each in checks(problem, form)),
         arguments=", ".join(arguments),
     )
-
-
-def parameters(problem: Problem) -> str:
-    """The entry point's parameters."""
-    names = identifiers(argument.name for argument in problem.arguments)
-    return ", ".join(_parameter(argument, names[argument.name]) for argument in problem.arguments)
 
 
 def checks(problem: Problem, form: Form) -> list[str]:
@@ -170,15 +163,15 @@ def checks(problem: Problem, form: Form) -> list[str]:
 
     Not for the others: they may be of any type, as a batch norm's counter is.
     """
-    names = identifiers(argument.name for argument in problem.arguments)
+    names = argument_names(problem)
     tensors = [(names[each.name], each) for each in problem.arguments if isinstance(each, Tensor)]
     tensors = [(name, tensor) for name, tensor in tensors if name in form.operands]
-    return [f'{name}, "{name}", {_list(tensor.shape)}, {_list(tensor.strides)}' for name, tensor in tensors]
+    return [f'{name}, "{name}", {integers(tensor.shape)}, {integers(tensor.strides)}' for name, tensor in tensors]
 
 
 def bound(problem: Problem, form: Form, scope: str = "") -> list[str]:
     """What the epilogue is made with: its operands' pointers, then its scalars. `scope` stands before our names."""
-    names = identifiers(argument.name for argument in problem.arguments)
+    names = argument_names(problem)
     pointers = [f"{scope}data({name})" for name in form.extras]
     number = "float" if form.dtype in NARROW else f"{scope}T"
     return pointers + [f"{number}({names[scalar.name]})" for scalar in _used(problem, form)]
@@ -212,18 +205,10 @@ def _touched(form: Form, place: int) -> int:
     return count
 
 
-def _parameter(argument: Tensor | Scalar, name: str) -> str:
-    return f"tvm::ffi::TensorView {name}" if isinstance(argument, Tensor) else f"{SCALAR_TYPES[argument.type]} {name}"
-
-
-def _list(values: tuple[int, ...]) -> str:
-    return "{" + ", ".join(str(value) for value in values) + "}"
-
-
 def _used(problem: Problem, form: Form) -> list[Scalar]:
     """The scalars that the steps name."""
     text = " ".join((*form.codes, *(form.second.codes if form.second else ())))
-    names = identifiers(argument.name for argument in problem.arguments)
+    names = argument_names(problem)
     scalars = [argument for argument in problem.inputs if isinstance(argument, Scalar)]
     return [scalar for scalar in scalars if re.search(rf"\b{SCALAR_PREFIX}{names[scalar.name]}\b", text)]
 
@@ -235,7 +220,7 @@ def epilogue(problem: Problem, form: Form, qualifier: str = "", lanes: int = 1) 
 
     On narrow types it takes the sum in float32, and rounds once at its end. A second product's comes as the last one.
     """
-    names = identifiers(argument.name for argument in problem.arguments)
+    names = argument_names(problem)
     scalars = [SCALAR_PREFIX + names[scalar.name] for scalar in _used(problem, form)]
     places = range(3, len(form.operands))
     narrow = form.dtype in NARROW

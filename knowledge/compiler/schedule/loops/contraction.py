@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import gcd
+from itertools import chain
 
-from knowledge.compiler.ir.index import Axis, Data, Index, Quotient, Remainder, along
+from knowledge.compiler.ir.index import Axis, Data, Index, along
 from knowledge.compiler.ir.nodes import Element, Values
+from knowledge.compiler.ir.rewriting import cuts
 from knowledge.compiler.passes.loops import Nest, Total, count, indices_of
 
 # Dimensions of the right operand that a window may leave: as many steps as fit into four words beside the address.
@@ -175,16 +176,9 @@ def _split(nest: Nest, graph: Values) -> tuple[Nest, tuple[tuple[Index, int], ..
 
 
 def _cuts(nest: Nest) -> Iterator[tuple[Axis, int]]:
-    """Loops under a quotient or a remainder, each with what it has to be split by."""
-    for read in _operands(nest):
-        for index in (nest.address(read), *(index for index, _ in nest.guards(read))):
-            for atom in index.atoms():
-                if not isinstance(atom, Quotient | Remainder):
-                    continue
-                for axis, times in atom.of.terms:
-                    by = atom.by // gcd(atom.by, times)
-                    if isinstance(axis, Axis) and axis in nest.axes and 1 < by < axis.extent:
-                        yield axis, by
+    """The results' loops under a quotient or a remainder, each with what it has to be split by."""
+    of_reads = ((nest.address(read), *(index for index, _ in nest.guards(read))) for read in _operands(nest))
+    return ((axis, by) for axis, by in cuts(chain.from_iterable(of_reads)) if axis in nest.axes)
 
 
 def _sorted(nest: Nest, inside: tuple[tuple[Index, int], ...], flipped: bool, last: Axis | None) -> Contraction | None:

@@ -16,11 +16,11 @@ from knowledge.compiler.ir.expressions import UnwritableError
 from knowledge.compiler.ir.nodes import Element, Values, elements
 from knowledge.compiler.ir.sizes import FLOOR
 from knowledge.compiler.ir.verify import verify
-from knowledge.compiler.lower.front import traced
 from knowledge.compiler.lower.lowering import base_name
 from knowledge.compiler.passes.fusion import Fused, fused
 from knowledge.compiler.passes.loops import Nest, nest_of
 from knowledge.compiler.passes.pooling import pooled
+from knowledge.compiler.passes.staging import staged
 from knowledge.compiler.plan import PRODUCTS, Decline, Move, Plan
 from knowledge.compiler.problem import ByContent, Problem, Scalar, Tensor
 from knowledge.compiler.schedule.loops import cpu, cuda, sorting
@@ -49,7 +49,7 @@ def compiled(problem: Problem) -> Compiled:
 
 @lru_cache(maxsize=8)
 def _compiled(key: ByContent) -> Compiled:
-    lowered = traced(key.problem)
+    lowered = staged(key.problem)
     verify(node for _, node in lowered.outputs)
     made = fused(key.problem, lowered)
     if key.problem.on_gpu:

@@ -12,35 +12,26 @@ from knowledge.compiler.emit.elements import ELEMENT_TYPES
 from knowledge.compiler.emit.source_text import indented, tensor_names
 from knowledge.compiler.kernels.source import load
 from knowledge.compiler.lower.lowering import Lowered
-from knowledge.compiler.plan import Move, Plan
+from knowledge.compiler.plan import Move, Plan, PlanKnobs
 from knowledge.compiler.problem import Problem, Tensor
-from knowledge.compiler.schedule.pointwise.text import Pass, operations_per_element, passes_of
+from knowledge.compiler.schedule.pointwise.text import Pass, operations_per_element, passes_of, scoped
 from knowledge.compiler.schedule.strided_reading import lower_problem
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(PlanKnobs):
     """A plan's knobs: elements a pack (0: one at a time), packs in flight, threads a block, cache hints.
 
-    `resident`: blocks a multiprocessor that go over all tiles, 0 for one block a tile. `exact`: arithmetic in its
+    `grid`: blocks a multiprocessor that go over all tiles, 0 for one block a tile. `exact`: arithmetic in its
     cheaper spelling.
     """
 
-    vector: bool
-    packs: int
-    threads: int
-    once: bool
-    resident: int
-    exact: bool
-
-    @classmethod
-    def of(cls, plan: Plan) -> Knobs:
-        """The knobs a plan sets, the others at their plain values."""
-        get = {name: int(value) for name, value in plan.knobs.items()}.get
-        return cls(
-            vector=bool(get("vector", 0)), packs=get("packs", 1), threads=get("threads", 128),
-            once=bool(get("once", 0)), resident=get("grid", 0), exact=bool(get("exact", 0)),
-        )  # fmt: skip
+    vector: bool = False
+    packs: int = 1
+    threads: int = 128
+    once: bool = False
+    grid: int = 0
+    exact: bool = False
 
 
 class PassText:
@@ -106,7 +97,7 @@ class PassText:
         tiles = f"for (Index tile = blockIdx.x; tile * ({step}) < kCount; tile += gridDim.x) {{"
         first = f"Index const first = Index(blockIdx.x) * ({step}) + threadIdx.x;"
         tile = [*self._loading(), *self._computing()]
-        if self.knobs.resident:
+        if self.knobs.grid:
             first = f"Index const first = tile * ({step}) + threadIdx.x;"
             tile = [tiles, *indented([first, *tile]), "}"]
         else:
@@ -194,7 +185,7 @@ class PassText:
     def blocks(self, vector: int) -> str:
         """Blocks of the launch, as an expression."""
         tiles = f"{max(self.part.numel // vector, 1) - 1} / (kThreads * kPacks) + 1"
-        resident = self.knobs.resident * max(self.device.multiprocessors, 1)
+        resident = self.knobs.grid * max(self.device.multiprocessors, 1)
         return f"std::min<int64_t>({tiles}, {resident})" if resident else tiles
 
 
@@ -205,7 +196,7 @@ def _source(problem: Problem, plan: Plan, lowered: Lowered, passes: tuple[Pass, 
     names = source_text.argument_names(problem)
     body = [frame.stream(problem, names)]
     for part in parts:
-        body += _scoped(part.launch(), len(parts) > 1)
+        body += scoped(part.launch(), len(parts) > 1)
     return load("pointwise").with_sections(
         header=frame.header(_comment(problem, plan, lowered, parts), plan),
         knobs="\n".join(_knobs(plan, parts)),
@@ -242,11 +233,6 @@ def _comment(problem: Problem, plan: Plan, lowered: Lowered, parts: list[PassTex
         "  shared memory: 0 bytes",
         f"  bytes moved: {moved}; operations: {operations}; {operations / max(moved, 1):.2f} operations a byte",
     ]
-
-
-def _scoped(lines: list[str], several: bool) -> list[str]:
-    """Each of several passes in its own braces, where its pointers have their names to themselves."""
-    return ["{", *indented(lines), "}"] if several else lines
 
 
 # Bytes that must be on their way to keep the memory of one multiprocessor busy.

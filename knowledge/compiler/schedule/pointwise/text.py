@@ -13,7 +13,7 @@ from knowledge.compiler.emit.source_text import indented, tensor_names
 from knowledge.compiler.ir.expressions import Node, UnwritableError, postorder
 from knowledge.compiler.ir.strides import Space, collapse
 from knowledge.compiler.lower.lowering import Lowered
-from knowledge.compiler.plan import Plan
+from knowledge.compiler.plan import Plan, PlanKnobs
 from knowledge.compiler.problem import Problem, Tensor
 
 
@@ -67,28 +67,15 @@ TILE = 16 << 10
 
 
 @dataclass(frozen=True)
-class Knobs:
-    """A pointwise plan's knobs with their meanings. `lanes` is 1 for one element at a time; `tile` absent: usual."""
+class Knobs(PlanKnobs):
+    """A pointwise plan's knobs. `lanes` is 1 for one element at a time; `tile` is 0 for the usual one."""
 
-    threads: bool
-    lanes: int
-    exact: bool
-    streaming: bool
-    unroll: int
-    tile: int | None
-
-    @classmethod
-    def of(cls, plan: Plan) -> Knobs:
-        """The knobs a plan sets, the others at their plain values."""
-        numbers = {name: int(value) for name, value in plan.knobs.items()}
-        return cls(
-            threads=bool(numbers.get("threads", 0)),
-            lanes=numbers.get("lanes", 1),
-            exact=bool(numbers.get("exact", 0)),
-            streaming=bool(numbers.get("streaming", 0)),
-            unroll=numbers.get("unroll", 1),
-            tile=numbers.get("tile"),
-        )
+    threads: bool = False
+    lanes: int = 1
+    exact: bool = False
+    streaming: bool = False
+    unroll: int = 1
+    tile: int = 0
 
     @property
     def tiled(self) -> bool:
@@ -140,7 +127,7 @@ class PassText:
         columns, rows = self.part.space.columns, self.part.space.rows
         size = min(TILE, -(-columns // self.knobs.lanes) * self.knobs.lanes)
         tile, per_row, several = str(size), str(-(-columns // size)), columns > size
-        if self.knobs.tile is not None:
+        if self.knobs.tile:
             tile, per_row, several = "kTile", f"(({columns} - 1) / kTile + 1)", True
         flat = len(self.part.space.extents) == 1
         column = "t" if flat else f"t % {per_row}" if several else "0"
@@ -152,7 +139,7 @@ class PassText:
             f"Tensor g{name} = local_tile(m{name}, {tiler}, {where}){'' if flat else '(_, 0)'};  // ({tile})"
             for name in (*self.loads, *self.outputs)
         ]
-        whole = self.knobs.tile is None and columns % size == 0
+        whole = not self.knobs.tile and columns % size == 0
         count = size if whole else columns if not several else 0
         start = f"({column}) * {tile}" if "%" in column else f"{column} * {tile}"
         body.append(f"int const n = {count or f'int(min(int64_t({tile}), {columns} - {start}))'};")
@@ -228,9 +215,9 @@ def render(problem: Problem, plan: Plan, lowered: Lowered, passes: tuple[Pass, .
     knobs = Knobs.of(plan)
     parts = [PassText(problem, plan, part, index) for index, part in enumerate(passes)]
     functions = "\n".join("\n".join([*part.arithmetic(), ""]) for part in parts)
-    if knobs.tile is not None:
+    if knobs.tile:
         functions = f"constexpr int kTile = {knobs.tile};  // elements\n\n{functions}"
-    body = [line for part in parts for line in (*_scoped(part.loop(), len(parts) > 1), "")][:-1]
+    body = [line for part in parts for line in (*scoped(part.loop(), len(parts) > 1), "")][:-1]
     operations = sum(part.numel * operations_per_element(part) for part in passes)
     moved = source_text.bytes_moved(problem)
     comment = [
@@ -242,6 +229,6 @@ def render(problem: Problem, plan: Plan, lowered: Lowered, passes: tuple[Pass, .
     return source_text.kernel(comment, plan, helpers(functions, entry, knobs.lanes), functions, entry)
 
 
-def _scoped(lines: list[str], several: bool) -> list[str]:
+def scoped(lines: list[str], several: bool) -> list[str]:
     """Each of several passes in its own braces, where its tensors have their names to themselves."""
     return ["{", *indented(lines), "}"] if several else lines

@@ -11,13 +11,13 @@ from knowledge.compiler.ir.dtypes import BYTES
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.strides import Space
 from knowledge.compiler.passes.row_program import RowProgram
-from knowledge.compiler.plan import Plan
+from knowledge.compiler.plan import Plan, PlanKnobs
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.rows.text import RowText
 
 
 @dataclass(frozen=True)
-class Knobs:
+class Knobs(PlanKnobs):
     """A plan's knobs.
 
     `keep`: the row stays in registers from its only load to its last use. `items`: elements of a row that a thread
@@ -30,34 +30,22 @@ class Knobs:
     `exact`: arithmetic in its cheaper spelling; `blocks`: that a multiprocessor holds at once, at least.
     """
 
-    vector: bool
-    keep: bool
-    items: int
-    group: int
-    rows: int
-    cluster: int
-    chain: int
-    staged: bool
-    once: bool
-    across: bool
-    each: int
-    split: int
-    parts: int
-    online: bool
-    exact: bool
-    blocks: int
-
-    @classmethod
-    def of(cls, plan: Plan) -> Knobs:
-        """The knobs a plan sets, the others at their plain values."""
-        get = {name: int(value) for name, value in plan.knobs.items()}.get
-        return cls(
-            vector=bool(get("vector", 0)), keep=bool(get("keep", 0)), items=get("items", 1), group=get("group", 256),
-            rows=get("rows", 1), cluster=get("cluster", 1), chain=get("chain", 1), staged=bool(get("staged", 0)),
-            once=bool(get("once", 0)), across=bool(get("across", 0)), each=get("each", 1),
-            split=get("split", 1), parts=get("parts", 1), online=bool(get("online", 0)),
-            exact=bool(get("exact", 0)), blocks=get("blocks", 1),
-        )  # fmt: skip
+    vector: bool = False
+    keep: bool = False
+    items: int = 1
+    group: int = 256
+    rows: int = 1
+    cluster: int = 1
+    chain: int = 1
+    staged: bool = False
+    once: bool = False
+    across: bool = False
+    each: int = 1
+    split: int = 1
+    parts: int = 1
+    online: bool = False
+    exact: bool = False
+    blocks: int = 1
 
     @property
     def threads(self) -> int:

@@ -21,7 +21,7 @@ from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.primitives import PRIMITIVES
 from knowledge.compiler.lower.lowering import Lowered
 from knowledge.compiler.passes.row_program import RowProgram, Target
-from knowledge.compiler.plan import Plan
+from knowledge.compiler.plan import Plan, PlanKnobs
 from knowledge.compiler.problem import Problem, Tensor
 
 # Columns after which partial sums move to a wider type: 64 additions a lane at 16 lanes and 4 registers.
@@ -31,30 +31,16 @@ FUNCTION = 16
 
 
 @dataclass(frozen=True)
-class Knobs:
-    """A row plan's knobs with their meanings. `lanes` is 1 for one element at a time."""
+class Knobs(PlanKnobs):
+    """A row plan's knobs. `lanes` is 1 for one element at a time."""
 
-    threads: str
-    lanes: int
-    exact: bool
-    keep: bool
-    streaming: bool
-    accumulators: int
-    prefetch: bool
-
-    @classmethod
-    def of(cls, plan: Plan) -> Knobs:
-        """The knobs a plan sets, the others at their plain values."""
-        get = plan.knobs.get
-        return cls(
-            threads=str(get("threads", "")),
-            lanes=int(get("lanes", 1)),
-            exact=bool(get("exact", 0)),
-            keep=bool(get("keep", 0)),
-            streaming=bool(get("streaming", 0)),
-            accumulators=int(get("accumulators", 1)),
-            prefetch=bool(get("prefetch", 0)),
-        )
+    threads: str = ""
+    lanes: int = 1
+    exact: bool = False
+    keep: bool = False
+    streaming: bool = False
+    accumulators: int = 1
+    prefetch: bool = False
 
 
 @dataclass
