@@ -178,7 +178,7 @@ class NarrowWeightsRecipe:
         """A tile of 16 rows of weights a block, or why the forward is no such product."""
         if matched(problem) is None:
             return Decline("the forward is no product with weights in fewer bits")
-        return Plan(self.name, {"tiles": 2, "warps": 8, "depth": 2})
+        return Plan(self.name, {"tiles": 1, "warps": 8, "depth": 2})
 
     def moves(self, problem: Problem, plan: Plan) -> tuple[Move, ...]:
         """How many weights a block and a warp have on their way."""
