@@ -30,6 +30,10 @@ MORE_KERNELS = 0.1
 """What each operation behind the first adds to a region's seconds: where several kernels are one source."""
 
 
+FOR_CLOCKING = 0.7
+"""Of that: what compiles by then is in the caches for all that is compiled later."""
+
+
 @dataclass(frozen=True)
 class End:
     """What is kept of a budget for assembly, acceptance and reports. `models` take turns on the device, ours included.
@@ -67,7 +71,8 @@ class End:
     @property
     def _own_compile_s(self) -> float:
         if self.inside:
-            own_s = min(MOST_INSIDE_S, FOR_INSIDE * max(0.0, self.budget_s - QUICK_S) / self.models)
+            share_s = min(MOST_INSIDE_S, FOR_INSIDE * max(0.0, self.budget_s - QUICK_S) / self.models)
+            own_s = max(share_s - self.costs.compiled_s, share_s * (1.0 - FOR_CLOCKING))
         else:
             own_s = min(COMPILE_S, self._spare_s / self.models) if self.compiled else 0.0
         return own_s if own_s >= LEAST_COMPILE_S else 0.0
@@ -110,6 +115,11 @@ def affordable(left_s: float, end: End, regions: int, places: int, first_s: floa
         if number <= places * int(max(0.0, left_s - end.kept_s(number)) / first_s)
     )
     return next(fitting, 0)
+
+
+def clocking_s(budget_s: float) -> float:
+    """What Inductor may take to compile a model whose operations are then clocked within what it made."""
+    return FOR_CLOCKING * min(MOST_INSIDE_S, FOR_INSIDE * max(0.0, budget_s - QUICK_S))
 
 
 def too_small(name: str, budget_s: float, doing: str) -> UserError:

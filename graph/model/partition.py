@@ -19,6 +19,8 @@ PATIENCE = 6
 """So many operations more are tried after the last that could be written: a mask or a scale may lie between."""
 LEAST_GAIN = 0.2
 """Of a window's time: the compiler's estimate is none that less can be told by."""
+LEAST_FOLLOWING = 0.05
+"""Of a product and what follows it, where the product itself has nothing to gain: the time of what follows."""
 COMPILER = "loops"
 
 _HEAVIEST: dict[Kind, frozenset[str]] = {
@@ -64,11 +66,23 @@ def _regions(part: Part, writers: Writers) -> Iterator[Region]:
             start += 1
             continue
         if writers.at_rate(Window(part, start, start + 1)):
-            region = Region(Window(part, start, start + 1), kind_of(part.operations[start : start + 1]), "")
+            region = _with_what_follows(part, start, writers)
         else:
             region = _gaining(part, start, writers, _longest(part, start, writers)) or _alone(part, start, writers)
         yield region
         start = region.window.end
+
+
+def _with_what_follows(part: Part, start: int, writers: Writers) -> Region:
+    """A product that its library computes at the device's rate: only what else a kernel takes in could be saved.
+
+    By eager's times that is a kernel of its own, which any other does as well; Inductor has fused what can be.
+    """
+    single = Window(part, start, start + 1)
+    found = _longest(part, start, writers) if writers.around_inductor else None
+    if found is not None and found.window.ms - single.ms >= LEAST_FOLLOWING * found.window.ms:
+        return found
+    return Region(single, kind_of(part.operations[start : start + 1]), "")
 
 
 def _left_out(operation: Operation) -> bool:

@@ -71,13 +71,17 @@ class PlannedRegion(Frozen):
 class Plan(Frozen):
     """A model's regions, those first that can gain most, and what stays as it is.
 
-    `whole_ms` is one eager call. `hindered` maps what keeps an operation out of every region to the operations' time;
-    `views_ms` is that of looks at memory, `between_ms` what passes between operations.
+    `whole_ms` is one call as its operations were clocked: eager, or as Inductor compiles it, where `eager_ms` tells
+    what eager takes; `uncompiled` says why it is not compiled where that was asked. `hindered` maps what keeps an
+    operation out of every region to the operations' time; `views_ms` is that of looks at memory, `between_ms` what
+    passes between operations.
     """
 
     name: Label
     target: TargetName
     whole_ms: float
+    eager_ms: float | None = None
+    uncompiled: SanitizedText = ""
     regions: tuple[PlannedRegion, ...]
     missed: tuple[Missed, ...] = ()
     hindered: dict[str, float] = Field(default_factory=dict)
@@ -106,14 +110,15 @@ class Plan(Frozen):
 
 def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision: Precision = "default") -> Plan:
     """Partition and rank. The same capture on the same device gives the same plan."""
-    writers = Writers(target, facts, precision)
+    writers = Writers(target, facts, precision, capture.compiled_ms is not None)
     regions = regions_of(capture, writers)
     if target == "cuda":  # where all that is judged waits for one device
         regions = joined(regions, writers)
     operations = [each for part in capture.parts for each in part.operations]
     missed_ms = sum(each.ms for each in capture.missed)
     # On a busy machine the parts may have taken longer than the whole did in its best call.
-    whole_ms = max(capture.whole_ms, missed_ms + sum(each.ms for each in operations))
+    called_ms = capture.whole_ms if capture.compiled_ms is None else capture.compiled_ms
+    whole_ms = max(called_ms, missed_ms + sum(each.ms for each in operations))
     between_ms = max(0.0, whole_ms - missed_ms - sum(each.ms for each in operations))
     steps = max(1, sum(each.name not in FREE for each in operations))
     each_ms = 0.0 if capture.missed else between_ms / steps
@@ -127,6 +132,8 @@ def plan_of(capture: Capture, target: TargetName, facts: DeviceFacts, precision:
         name=capture.name,
         target=target,
         whole_ms=whole_ms,
+        eager_ms=None if capture.compiled_ms is None else capture.whole_ms,
+        uncompiled=capture.uncompiled,
         regions=tuple(sorted(planned, key=lambda region: -region.gain_ms)),
         missed=capture.missed,
         hindered=dict(hindered),

@@ -28,7 +28,8 @@ def sentences_of(plan: Plan, *, playbook_alone: bool) -> list[str]:
     chosen = plan.worthwhile(playbook_alone=playbook_alone)
     by_playbook = [region for region in plan.regions if region.writer == "playbook"]
     said = [
-        f"One eager call of {plan.name} on {plan.target}: {_ms(plan.whole_ms)} ms{_memory(plan)}.",
+        f"One {'eager' if plan.eager_ms is None else 'compiled'} call of {plan.name} on {plan.target}: "
+        f"{_ms(plan.whole_ms)} ms{_memory(plan)}.",
         f"At best, if every region took its floor's time: {in_times(plan.bound(plan.regions))}; those that the "
         f"playbook writes: {in_times(plan.bound(by_playbook))}.",
         f"Worth a kernel (each could save {LEAST_SHARE:.0%} or more): {len(chosen)} of {len(plan.regions)} "
@@ -38,6 +39,10 @@ def sentences_of(plan: Plan, *, playbook_alone: bool) -> list[str]:
         said.append(
             "The model took much longer than its operations one by one: the machine was busy, or its Python is slow."
         )
+    if plan.eager_ms is not None:
+        said.append(f"Times are those of Inductor's kernels; an eager call takes {_ms(plan.eager_ms)} ms.")
+    if plan.uncompiled:
+        said.append(f"Times are eager's, for Inductor did not compile the model: {plan.uncompiled.removesuffix('.')}.")
     return said + [
         f"Not captured: {each.path or 'the model as a whole'} ({each.module_type}): {each.reason}"
         for each in plan.missed

@@ -65,7 +65,8 @@ def _verdict_of(acceptance: Acceptance, stays: str) -> list[str]:
     if acceptance.accepted:
         told.append(f"Accepted against {' and '.join(acceptance.against)}.")
     beside = map(_beside, acceptance.compiled)
-    return [*told, *_form(acceptance), *beside, *_graphs(acceptance), *_memory(acceptance)]
+    under = [f"Measured with {'; '.join(acceptance.conditions)}."] if acceptance.conditions else []
+    return [*told, *_form(acceptance), *beside, *_graphs(acceptance), *_memory(acceptance), *under]
 
 
 def _form(acceptance: Acceptance) -> list[str]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from graph.export.live_module import INPUTS, PROGRAM, cut_source
-from graph.model.budget import ROUNDS_S
+from graph.model.budget import ROUNDS_S, clocking_s
 from graph.model.state import ModelInput
 from harness.building.store import exported_modules
 from harness.isolation.tiers import resolve_tier
@@ -99,7 +99,8 @@ class LocalWorkbench:
 
     def capture(self, model: ModelInput, deadline: Deadline) -> Capture:
         """In a locked child that has PyTorch."""
-        return self._on(model).capture(deadline)
+        by_inductor = model.compiled and not model.only_plan
+        return self._on(model).capture(deadline, clocking_s(deadline.budget_s) if by_inductor else 0.0)
 
     def cut(self, model: ModelInput, regions: tuple[RegionCut, ...]) -> dict[str, str]:
         """In such a child; programs and inputs go into the cache of exported modules."""

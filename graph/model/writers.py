@@ -23,11 +23,15 @@ _STAGES = StagesRecipe(SINGLE)
 
 @dataclass
 class Writers:
-    """Asks once for each canonical form: a model's layers are alike."""
+    """Asks once for each canonical form: a model's layers are alike.
+
+    `around_inductor`: windows' times are those within what Inductor makes of the model.
+    """
 
     target: TargetName
     facts: DeviceFacts
     precision: Precision = "default"
+    around_inductor: bool = False
     _known: dict[str, str] = field(default_factory=dict)
     _estimates: dict[str, float | None] = field(default_factory=dict)
 

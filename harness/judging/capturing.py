@@ -55,14 +55,21 @@ class ModelOnTarget:
     precision: Precision = "default"
     read: tuple[str, ...] = ()
 
-    def capture(self, deadline: Deadline) -> Capture:
-        """Run it on its own inputs, with every operation clocked.
+    def capture(self, deadline: Deadline, compile_s: float = 0.0) -> Capture:
+        """Run it on its own inputs, with every operation clocked; in what Inductor makes of it within `compile_s`.
 
         Raises `UserError` where the file is no model, or no answer fits before the `deadline`, and `MachineError` where
         it is too large for this machine.
         """
         tell(WholeModel(doing="running the model with every operation clocked"))
-        job = CaptureJob(**dict(self._job), budget_s=deadline.budget_s, ends_at=deadline.ends_at)
+        order = compile_order(self._digest) if compile_s >= LEAST_COMPILE_S else None
+        job = CaptureJob(
+            **dict(self._job),
+            budget_s=deadline.budget_s,
+            ends_at=deadline.ends_at,
+            compile=order,
+            compile_s=compile_s,
+        )
         with scratch_folder() as scratch:
             return self._validated(Capture, self._run("capture", job, scratch))
 
@@ -119,8 +126,8 @@ class ModelOnTarget:
             except TimeIsOverError:
                 found = Acceptance(accepted=False, reason=LATE)
         absent = tuple(BesideCompiled(mode=mode, failure=failure) for mode, failure in late.items())
-        unasked = found.instead if base or not within else late[within[-1]]
-        instead = unasked and f"torch.compile did not compile the model: {unasked}"
+        unasked = bool(within) and not base
+        instead = f"torch.compile did not compile the model: {late[within[-1]]}" if unasked else found.instead
         return found.model_copy(update={"compiled": (*found.compiled, *absent), "instead": instead})
 
     def _compiled_ahead(
@@ -183,7 +190,7 @@ class ModelOnTarget:
         turn: Turn = one_at_a_time,
     ) -> dict[str, Any]:
         """Raises `JobDiedError` where the child ends before it has answered."""
-        order = job.compile if isinstance(job, WholeCompileJob | AcceptJob) else None
+        order = job.compile if isinstance(job, WholeCompileJob | AcceptJob | CaptureJob) else None
         needs = self.target.running()
         with turn(self.target.device):
             return warm_parent().run(

@@ -69,6 +69,9 @@ class Capture(Frozen):
 
     `whole_ms` is the time of one eager call, the shortest of `calls`. `memory_bytes` is what a call needs by the
     sizes of its tensors, weights included; `weight_bytes` are those alone. `costs` are what its own work took.
+
+    Where `compiled_ms` is there, the operations' times are those within what Inductor makes of the model, which takes
+    so long in one call; `uncompiled` says why they are eager's where Inductor was asked.
     """
 
     name: Label
@@ -80,6 +83,8 @@ class Capture(Frozen):
     weight_bytes: int
     flops: int
     costs: ModelCosts = ModelCosts()
+    compiled_ms: float | None = None
+    uncompiled: SanitizedText = ""
 
 
 def _refs(arguments: tuple[Argument, ...]) -> list[str]:

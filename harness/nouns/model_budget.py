@@ -23,11 +23,12 @@ _WIDE: dict[TargetName, int] = {"cpu": 4, "cuda": 40}
 
 
 class ModelCosts(Frozen):
-    """Seconds that a model takes: to be made with its inputs, to be exported, and for one call."""
+    """Seconds that a model takes: to be made with its inputs, to be exported, for one call, and to be compiled once."""
 
     made_s: float = 0.0
     exported_s: float = 0.0
     called_s: float = 0.0
+    compiled_s: float = 0.0
 
     def accepting_s(self, regions: int, target: TargetName) -> float:
         """The least that holding a model with so many regions against eager takes: right, alone, and as a whole."""

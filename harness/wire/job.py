@@ -23,11 +23,24 @@ class ReferenceJob(Frozen):
     precision: Precision
 
 
+class CompileOrder(Frozen):
+    """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
+
+    cache: str
+    environment: dict[str, str]
+    roots: tuple[str, ...]
+
+
 class CaptureJob(ReferenceJob):
-    """A model to be captured. `budget_s` are for all that is done with it, until the monotonic clock says `ends_at`."""
+    """A model to be captured. `budget_s` are for all that is done with it, until the monotonic clock says `ends_at`.
+
+    With `compile` its operations are clocked within what Inductor makes of it, where that compiles within `compile_s`.
+    """
 
     budget_s: float
     ends_at: float
+    compile: CompileOrder | None = None
+    compile_s: float = 0.0
 
 
 class RegionCut(Frozen):
@@ -47,14 +60,6 @@ class CutJob(ReferenceJob):
     regions: tuple[RegionCut, ...]
     program: str
     inputs: str
-
-
-class CompileOrder(Frozen):
-    """What torch.compile may use: a cache folder that may be written, the compilers' environment and own folders."""
-
-    cache: str
-    environment: dict[str, str]
-    roots: tuple[str, ...]
 
 
 class WholeCompileJob(ReferenceJob):

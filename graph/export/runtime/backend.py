@@ -61,21 +61,25 @@ def with_kernels(gm: torch.fx.GraphModule, folders: Sequence[Path]) -> torch.fx.
     try:
         from .placing import place
     except (ImportError, AttributeError) as error:
-        _tell(
+        return _without(
+            gm,
             f"torch {torch.__version__} has moved names that kernels are placed by ({error}): Inductor compiles "
-            f"without them; use the folder's own module, or another version of torch"
+            f"without them; use the folder's own module, or another version of torch",
         )
-        return gm
     try:
         made, compiled = place(gm, folders, _tell)
     except Exception as error:  # noqa: BLE001 (whatever a graph has that nobody thought of: it is Inductor's)
         first = (str(error).strip().splitlines() or [""])[0]
-        _tell(
-            f"kernels cannot be placed in a graph, and Inductor compiles without them: {type(error).__name__}: {first}"
-        )
-        return gm
+        said = f"kernels cannot be placed in a graph, and Inductor compiles without them: {type(error).__name__}"
+        return _without(gm, f"{said}: {first}")
     COMPILED.append(compiled)
     return made
+
+
+def _without(gm: torch.fx.GraphModule, said: str) -> torch.fx.GraphModule:
+    _tell(said)
+    COMPILED.append(Compiled(reasons=(said,)))
+    return gm
 
 
 def reset() -> None:

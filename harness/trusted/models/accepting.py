@@ -20,6 +20,7 @@ from harness.nouns.acceptance import Acceptance, Inside
 from harness.nouns.events import WholeModel
 from harness.nouns.verdict import Interval
 from harness.trusted.devices import open_device
+from harness.trusted.models.conditions import conditions
 from harness.trusted.models.footprint import bytes_of
 from harness.trusted.models.holding import Whole, beside_baselines, by_turns, errors_of, ratio, wrong_with
 from harness.trusted.models.inside_inductor import accept_inside
@@ -69,8 +70,12 @@ def accept(job: AcceptJob) -> dict[str, Any]:
         torch._dynamo.reset()  # which keeps what it compiled, and the memory of its graphs
         whole.made.clear()
         whole.wanted.clear()
-        peaks = {"eager_peak_bytes": eager_peak, "peak_bytes": _fast_peak(whole, found, held)}
-    return found.model_copy(update=peaks).model_dump(mode="json")
+        told = {
+            "conditions": conditions(job.device, job.modes),
+            "eager_peak_bytes": eager_peak,
+            "peak_bytes": _fast_peak(whole, found, held),
+        }
+    return found.model_copy(update=told).model_dump(mode="json")
 
 
 def _accept_in_form(whole: Whole, compiled: list[CompiledWhole]) -> Acceptance:
@@ -78,9 +83,14 @@ def _accept_in_form(whole: Whole, compiled: list[CompiledWhole]) -> Acceptance:
     if whole.job.form == "assembled":
         return _accept(whole, compiled)
     base = next((each for each in compiled if each.mode == whole.job.within), None)
-    if base is not None and base.call is not None:
-        return accept_inside(whole, base, compiled)
-    return _accept(whole, compiled).model_copy(update={"instead": base.failure if base is not None else "left out"})
+    if base is None or base.call is None:
+        why = f"torch.compile did not compile the model: {base.failure if base is not None else 'left out'}"
+    else:
+        found = accept_inside(whole, base, compiled)
+        if not found.regions or any(each.places != 0 for each in found.regions):
+            return found
+        why = f"No kernel finds its place in what torch.compile makes of the model: {found.regions[0].dropped}"
+    return _accept(whole, compiled).model_copy(update={"instead": why})
 
 
 def _accept(whole: Whole, compiled: list[CompiledWhole]) -> Acceptance:

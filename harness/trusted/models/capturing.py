@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,15 +17,19 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from harness.nouns.capture import Capture, Missed
 from harness.nouns.errors import MachineError, UserError
 from harness.nouns.model_budget import ModelCosts, refused
+from harness.trusted.device import Device
 from harness.trusted.devices import open_device
 from harness.trusted.facts.recurrent_shapes import by_shapes
 from harness.trusted.facts.watching import flop_counter
+from harness.trusted.models.ending import ended_after
 from harness.trusted.models.exporting import Exported, Failed, export_model
 from harness.trusted.models.footprint import FollowedEnough, Footprint, bytes_of, free_bytes
-from harness.trusted.models.measuring import modules_ms, seconds, times_of
+from harness.trusted.models.inductor_times import inductor_ms
+from harness.trusted.models.measuring import Times, modules_ms, seconds, times_of
 from harness.trusted.models.reading import part_of
 from harness.trusted.reach import tensors_of
-from harness.trusted.reference import Reference
+from harness.trusted.reference import Reference, one_line
+from harness.trusted.timing.compiled import point_at
 from harness.wire.job import CaptureJob, ReferenceJob
 
 FOLLOW_S = 8.0
@@ -49,6 +54,8 @@ def capture(job: CaptureJob) -> dict[str, Any]:
     model.
     """
     torch.backends.mha.set_fastpath_enabled(False)  # attention in evaluation mode would be one operation of its own
+    if job.compile is not None:  # before export imports Inductor, which reads its folders then
+        point_at(Path(job.compile.cache), job.compile.environment)
     place = torch.device(job.device)
     size = _size(job)
     _require_room(job, size.total)
@@ -68,6 +75,9 @@ def capture(job: CaptureJob) -> dict[str, Any]:
         done, failed = export_model(reference, inputs)
         exported_s = time.monotonic() - began
         times = times_of(call, device.finish, done, first_s, queues=device.queues)
+        began = time.monotonic()
+        compiled_ms, uncompiled = _compiled(job, done, times, device) if job.compile and not failed else (None, "")
+        compiled_s = time.monotonic() - began
         parts = tuple(map(part_of, done, times.operations))
         told: list[Exported | Failed] = [*done, *failed]
         inner = {each.path: each.module for each in told if each.path}
@@ -82,8 +92,27 @@ def capture(job: CaptureJob) -> dict[str, Any]:
         memory_bytes=size.total,
         weight_bytes=size.weights,
         flops=size.flops,
-        costs=ModelCosts(made_s=made_s, exported_s=exported_s, called_s=times.mean_s),
+        costs=ModelCosts(made_s=made_s, exported_s=exported_s, called_s=times.mean_s, compiled_s=compiled_s),
+        compiled_ms=compiled_ms,
+        uncompiled=uncompiled,
     ).model_dump(mode="json")
+
+
+def _compiled(job: CaptureJob, done: list[Exported], times: Times, device: Device) -> tuple[float | None, str]:
+    """One call's milliseconds, compiled by Inductor, with the operations' times put in the place of eager's.
+
+    None, and why, where it does not compile, or not in time.
+    """
+    with ended_after(job.compile_s) as timer:
+        try:
+            found = [inductor_ms(each, ms, device.finish, queues=device.queues)
+                     for each, ms in zip(done, times.operations, strict=True)]  # fmt: skip
+        except Exception as error:  # noqa: BLE001 (compilers may raise anything; what eager took is known)
+            why = f"it took more than {job.compile_s:.0f} s" if timer.over else one_line(error)
+            return None, why
+    times.operations = [{name: of.get(name, 0.0) for name in ms}
+                        for (of, _), ms in zip(found, times.operations, strict=True)]  # fmt: skip
+    return sum(whole_ms for _, whole_ms in found), ""
 
 
 def _size(job: ReferenceJob) -> _Size:

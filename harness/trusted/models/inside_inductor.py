@@ -3,21 +3,18 @@ without it, by turns in one process."""
 
 from __future__ import annotations
 
-import signal
-import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from types import FrameType
 from typing import Any
 
 import torch
 
 from harness.nouns.acceptance import Acceptance, Inside, compiled_in
 from harness.nouns.events import WholeModel
+from harness.trusted.models.ending import Timer, ended_after
 from harness.trusted.models.holding import Call, Whole, beside_baselines, by_turns, errors_of, ratio, wrong_with
 from harness.trusted.models.whole_compiled import CompiledWhole
 from harness.trusted.reference import one_line
@@ -26,22 +23,10 @@ from harness.wire.telling import tell
 
 LEAST_END_S = 3.0
 """For the comparison at the end, beside what its calls take."""
-AGAIN_S = 0.2
-"""A compiler may take an exception for one of its own: it is raised once more after this time."""
 NO_TIME = "not tried inside the model: there was no time for it"
 NOWHERE = "it computes nothing that torch.compile's graph of the model has in one place"
 RECOMPILES = 256
 """Of one forward: each set of kernels compiles it anew."""
-
-
-class _OverError(Exception):
-    """Raised in a compilation that has had its time."""
-
-
-class _Timer:
-    """Whether it went off: compilers wrap what is raised in them."""
-
-    over = False
 
 
 @dataclass
@@ -102,9 +87,9 @@ def _tried(trials: _Trials, name: str) -> Inside:
     if trials.room_s() < whole.compile_s:
         return Inside(name=name, dropped=NO_TIME)
     tell(WholeModel(doing=f"compiling the model with the kernel {name} in it"))
-    names, timer = (*trials.kept, name), _Timer()
+    names, timer = (*trials.kept, name), Timer()
     try:
-        with _limited(trials.room_s(), timer):
+        with ended_after(trials.room_s()) as timer:
             module = _compiled(whole, names, whole.job.within)
     except Exception as error:  # noqa: BLE001 (a kernel that fails in place may raise anything: it is dropped, and said)
         return Inside(name=name, dropped=NO_TIME if timer.over else f"it fails inside the model: {one_line(error)}")
@@ -141,7 +126,7 @@ def _in_other_modes(
             continue
         tell(WholeModel(doing=f"compiling the model with its kernels, {each.mode}"))
         try:
-            with _limited(trials.room_s(), _Timer()):
+            with ended_after(trials.room_s()):
                 module = _compiled(trials.whole, trials.kept, each.mode)
         except Exception:  # noqa: BLE001 (the same kernels stand in another mode: there is a model to hand out)
             continue
@@ -167,25 +152,3 @@ def _compiled(whole: Whole, names: tuple[str, ...], mode: str) -> torch.nn.Modul
     kernels.strict = False
     whole.compile_s = max(whole.compile_s, time.perf_counter() - began)
     return module
-
-
-@contextmanager
-def _limited(seconds: float, timer: _Timer) -> Iterator[None]:
-    """Raises `_OverError` in what runs longer; where this is not the main thread, nothing is ended."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def over(_signal: int, _frame: FrameType | None) -> None:
-        timer.over = True
-        raise _OverError
-
-    earlier: Callable[..., Any] | int | None = signal.signal(signal.SIGALRM, over)
-    waked = signal.set_wakeup_fd(-1)  # the parent's, in a forked child
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, AGAIN_S), AGAIN_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
-        signal.set_wakeup_fd(waked)
-        signal.signal(signal.SIGALRM, earlier if earlier is not None else signal.SIG_DFL)

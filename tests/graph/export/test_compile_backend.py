@@ -351,6 +351,7 @@ def test_a_torch_whose_names_have_moved_compiles_without_kernels(gate: Path, mon
     monkeypatch.delattr("torch.fx.experimental.symbolic_shapes.free_unbacked_symbols")
     (said,) = _said(gate)
     assert torch.__version__ in said
+    assert backend.COMPILED[-1].reasons == (said.removesuffix("."),)
 
 
 def test_several_folders_and_a_folder_of_folders(gate: Path, tmp_path: Path) -> None:

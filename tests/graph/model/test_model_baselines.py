@@ -44,6 +44,15 @@ def reported(accepted: bool, *compiled: BesideCompiled) -> str:
     return " ".join(verdict_of(acceptance, ()))
 
 
+def test_the_report_says_what_both_sides_ran_under() -> None:
+    measured = Acceptance(
+        accepted=True, eager_ms=2.0, ms=1.0, speedup=2.0, interval=Interval(low=1.9, high=2.1), rounds=11,
+        conditions=("PyTorch 2.13.0 on the processor", "operators of eager replaced by PyTorch: none"),
+    )  # fmt: skip
+    wanted = "Measured with PyTorch 2.13.0 on the processor; operators of eager replaced by PyTorch: none."
+    assert wanted in verdict_of(measured, ())
+
+
 def test_the_report_says_against_what_a_model_was_accepted() -> None:
     assert "Accepted against eager and torch.compile." in reported(True, beside("default", 1.1))
     assert "Accepted against eager." in reported(True, beside("default", None))

@@ -135,6 +135,19 @@ def test_torch_compile_has_time_of_its_own_only_in_a_large_budget() -> None:
     assert kept[1] == plain[1] + 150.0
 
 
+def test_where_kernels_are_put_into_what_torch_compile_makes_its_time_is_kept_from_a_small_budget_on() -> None:
+    def kept_s(seconds: float, compiled_s: float = 0.0, models: int = 1) -> float:
+        costs = ModelCosts(compiled_s=compiled_s)
+        inside = End(costs, "cuda", seconds, models, compiled=True, inside=True)
+        return inside.kept_s(2) - End(costs, "cuda", seconds, models).kept_s(2)
+
+    assert [round(kept_s(seconds), 6) for seconds in (50.0, 120.0, 3600.0)] == [0.0, 36.0, 300.0]
+    assert round(kept_s(120.0, 20.0), 6) == 16.0, "what compiled before is in the caches"
+    assert round(kept_s(120.0, 100.0), 6) == 10.8
+    assert round(kept_s(120.0, models=2), 6) == 36.0, "each has its part"
+    assert budget.clocking_s(120.0) == pytest.approx(25.2)
+
+
 def test_beside_other_models_torch_compile_takes_no_more_of_the_device_than_all_have_kept() -> None:
     alone, four = (End(ModelCosts(), "cuda", 3600.0, models, compiled=True) for models in (1, 4))
     assert alone.compile_s(1000.0, 1) == 150.0

@@ -42,6 +42,31 @@ def test_a_product_at_the_devices_rate_is_left_to_its_library_and_what_follows_i
     assert windows(captured(part(slower, gelu, **given), whole_ms=3.0)) == [["linear", "gelu"]]
 
 
+def test_within_inductor_s_code_a_product_at_rate_is_cut_with_what_follows_it_where_that_takes_long() -> None:
+    flops = int(0.7 * DEVICE.peak_gflop_s * 1e6)  # of a millisecond
+    product = operation("p", "linear.default", "x", "w", shape=(ROWS, WIDTH), ms=1.0, flops=flops)
+    given = {"inputs": (packed("x", ROWS, WIDTH),), "weights": [packed("w", WIDTH, WIDTH)]}
+    for ms, cut in ((0.2, ["linear", "gelu"]), (0.01, ["linear"])):
+        gelu = operation("g", "gelu.default", "p", shape=(ROWS, WIDTH), ms=ms)
+        capture = captured(part(product, gelu, **given), whole_ms=9.0).model_copy(update={"compiled_ms": 1.5})
+        plan = planned(capture)
+        assert cut in [list(region.operations) for region in plan.regions]
+
+
+def test_by_inductor_s_times_a_plan_says_whose_they_are_and_what_eager_takes() -> None:
+    capture = captured(two_layers(), whole_ms=50.0)
+    plan = planned(capture.model_copy(update={"compiled_ms": 23.0}))
+    assert (plan.whole_ms, plan.eager_ms) == (23.0, 50.0)
+    assert plan.between_ms == pytest.approx(1.0)
+    said = " ".join(sentences_of(plan, playbook_alone=True))
+    assert "One compiled call of toy on cpu: 23 ms" in said
+    assert "Times are those of Inductor's kernels; an eager call takes 50 ms." in said
+    failed = planned(capture.model_copy(update={"uncompiled": "RuntimeError: no compiler"}))
+    assert "Times are eager's, for Inductor did not compile the model: RuntimeError: no compiler." in sentences_of(
+        failed, playbook_alone=True
+    )
+
+
 def test_equal_layers_are_one_region_with_two_places() -> None:
     plan = planned(captured(two_layers(), whole_ms=22.0))
     assert [len(region.places) for region in plan.regions] == [2, 2, 2]

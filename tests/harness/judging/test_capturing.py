@@ -77,6 +77,16 @@ def test_the_whole_is_one_part_in_its_modules(net: Capture) -> None:
     assert weights + 2 * 64 * 32 * 4 <= net.memory_bytes <= weights + 8 * 64 * 32 * 4
 
 
+def test_where_inductor_compiles_it_operations_have_the_times_of_inductor_s_kernels() -> None:
+    capture = ModelOnTarget(NET, "net", CpuTarget(), resolve_tier("auto")).capture(Deadline.of(900.0), 300.0)
+    assert capture.uncompiled == ""
+    assert capture.compiled_ms is not None
+    (part,) = capture.parts
+    norms = [each.ms for each in part.operations if each.name == "layer_norm"]
+    assert all(ms > 0 for ms in norms)
+    assert sum(each.ms for each in part.operations) == pytest.approx(capture.compiled_ms, rel=0.01)
+
+
 def test_what_it_captures_can_be_planned(net: Capture) -> None:
     device = DEVICE.model_copy(update={"peak_gflop_s": 1e6})  # at whose rate no product is measured anywhere
     plan = plan_of(net, "cpu", device)
