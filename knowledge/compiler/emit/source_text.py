@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 
@@ -152,6 +152,21 @@ def load_names(loads: tuple[Node, ...], stems: dict[str, str]) -> list[str]:
         seen[load.op] += 1
         names.append(stems[load.op] + (f"_{seen[load.op]}" if seen[load.op] > 1 else ""))
     return names
+
+
+def truth(value: object) -> str:
+    """A condition as C++ spells it; what is spelled already as it is."""
+    return value if isinstance(value, str) else str(bool(value)).lower()
+
+
+def constants(
+    tiles: Mapping[str, object], numbers: Mapping[str, object], flags: Mapping[str, object] | None = None
+) -> str:
+    """Static integers, numbers, and what is true or not, one a line."""
+    lines = [f"using {name} = Int<{value}>;" for name, value in tiles.items()]
+    lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
+    lines += [f"constexpr bool {name} = {truth(value)};" for name, value in (flags or {}).items()]
+    return "\n".join(lines)
 
 
 def stored_type(tensor: Tensor) -> str:

@@ -112,8 +112,8 @@ def _lanes(score: str, lanes: int) -> str:
 
 def _knobs(plan: Plan) -> str:
     names = {"kWide": "wide", "kTall": "tall", "kRows": "rows", "kKeys": "keys"}
-    lines = [f"constexpr int {name} = {plan.knobs[knob]};" for name, knob in names.items()]
-    return "\n".join([*lines, f"constexpr bool kThreads = {text.truth(plan.knobs['threads'] == 1)};"])
+    numbers = {name: plan.knobs[knob] for name, knob in names.items()}
+    return source_text.constants({}, numbers, {"kThreads": plan.knobs["threads"] == 1})
 
 
 def _score(problem: Problem, form: Attention, names: dict[str, str], lanes: int) -> str:

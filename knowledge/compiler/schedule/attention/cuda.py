@@ -106,8 +106,7 @@ def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:
     copies = zip("QKV", (form.q, form.k, form.v), (form.inner, form.inner, form.outer), strict=True)
     values |= {f"Copy{name}": width(form, operand, columns) for name, operand, columns in copies}
     values |= {"Products": 1 if problem.precision == "tf32" else 3, "Splits": plan.knobs.get("splits", 1)}
-    lines = [f"constexpr int {name} = {value};" for name, value in values.items()]
-    return "\n".join([*lines, f"constexpr bool Vectors = {text.truth(stored_at_once(form) > 1)};"])
+    return source_text.constants({}, values, {"Vectors": stored_at_once(form) > 1})
 
 
 def stored_at_once(form: Attention) -> int:

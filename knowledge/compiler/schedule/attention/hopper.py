@@ -209,11 +209,7 @@ def _knobs(problem: Problem, form: Attention, plan: Plan) -> str:
         "Warpgroups": knobs["warpgroups"], "BlockKeys": knobs["keys"], "Stages": knobs["stages"],
         "Blocks": problem.device.multiprocessors or 132, "Group": knobs["group"],
     }  # fmt: skip
-    flags = {"InTurn": bool(knobs["turn"]), "Vectors": plain.stored_at_once(form) > 1}
-    return "\n".join([
-        *(f"constexpr int {name} = {value};" for name, value in values.items()),
-        *(f"constexpr bool {name} = {str(value).lower()};" for name, value in flags.items()),
-    ])  # fmt: skip
+    return source_text.constants({}, values, {"InTurn": knobs["turn"], "Vectors": plain.stored_at_once(form) > 1})
 
 
 def _entry(problem: Problem, form: Attention, names: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from string import Template
 
 from knowledge.compiler.emit import source_text
 from knowledge.compiler.emit.elements import STORED_TYPES
-from knowledge.compiler.emit.source_text import indented, static_int, tensor_names
+from knowledge.compiler.emit.source_text import indented, static_int, tensor_names, truth
 from knowledge.compiler.emit.spelling import View, Views, spelled
 from knowledge.compiler.ir.nodes import elements, reads
 from knowledge.compiler.passes.loops import Nest, Place
@@ -101,11 +101,6 @@ def constants(form: Attention) -> dict[str, str | int]:
         "windowed": truth(first is not None), "first": first or 0,
         "safe": truth(form.safe),
     }  # fmt: skip
-
-
-def truth(value: bool) -> str:
-    """As C++ spells it."""
-    return str(value).lower()
 
 
 def strides(form: Attention) -> list[str]:

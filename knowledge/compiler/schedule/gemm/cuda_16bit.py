@@ -7,10 +7,11 @@ copied alone).
 
 from __future__ import annotations
 
+from knowledge.compiler.emit.source_text import constants
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import constants, width
+from knowledge.compiler.schedule.gemm.cuda_text import width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_16bit"

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.compiler.emit.source_text import constants
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm.cuda_hopper import BK, SHARED_BYTES, step_cycles, suits
-from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous
+from knowledge.compiler.schedule.gemm.cuda_text import contiguous
 from knowledge.compiler.schedule.gemm.form import B, C, Form, swapped
 
 KERNEL = "gemm_decode_16bit"

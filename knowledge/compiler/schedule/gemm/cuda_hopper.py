@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.compiler.emit.source_text import constants, truth
 from knowledge.compiler.plan import RANK, Move, Plan
 from knowledge.compiler.problem import Device, Problem
 from knowledge.compiler.schedule.gemm import cuda_shares as sharing
@@ -189,7 +190,7 @@ _CONSTANTS = {"bm": "BLK_M", "bn": "BLK_N", "stages": "Stages", "cluster": "Clus
 def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
     """The section `knobs`; under the knob `rank` with a table of plans, from which one constant chooses."""
     values = {name: str(plan.knobs.get(name, 1)) for name in _CONSTANTS}
-    values["pingpong"] = _truth(bool(plan.knobs["pingpong"]))
+    values["pingpong"] = truth(plan.knobs["pingpong"])
     lines = []
     if RANK in plan.knobs:
         rows = [", ".join(str(each.knobs[name]) for name in _CONSTANTS) for each in _best(problem, form)]
@@ -202,20 +203,10 @@ def knobs_text(problem: Problem, form: Form, plan: Plan) -> str:
         ]
         values = {name: f"Plans[Rank][{place}]" for place, name in enumerate(values)}
     written = {_CONSTANTS[name]: value for name, value in values.items()}
-    tiles = [f"using {name} = Int<{written.pop(name)}>;" for name in ("BLK_M", "BLK_N")]
-    flags = {"PingPong": written.pop("PingPong"), "TensorStore": _truth(copyable(form, C)),
-             "Paired": _truth(form.second is not None)}  # fmt: skip
+    tiles = {name: written.pop(name) for name in ("BLK_M", "BLK_N")}
+    flags = {"PingPong": written.pop("PingPong"), "TensorStore": copyable(form, C), "Paired": form.second is not None}
     written |= {"Blocks": str(problem.device.multiprocessors or 132), "StoreC": str(min(2, width(form, C, (8, 2))))}
-    return "\n".join(
-        [
-            *lines, *tiles, *(f"constexpr int {name} = {value};" for name, value in written.items()),
-            *(f"constexpr bool {name} = {value};" for name, value in flags.items()),
-        ]
-    )  # fmt: skip
-
-
-def _truth(value: bool) -> str:
-    return str(value).lower()
+    return "\n".join([*lines, constants(tiles, written, flags)])
 
 
 def describe(problem: Problem, form: Form, plan: Plan) -> tuple[str, ...]:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.compiler.emit.source_text import constants
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Device, Problem
-from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
+from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 PLAIN, VECTORIZED, MULTISTAGE, SWIZZLED = KERNELS = (

@@ -7,7 +7,6 @@ and Epilogue, all static. What an exemplar's section `knobs` holds is its own re
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from string import Template
 
 from knowledge.compiler.emit.cuda_math import HELPERS
@@ -111,17 +110,6 @@ def _quicker(text: str) -> str:
     if quick == text:
         return text
     return HELPERS["reciprocal"].strip("\n") + "\n" + quick.replace("CUTE_HOST_DEVICE", "CUTE_DEVICE")
-
-
-def constants(
-    tiles: Mapping[str, object], numbers: Mapping[str, object], flags: Mapping[str, object] | None = None
-) -> str:
-    """The section `knobs`: static integers, numbers, and what is true or not."""
-    lines = [f"using {name} = Int<{value}>;" for name, value in tiles.items()]
-    lines += [f"constexpr int {name} = {value};" for name, value in numbers.items()]
-    return "\n".join(
-        [*lines, *(f"constexpr bool {name} = {str(bool(value)).lower()};" for name, value in (flags or {}).items())]
-    )
 
 
 def width(form: Form, place: int, counts: tuple[int, ...] = (4, 2)) -> int:

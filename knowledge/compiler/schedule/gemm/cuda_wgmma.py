@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from math import ceil
 
+from knowledge.compiler.emit.source_text import constants
 from knowledge.compiler.plan import Move, Plan
 from knowledge.compiler.problem import Problem
 from knowledge.compiler.schedule.gemm import cuda_fused as fused
 from knowledge.compiler.schedule.gemm.cuda_shares import raster_orders
-from knowledge.compiler.schedule.gemm.cuda_text import constants, contiguous, width
+from knowledge.compiler.schedule.gemm.cuda_text import contiguous, width
 from knowledge.compiler.schedule.gemm.form import A, B, C, Form
 
 KERNEL = "gemm_wgmma_3xtf32"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from knowledge.compiler.emit.elements import STORED_TYPES
-from knowledge.compiler.emit.source_text import indented
+from knowledge.compiler.emit.source_text import indented, truth
 from knowledge.compiler.emit.spelling import Statements, Views, spelled, within
 from knowledge.compiler.ir.expressions import Node
 from knowledge.compiler.ir.index import Axis, Index
@@ -153,7 +153,7 @@ class ContractText:
             *(f"{each};" for each in parameters.split(", ")),
             f"static constexpr int M = {m}, N = {n}, K = {k}, Batches = {batches};",
             f"static constexpr int Products = {self.products};  // of float32; 1 is plain TF32",
-            f"static constexpr bool Packs = {_bool(not made.direct)};",
+            f"static constexpr bool Packs = {truth(not made.direct)};",
             f"static constexpr int StrideA = {self._row_stride}, Columns = {self._columns}, Apart = {made.apart};",
             *self._own(),
             *self._row(), *self._left(), *self._step(), *self._store(),
@@ -168,7 +168,7 @@ class ContractText:
         return [
             *(f"using {name} = Int<{value}>;" for name, value in
               (("BLK_M", tile.bm), ("BLK_N", tile.bn), ("WARP_M", tile.wm), ("WARP_N", tile.wn))),
-            f"static constexpr bool k_major = {_bool(self.made.k_major)};",
+            f"static constexpr bool k_major = {truth(self.made.k_major)};",
             f"static constexpr int CopyRight = {4 if self.made.wide else 1}, Stages = {STAGES}, "
             f"MinBlocks = {tile.blocks};",
         ]  # fmt: skip
@@ -326,10 +326,6 @@ def engine(exemplar: str) -> str:
 
 def _names(axes: tuple[Axis, ...]) -> str:
     return " x ".join(f"{axis.name}:{axis.extent}" for axis in axes)
-
-
-def _bool(value: bool) -> str:
-    return "true" if value else "false"
 
 
 def _no_data(node: Node) -> str:
